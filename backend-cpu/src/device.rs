@@ -1,0 +1,149 @@
+//! A CPU core as a device.
+
+use lapidary_core::{
+    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
+};
+
+use crate::buffer::Buffer;
+use crate::conv::{concrete, host_tile, tile};
+use crate::fast::{self, Lanes};
+use crate::reference;
+use crate::tile::Tile;
+
+/// Which code carries instructions out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Path {
+    /// Vector kernels.
+    #[default]
+    Fast,
+    /// Plain loops: the definition of every instruction.
+    Reference,
+}
+
+/// One logical CPU device: one core's worth of work, carried out by the engine's thread.
+///
+/// Without a memory limit it works on the caller's matrices in place. With one
+/// it keeps copies within the limit, as a device with its own memory does.
+#[derive(Debug)]
+pub struct CpuDevice {
+    info: DeviceInfo,
+    path: Path,
+}
+
+impl CpuDevice {
+    /// The logical device `cpu:index`, limited to `memory` bytes if given.
+    #[must_use]
+    pub fn new(index: usize, memory: Option<usize>) -> Self {
+        let info = DeviceInfo {
+            name: format!("cpu:{index}"),
+            description: description(),
+            memory,
+            host_memory: memory.is_none(),
+            flops: 2.0e9 * fast::flops_per_cycle(),
+            bandwidth: 6.0e9,
+        };
+        CpuDevice { info, path: Path::Fast }
+    }
+
+    /// The same device on another code path.
+    #[must_use]
+    pub fn with_path(self, path: Path) -> Self {
+        CpuDevice { path, ..self }
+    }
+
+    /// Number of logical devices that this machine feeds: one for each core it offers.
+    #[must_use]
+    pub fn count() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+/// Model and instruction set.
+fn description() -> String {
+    let isa = fast::instruction_set();
+    let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        line.split_once(':').map(|(_, model)| model.trim().to_owned())
+    });
+    format!("{} ({isa})", model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
+}
+
+impl Device for CpuDevice {
+    type Buffer = Buffer;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        Buffer::new(bytes).ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "alloc", format!("the machine has no {bytes} bytes left")))
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+        // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
+        unsafe {
+            let packed = Tile::new(to.start(), from.rows, from.cols, from.rows);
+            let (source, transposed) = host_tile(from);
+            fast::copy(if transposed { Op::Trans } else { Op::NoTrans }, source, packed);
+        }
+        Ok(())
+    }
+
+    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
+        unsafe {
+            let packed = Tile::new(from.start(), to.rows, to.cols, to.rows);
+            let (target, transposed) = host_tile(to);
+            fast::copy(if transposed { Op::Trans } else { Op::NoTrans }, packed, target);
+        }
+        Ok(())
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        // SAFETY: the contract of `Device::launch` is that of tiles.
+        unsafe {
+            match (self.path, T::DTYPE) {
+                (Path::Reference, _) => by_definition(instruction),
+                (Path::Fast, DType::F32) => at_speed::<f32>(&concrete(instruction)),
+                (Path::Fast, DType::F64) => at_speed::<f64>(&concrete(instruction)),
+                (Path::Fast, DType::I32) => unreachable!("no scalar is an integer"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls the functions of one module with the operands of an instruction.
+macro_rules! carry_out {
+    ($module:ident, $instruction:expr) => {
+        match *$instruction {
+            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
+                $module::gemm(op_a, op_b, alpha, tile(a), tile(b), beta, tile(c));
+            }
+            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+                $module::trsm(side, uplo, op, diag, alpha, tile(a), tile(b));
+            }
+            Instruction::Trtri { uplo, diag, a, inverse } => $module::trtri(uplo, diag, tile(a), tile(inverse)),
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
+                $module::getrf(pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());
+            }
+            Instruction::Laswp { swaps, a, ipiv } => $module::laswp(swaps, tile::<T>(a), tile(ipiv)),
+            Instruction::Copy { a, b } => $module::copy(Op::NoTrans, tile::<T>(a), tile(b)),
+            Instruction::Scale { beta, c } => $module::scale(beta, tile(c)),
+        }
+    };
+}
+
+/// # Safety
+/// The contract of tiles.
+unsafe fn by_definition<T: Scalar>(instruction: &Instruction<T, Operand<'_, Buffer>>) {
+    // SAFETY: as the caller promises.
+    unsafe { carry_out!(reference, instruction) }
+}
+
+/// # Safety
+/// The contract of tiles.
+unsafe fn at_speed<T: Lanes>(instruction: &Instruction<T, Operand<'_, Buffer>>) {
+    // SAFETY: as the caller promises.
+    unsafe { carry_out!(fast, instruction) }
+}

@@ -1,0 +1,207 @@
+//! C ← α·op(A)·op(B) + β·C as a chain of loops around the micro-kernel.
+
+use lapidary_core::{Op, Scalar};
+
+use super::micro::{Micro, Strided};
+use super::pack::{Workspace, pack};
+use super::simd::{Kernel, Lanes, Simd};
+use super::transpose::scale;
+use crate::tile::Tile;
+
+/// Vectors of rows in a micro-tile.
+const MV: usize = 3;
+/// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
+const KC_BYTES: usize = 3072;
+/// Bytes of a packed block of A: half of a second-level cache.
+const A_BYTES: usize = 768 << 10;
+/// Columns of B between two packings of A.
+const NC: usize = 2048;
+
+/// C ← α·op(A)·op(B) + β·C.
+///
+/// β = 0 never reads C; α = 0 or k = 0 never reads A or B.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn gemm<T: Lanes>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
+    let (m, k) = op_a.shape(a.shape());
+    debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
+    // SAFETY: the caller's contract; the shapes agree.
+    unsafe {
+        if m == 0 || c.cols() == 0 {
+        } else if k == 0 || alpha == T::ZERO {
+            scale(beta, c);
+        } else {
+            T::dispatch(Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
+        }
+    }
+}
+
+/// op(A) as strides.
+fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
+    let (rs, cs) = if op.is_trans() { (a.ld(), 1) } else { (1, a.ld()) };
+    Strided { ptr: a.ptr(), rs, cs }
+}
+
+struct Gemm<T> {
+    k: usize,
+    alpha: T,
+    a: Strided<T>,
+    b: Strided<T>,
+    beta: T,
+    c: Tile<T>,
+}
+
+/// The block sizes of one call, each at most what the caches hold, and even.
+struct Blocks {
+    mc: usize,
+    kc: usize,
+    nc: usize,
+    pack_a: bool,
+    pack_b: bool,
+}
+
+/// The size of equal parts of `total`, at most `most` and a multiple of `unit`.
+fn even(total: usize, most: usize, unit: usize) -> usize {
+    total.div_ceil(total.div_ceil(most)).next_multiple_of(unit)
+}
+
+impl<T: Scalar> Gemm<T> {
+    fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
+        let (m, n) = self.c.shape();
+        let mr = MV * V::LANES;
+        let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
+        let mc = even(m, (A_BYTES / size_of::<T>() / kc).next_multiple_of(mr), mr);
+        // A must have contiguous columns, and many columns of B repay its copy.
+        let pack_a = self.a.rs != 1 || n > 8 * V::NR;
+        // A row of B is a cache line per k where B is transposed.
+        let pack_b = self.b.rs != 1 && m > mr;
+        Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
+    }
+}
+
+impl<T: Scalar> Kernel<T> for Gemm<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        let s = self.blocks::<V>();
+        let a_room = if s.pack_a { s.mc * s.kc } else { 0 };
+        let b_room = if s.pack_b { s.nc * s.kc } else { 0 };
+        let mut workspace = Workspace::take::<T>(a_room + b_room);
+        let room = workspace.ptr::<T>();
+        // SAFETY: the caller's tiles, and room for one block of each operand.
+        unsafe { self.blocked::<V>(&s, room, room.wrapping_add(a_room)) }
+    }
+}
+
+impl<T: Scalar> Gemm<T> {
+    /// The loops over cache blocks.
+    #[inline(always)]
+    unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_room: *mut T, b_room: *mut T) {
+        let (m, n) = self.c.shape();
+        for j in (0..n).step_by(s.nc) {
+            let nc = s.nc.min(n - j);
+            for p in (0..self.k).step_by(s.kc) {
+                let kc = s.kc.min(self.k - p);
+                let mut b = self.b.at(p, j);
+                // SAFETY: the blocks lie in the operands and fit the rooms.
+                unsafe {
+                    if s.pack_b {
+                        let columns = Strided { ptr: b.ptr, rs: b.cs, cs: b.rs };
+                        pack::<V>(V::NR, nc, kc, columns, b_room);
+                        b = Strided { ptr: b_room, rs: V::NR, cs: 1 };
+                    }
+                    for i in (0..m).step_by(s.mc) {
+                        let mc = s.mc.min(m - i);
+                        let mut a = self.a.at(i, p);
+                        if s.pack_a {
+                            pack::<V>(MV * V::LANES, mc, kc, a, a_room);
+                            a = Strided { ptr: a_room, rs: kc, cs: MV * V::LANES };
+                        }
+                        let beta = if p == 0 { self.beta } else { T::ONE };
+                        Macro { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc), packed_b: s.pack_b }
+                            .run::<V>();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The product of one block of A and one block of B.
+///
+/// Rows of A come in panels: row i of the block starts at `a.at(i, 0)` for
+/// every multiple i of the panel's height.
+struct Macro<T> {
+    k: usize,
+    alpha: T,
+    a: Strided<T>,
+    b: Strided<T>,
+    beta: T,
+    c: Tile<T>,
+    packed_b: bool,
+}
+
+impl<T: Scalar> Macro<T> {
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(&self) {
+        let n = self.c.cols();
+        let mut j = 0;
+        while j < n {
+            // SAFETY: the panel lies in B and C.
+            unsafe {
+                j += match n - j {
+                    8.. if V::NR == 8 => self.panel::<V, 8>(j),
+                    4.. => self.panel::<V, 4>(j),
+                    2.. => self.panel::<V, 2>(j),
+                    _ => self.panel::<V, 1>(j),
+                }
+            }
+        }
+    }
+
+    /// Where column j of B starts.
+    #[inline(always)]
+    fn b_panel<V: Simd<Elem = T>>(&self, j: usize) -> Strided<T> {
+        if self.packed_b {
+            Strided { ptr: self.b.ptr.wrapping_add(j / V::NR * V::NR * self.k + j % V::NR), ..self.b }
+        } else {
+            self.b.at(0, j)
+        }
+    }
+
+    /// N columns of C from column j on.
+    #[inline(always)]
+    unsafe fn panel<V: Simd<Elem = T>, const N: usize>(&self, j: usize) -> usize {
+        let (m, b, mr) = (self.c.rows(), self.b_panel::<V>(j), MV * V::LANES);
+        for i in (0..m).step_by(mr) {
+            // SAFETY: the micro-tile lies in A and C.
+            unsafe {
+                match (m - i).div_ceil(V::LANES) {
+                    1 => self.micro::<V, 1, N, true>(i, j, b),
+                    2 => self.micro::<V, 2, N, true>(i, j, b),
+                    _ if m - i < mr => self.micro::<V, 3, N, true>(i, j, b),
+                    _ => self.micro::<V, 3, N, false>(i, j, b),
+                }
+            }
+        }
+        N
+    }
+
+    #[inline(always)]
+    unsafe fn micro<V: Simd<Elem = T>, const M: usize, const N: usize, const TAIL: bool>(
+        &self,
+        i: usize,
+        j: usize,
+        b: Strided<T>,
+    ) {
+        let tail = if TAIL { self.c.rows() - i - (M - 1) * V::LANES } else { 0 };
+        let (a, lda, c) = (self.a.at(i, 0).ptr, self.a.cs, self.c.at(i, j));
+        // SAFETY: the micro-tile lies in A, B and C.
+        unsafe {
+            let (k, ldc, alpha, beta) = (self.k, self.c.ld(), self.alpha, self.beta);
+            V::call(Micro::<T, M, N, TAIL> { k, a, lda, b, c, ldc, alpha, beta, tail });
+        }
+    }
+}

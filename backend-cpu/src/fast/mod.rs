@@ -1,0 +1,28 @@
+//! The instructions of [`reference`](crate::reference) at speed, on one thread.
+//!
+//! All functions are `unsafe` under the [contract of tiles](crate::tile).
+
+mod gemm;
+mod getrf;
+mod laswp;
+mod micro;
+mod pack;
+mod panel;
+mod portable;
+mod simd;
+mod substitute;
+#[cfg(test)]
+mod tests;
+mod transpose;
+mod trsm;
+mod trtri;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use gemm::gemm;
+pub use getrf::getrf;
+pub use laswp::laswp;
+pub use simd::Lanes;
+pub use transpose::{copy, scale};
+pub use trsm::trsm;
+pub use trtri::trtri;

@@ -1,0 +1,145 @@
+//! Substitution with a small triangle: the base of the triangular solve.
+
+use lapidary_core::{Diag, Op, Scalar, Side};
+
+use super::simd::{Kernel, Lanes, Simd};
+use super::transpose::transpose;
+use super::trsm::{Flags, right_hand_sides};
+use crate::tile::Tile;
+
+/// The largest triangle.
+pub(super) const ORDER: usize = 32;
+/// Vectors of right-hand sides that are solved side by side.
+const WIDE: usize = 6;
+/// Right-hand sides that are transposed at a time, of any vector's width.
+const BUFFER: usize = WIDE * 16;
+
+/// The triangle in the order of elimination: unknown s is
+/// (α·b_s − Σ_{r<s} rows[s][r]·x_r) / rows[s][s].
+struct Triangle<T> {
+    order: usize,
+    unit: bool,
+    rows: [[T; ORDER]; ORDER],
+}
+
+impl<T: Scalar> Triangle<T> {
+    /// # Safety
+    /// The [contract of tiles](crate::tile).
+    unsafe fn read(f: Flags, a: Tile<T>) -> Self {
+        let order = a.rows();
+        let mut rows = [[T::ZERO; ORDER]; ORDER];
+        let turn = |s| if f.forward() { s } else { order - 1 - s };
+        // Equation s has op(A)'s row s on the left, its column on the right.
+        let swap = (f.side == Side::Right) != f.op.is_trans();
+        let unit = f.diag == Diag::Unit;
+        for (s, row) in rows.iter_mut().enumerate().take(order) {
+            for (r, x) in row.iter_mut().enumerate().take(if unit { s } else { s + 1 }) {
+                let (i, j) = if swap { (turn(r), turn(s)) } else { (turn(s), turn(r)) };
+                // SAFETY: inside the stored triangle.
+                *x = unsafe { a.get(i, j) };
+                if f.op == Op::ConjTrans {
+                    *x = x.conj();
+                }
+            }
+        }
+        Triangle { order, unit, rows }
+    }
+}
+
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ for an `A` of at most `ORDER`.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub(super) unsafe fn substitute<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
+    // SAFETY: the caller's contract.
+    unsafe { T::dispatch(Substitute { f, alpha, triangle: &Triangle::read(f, a), b }) }
+}
+
+struct Substitute<'a, T> {
+    f: Flags,
+    alpha: T,
+    triangle: &'a Triangle<T>,
+    b: Tile<T>,
+}
+
+impl<T: Scalar> Kernel<T> for Substitute<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        let b = self.b;
+        // SAFETY: the caller's tiles.
+        unsafe {
+            match self.f.side {
+                Side::Right => self.solve::<V>(b),
+                Side::Left => {
+                    for j in (0..b.cols()).step_by(BUFFER) {
+                        self.solve_transposed::<V>(right_hand_sides(Side::Left, b, j, BUFFER.min(b.cols() - j)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Substitute<'_, T> {
+    /// Xᵀ·op(A)ᵀ = Bᵀ in a small buffer, so that vectors run along right-hand sides.
+    #[inline(always)]
+    unsafe fn solve_transposed<V: Simd<Elem = T>>(&self, b: Tile<T>) {
+        let mut buffer = std::mem::MaybeUninit::<[T; BUFFER * ORDER]>::uninit();
+        // SAFETY: the buffer holds b's elements, and is written before it is read.
+        unsafe {
+            let turned = Tile::new(buffer.as_mut_ptr().cast(), b.cols(), b.rows(), BUFFER);
+            transpose::<V>(b, turned);
+            self.solve::<V>(turned);
+            transpose::<V>(turned, b);
+        }
+    }
+
+    /// The columns of `x` are the unknowns, its rows the right-hand sides.
+    #[inline(always)]
+    unsafe fn solve<V: Simd<Elem = T>>(&self, x: Tile<T>) {
+        let wide = WIDE * V::LANES;
+        let whole = x.rows() / wide * wide;
+        // SAFETY: the strips lie in x.
+        unsafe {
+            let one = V::mask(V::LANES);
+            for i in (0..whole).step_by(wide) {
+                self.strip::<V, WIDE, false>(x.sub(i, 0, wide, x.cols()), one);
+            }
+            for i in (whole..x.rows()).step_by(V::LANES) {
+                let size = V::LANES.min(x.rows() - i);
+                self.strip::<V, 1, true>(x.sub(i, 0, size, x.cols()), V::mask(size));
+            }
+        }
+    }
+
+    /// `N` vectors of right-hand sides, unknown after unknown.
+    #[inline(always)]
+    unsafe fn strip<V: Simd<Elem = T>, const N: usize, const TAIL: bool>(&self, x: Tile<T>, mask: V::Mask) {
+        let Triangle { order, unit, ref rows } = *self.triangle;
+        let at = |s| x.at(0, if self.f.forward() { s } else { order - 1 - s });
+        // SAFETY: the strip lies in x; a tail is masked.
+        unsafe {
+            let load = |p: *mut T, i| {
+                let p = p.add(i * V::LANES);
+                if TAIL { V::load_masked(p, mask) } else { V::load(p) }
+            };
+            let alpha = V::splat(self.alpha);
+            for (s, row) in rows.iter().enumerate().take(order) {
+                let mut sum: [V; N] = std::array::from_fn(|i| load(at(s), i).mul(alpha));
+                for (r, &l) in row.iter().enumerate().take(s) {
+                    let (solved, l) = (at(r), V::splat(l));
+                    for (i, sum) in sum.iter_mut().enumerate() {
+                        *sum = load(solved, i).neg_mul_add(l, *sum);
+                    }
+                }
+                for (i, sum) in sum.iter().enumerate() {
+                    let x = if unit { *sum } else { sum.div(V::splat(row[s])) };
+                    let to = at(s).add(i * V::LANES);
+                    if TAIL { x.store_masked(to, mask) } else { x.store(to) }
+                }
+            }
+        }
+    }
+}

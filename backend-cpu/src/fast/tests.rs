@@ -1,0 +1,295 @@
+//! Every fast instruction against the reference, with every vector type.
+
+use lapidary_core::{Diag, Op, Scalar, Side, Uplo};
+
+use super::simd::{Lanes, WIDEST};
+use crate::reference::{self, Axis, Order};
+use crate::tile::Tile;
+
+const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
+const SIDES: [Side; 2] = [Side::Left, Side::Right];
+const UPLOS: [Uplo; 2] = [Uplo::Lower, Uplo::Upper];
+const DIAGS: [Diag; 2] = [Diag::NonUnit, Diag::Unit];
+
+/// Xorshift.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+    /// In −1 ..= 1.
+    fn value<T: Scalar>(&mut self) -> T {
+        T::from_f64((self.next() % 2001) as f64 / 1000.0 - 1.0)
+    }
+    fn below(&mut self, n: usize) -> usize {
+        self.next() as usize % n
+    }
+}
+
+/// A matrix whose gap rows and end hold NaN canaries.
+#[derive(Clone)]
+struct Matrix<T> {
+    data: Vec<T>,
+    rows: usize,
+    cols: usize,
+    ld: usize,
+}
+
+impl<T: Lanes> Matrix<T> {
+    fn new(rows: usize, cols: usize, gap: usize, mut f: impl FnMut(usize, usize) -> T) -> Self {
+        let ld = rows + gap;
+        let mut data = vec![T::from_f64(f64::NAN); ld * cols + 3];
+        (0..cols).for_each(|j| (0..rows).for_each(|i| data[i + j * ld] = f(i, j)));
+        Matrix { data, rows, cols, ld }
+    }
+    fn random(rows: usize, cols: usize, r: &mut Random) -> Self {
+        let gap = r.below(4);
+        Self::new(rows, cols, gap, |_, _| r.value())
+    }
+    fn tile(&mut self) -> Tile<T> {
+        // SAFETY: the vector holds ld·cols elements.
+        unsafe { Tile::new(self.data.as_mut_ptr(), self.rows, self.cols, self.ld) }
+    }
+    fn get(&self, i: usize, j: usize) -> f64 {
+        self.data[i + j * self.ld].to_f64()
+    }
+    /// The largest |self − other|; NaN must stand at the same places.
+    #[track_caller]
+    fn distance(&self, other: &Self) -> f64 {
+        let pairs = || self.data.iter().zip(&other.data).map(|(x, y)| (x.to_f64(), y.to_f64()));
+        assert!(pairs().all(|(x, y)| x.is_nan() == y.is_nan()), "NaN or a canary differs");
+        pairs().map(|(x, y)| if x == y { 0.0 } else { (x - y).abs() }).fold(0.0, |a, b| if b.is_nan() { a } else { a.max(b) })
+    }
+}
+
+/// A triangle with a strong diagonal and NaN where nothing may be read.
+fn triangle<T: Lanes>(n: usize, uplo: Uplo, diag: Diag, r: &mut Random) -> Matrix<T> {
+    Matrix::new(n, n, 2, |i, j| {
+        let stored = if uplo == Uplo::Lower { i > j } else { i < j };
+        match (i == j, diag) {
+            (true, Diag::Unit) => T::from_f64(f64::NAN),
+            (true, Diag::NonUnit) => T::from_f64(2.0 + r.below(5) as f64),
+            _ if stored => T::from_f64(r.value::<T>().to_f64() / n as f64),
+            _ => T::from_f64(f64::NAN),
+        }
+    })
+}
+
+fn each_width(f: impl Fn()) {
+    for bits in [512, 256, 128] {
+        WIDEST.set(bits);
+        f();
+    }
+}
+
+fn sizes(r: &mut Random) -> usize {
+    [0, 1, 2, 3, 7, 8, 15, 24, 25, 31, 49, 64, 97][r.below(13)]
+}
+
+fn gemm_agrees<T: Lanes>() {
+    let mut r = Random(3);
+    for case in 0..400 {
+        let (m, n, k) = (sizes(&mut r), sizes(&mut r), if case % 40 == 0 { 900 } else { sizes(&mut r) });
+        let (op_a, op_b) = (OPS[r.below(2)], OPS[r.below(2)]);
+        let shape = |op: Op, s| op.shape(s);
+        let (sa, sb) = (shape(op_a, (m, k)), shape(op_b, (k, n)));
+        let (mut a, mut b) = (Matrix::<T>::random(sa.0, sa.1, &mut r), Matrix::random(sb.0, sb.1, &mut r));
+        let (alpha, beta) = (T::from_f64([1.0, -1.0, 0.5, 0.0][r.below(4)]), T::from_f64([1.0, 0.0, -2.0][r.below(3)]));
+        let mut c = Matrix::random(m, n, &mut r);
+        if beta == T::ZERO {
+            c.data.fill(T::from_f64(f64::NAN));
+        }
+        if alpha == T::ZERO {
+            a.data.fill(T::from_f64(f64::NAN));
+        }
+        let mut want = c.clone();
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe {
+            reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
+            super::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
+        }
+        // Bound 1 of docs/numerics.md, twice, with entries of at most 1 (β·C₀ at most 2).
+        let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
+        assert!(c.distance(&want) <= bound, "{m}×{n}×{k} {op_a}{op_b}: {}", c.distance(&want));
+    }
+}
+
+#[test]
+fn gemm_is_the_reference() {
+    each_width(gemm_agrees::<f32>);
+    each_width(gemm_agrees::<f64>);
+}
+
+#[test]
+fn gemm_propagates_nan_through_zero() {
+    each_width(|| {
+        let mut a = Matrix::<f64>::new(30, 9, 1, |i, j| if (i, j) == (29, 4) { f64::INFINITY } else { 1.0 });
+        let (mut b, mut c) = (Matrix::new(9, 5, 0, |_, _| 0.0), Matrix::new(30, 5, 0, |_, _| 1.0));
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe { super::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile()) }
+        assert!((0..5).all(|j| c.get(29, j).is_nan() && c.get(28, j) == 1.0));
+    });
+}
+
+fn trsm_agrees<T: Lanes>() {
+    let mut r = Random(5);
+    for case in 0..32 * 8 {
+        let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
+        let (n, others) = (sizes(&mut r), sizes(&mut r) * (1 + r.below(4)));
+        let mut a = triangle::<T>(n, uplo, diag, &mut r);
+        let (rows, cols) = if side == Side::Left { (n, others) } else { (others, n) };
+        let (mut b, alpha) = (Matrix::random(rows, cols, &mut r), T::from_f64([1.0, -0.5, 0.0][r.below(3)]));
+        let mut want = b.clone();
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe {
+            reference::trsm(side, uplo, op, diag, alpha, a.tile(), want.tile());
+            super::trsm(side, uplo, op, diag, alpha, a.tile(), b.tile());
+        }
+        // Bound 7; the triangle's inverse is below e in norm.
+        let bound = 16.0 * (n as f64 + 3.0) * T::UNIT_ROUNDOFF;
+        assert!(b.distance(&want) <= bound, "{side}{uplo}{op}{diag} {n} {others}: {}", b.distance(&want));
+    }
+}
+
+#[test]
+fn trsm_is_the_reference() {
+    each_width(trsm_agrees::<f32>);
+    each_width(trsm_agrees::<f64>);
+}
+
+#[test]
+fn trsm_divides_by_odd_pivots_as_ieee_does() {
+    each_width(|| {
+        for pivot in [0.0, -0.0, 5e-324, 1e308, f64::INFINITY, f64::NAN, 49.0] {
+            let mut a = Matrix::new(1, 1, 0, |_, _| pivot);
+            let mut b = Matrix::new(1, 11, 2, |_, j| j as f64 - 3.0);
+            let want = Matrix::new(1, 11, 2, |_, j| (j as f64 - 3.0) / pivot);
+            // SAFETY: the tiles are separate and their shapes agree.
+            unsafe { super::trsm(Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit, 1.0, a.tile(), b.tile()) }
+            assert_eq!(b.distance(&want), 0.0);
+        }
+    });
+}
+
+#[test]
+fn trtri_is_the_reference() {
+    let mut r = Random(7);
+    for case in 0..64 {
+        let (uplo, diag, n) = (UPLOS[case % 2], DIAGS[case / 2 % 2], sizes(&mut r));
+        let mut a = triangle::<f64>(n, uplo, diag, &mut r);
+        let mut x = Matrix::new(n, n, 1, |_, _| f64::NAN);
+        let mut want = x.clone();
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe {
+            reference::trtri(uplo, diag, a.tile(), want.tile());
+            super::trtri(uplo, diag, a.tile(), x.tile());
+        }
+        assert!(x.distance(&want) <= 16.0 * (n as f64 + 3.0) * f64::UNIT_ROUNDOFF);
+    }
+}
+
+fn getrf_agrees<T: Lanes>() {
+    let mut r = Random(11);
+    for case in 0..150 {
+        let (m, n) = (sizes(&mut r) * (1 + r.below(15)), sizes(&mut r));
+        let mut a = Matrix::<T>::random(m, n, &mut r);
+        if case % 5 == 0 && n > 3 {
+            (0..m).for_each(|i| a.data[i + 2 * a.ld] = T::ZERO);
+        }
+        let pivoting = case % 3 != 0;
+        if !pivoting {
+            (0..m.min(n)).for_each(|i| a.data[i + i * a.ld] = T::from_f64(3.0 * m as f64));
+        }
+        let original = a.clone();
+        let (mut pivots, mut info) = (vec![-1; m.min(n)], 0);
+        let (mut plain, mut plain_pivots, mut plain_info) = (a.clone(), pivots.clone(), 0);
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe {
+            let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
+            super::getrf(pivoting, 10, a.tile(), ipiv, &mut info);
+            let ipiv = Tile::new(plain_pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
+            reference::getrf(pivoting, 10, plain.tile(), ipiv, &mut plain_info);
+        }
+        assert_eq!(info > 0, plain_info > 0, "{m}×{n}");
+        check_factors(&original, &mut a, &mut pivots, pivoting);
+    }
+}
+
+/// Bound 8 of docs/numerics.md, entry by entry.
+fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mut [i32], pivoting: bool) {
+    let (m, n, steps) = (lu.rows, lu.cols, pivots.len());
+    let mut pa = original.clone();
+    // SAFETY: the tiles are separate and the pivots are rows of the matrix.
+    unsafe {
+        let ipiv = Tile::new(pivots.as_mut_ptr(), steps, 1, steps);
+        super::laswp(Axis::Rows, Order::Forward, 10, pa.tile(), ipiv);
+    }
+    for j in 0..n {
+        for i in 0..m {
+            let l = |k: usize| if k == i { 1.0 } else { lu.get(i, k) };
+            let terms = || (0..=i.min(j).min(steps - 1)).map(|k| l(k) * lu.get(k, j));
+            let (product, size): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
+            let bound = 2.0 * (steps as f64 + 3.0) * T::UNIT_ROUNDOFF * (size + pa.get(i, j).abs());
+            assert!((product - pa.get(i, j)).abs() <= bound, "{m}×{n} at {i},{j}: {product} {}", pa.get(i, j));
+            assert!(!pivoting || i <= j || lu.get(i, j).abs() <= 1.0 + 4.0 * T::UNIT_ROUNDOFF);
+        }
+    }
+    assert!((0..n).all(|j| (m..lu.ld).all(|i| lu.get(i, j).is_nan())), "gap rows");
+}
+
+#[test]
+fn getrf_factors() {
+    each_width(getrf_agrees::<f32>);
+    each_width(getrf_agrees::<f64>);
+}
+
+#[test]
+fn pivots_on_exact_integers_are_the_reference() {
+    each_width(|| {
+        let mut r = Random(13);
+        for case in 0..60 {
+            // One column decides without rounding; ties, NaN and long columns included.
+            let (m, nan) = (1 + r.below(1500), case % 4 == 0);
+            let mut a = Matrix::<f64>::new(m, 1, 0, |_, _| {
+                if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 }
+            });
+            let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
+            // SAFETY: the tiles are separate and their shapes agree.
+            unsafe {
+                super::getrf(true, 0, a.tile(), Tile::new(p.as_mut_ptr(), 1, 1, 1), &mut info);
+                reference::getrf(true, 0, plain.tile(), Tile::new(q.as_mut_ptr(), 1, 1, 1), &mut info);
+            }
+            assert_eq!((p, a.distance(&plain)), (q, 0.0));
+        }
+    });
+}
+
+#[test]
+fn exchanges_and_copies_are_the_reference() {
+    each_width(|| {
+        let mut r = Random(17);
+        for case in 0..64 {
+            let (axis, order) = ([Axis::Rows, Axis::Cols][case % 2], [Order::Forward, Order::Backward][case / 2 % 2]);
+            let (m, n) = (1 + sizes(&mut r) * 5, 1 + sizes(&mut r));
+            let size = if axis == Axis::Rows { m } else { n };
+            let mut pivots: Vec<i32> = (0..size).map(|i| 5 + (i + r.below(size - i)) as i32).collect();
+            let mut a = Matrix::<f32>::random(m, n, &mut r);
+            let mut plain = a.clone();
+            let mut b = Matrix::new(n, m, 3, |_, _| f32::NAN);
+            let mut c = b.clone();
+            // SAFETY: the tiles are separate and their shapes agree.
+            unsafe {
+                let ipiv = Tile::new(pivots.as_mut_ptr(), size, 1, size);
+                super::laswp(axis, order, 5, a.tile(), ipiv);
+                reference::laswp(axis, order, 5, plain.tile(), ipiv);
+                super::copy(Op::Trans, a.tile(), b.tile());
+                reference::copy(Op::Trans, a.tile(), c.tile());
+            }
+            assert_eq!((a.distance(&plain), b.distance(&c)), (0.0, 0.0));
+        }
+    });
+}

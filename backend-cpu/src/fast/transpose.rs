@@ -1,0 +1,141 @@
+//! Moving a tile: scaling, copying and transposing.
+
+use lapidary_core::{Op, Scalar};
+
+use super::simd::{Kernel, Lanes, Simd};
+use crate::tile::Tile;
+
+/// C ← β·C; β = 0 writes zeros without reading C.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn scale<T: Lanes>(beta: T, c: Tile<T>) {
+    if beta == T::ONE {
+        return;
+    }
+    for j in 0..c.cols() {
+        // SAFETY: a column of the tile, ours by the contract; zero is all zero
+        // bits; the loop reads initialised elements because beta is not zero.
+        unsafe {
+            if beta == T::ZERO {
+                c.at(0, j).write_bytes(0, c.rows());
+            } else {
+                (&mut *c.col(j)).iter_mut().for_each(|x| *x = beta * *x);
+            }
+        }
+    }
+}
+
+/// B ← op(A).
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn copy<T: Lanes>(op: Op, a: Tile<T>, b: Tile<T>) {
+    debug_assert_eq!(op.shape(a.shape()), b.shape());
+    // SAFETY: the caller's contract; the shapes agree.
+    unsafe {
+        if op.is_trans() {
+            T::dispatch(Transpose { a, b });
+        } else {
+            for j in 0..a.cols() {
+                b.at(0, j).copy_from_nonoverlapping(a.at(0, j), a.rows());
+            }
+        }
+    }
+}
+
+/// B ← Aᵀ.
+pub(super) struct Transpose<T> {
+    pub a: Tile<T>,
+    pub b: Tile<T>,
+}
+
+impl<T: Scalar> Kernel<T> for Transpose<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        // SAFETY: the caller's tiles; every block lies inside both.
+        unsafe { transpose::<V>(self.a, self.b) }
+    }
+}
+
+/// B ← Aᵀ in square blocks of a vector's width. The blocks go down the columns
+/// of B, so that its cache lines are filled while they are near.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile), inside [`Simd::call`].
+#[inline(always)]
+pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
+    let step = V::LANES;
+    for i in (0..a.rows()).step_by(step) {
+        for j in (0..a.cols()).step_by(step) {
+            let (rows, cols) = (step.min(a.rows() - i), step.min(a.cols() - j));
+            let (from, to) = (a.sub(i, j, rows, cols), b.sub(j, i, cols, rows));
+            // SAFETY: the caller's contract; `WHOLE` goes with whole blocks.
+            unsafe {
+                if rows == step && cols == step {
+                    Block::<_, true> { a: from, b: to }.run::<V>();
+                } else {
+                    V::call(Block::<_, false> { a: from, b: to });
+                }
+            }
+        }
+    }
+}
+
+/// The most lanes of a vector.
+const MOST: usize = 16;
+
+/// B ← Aᵀ for one block of at most `LANES` × `LANES`, by exchanging ever
+/// larger sub-blocks.
+struct Block<T, const WHOLE: bool> {
+    a: Tile<T>,
+    b: Tile<T>,
+}
+
+impl<T: Scalar, const WHOLE: bool> Kernel<T> for Block<T, WHOLE> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        let (rows, cols) = self.a.shape();
+        // SAFETY: inside the block, by the masks where it is not whole.
+        unsafe {
+            let mut x = [V::splat(T::ZERO); MOST];
+            let mask = V::mask(if WHOLE { 0 } else { rows });
+            for (l, x) in x.iter_mut().enumerate().take(V::LANES) {
+                if WHOLE {
+                    *x = V::load(self.a.at(0, l));
+                } else if l < cols {
+                    *x = V::load_masked(self.a.at(0, l), mask);
+                }
+            }
+            stage::<V, 1>(&mut x);
+            stage::<V, 2>(&mut x);
+            stage::<V, 4>(&mut x);
+            stage::<V, 8>(&mut x);
+            let mask = V::mask(if WHOLE { 0 } else { cols });
+            for (l, x) in x.iter().enumerate().take(V::LANES) {
+                if WHOLE {
+                    x.store(self.b.at(0, l));
+                } else if l < rows {
+                    x.store_masked(self.b.at(0, l), mask);
+                }
+            }
+        }
+    }
+}
+
+/// Exchanges the sub-blocks of `D` lanes in all pairs of rows at distance `D`.
+#[inline(always)]
+unsafe fn stage<V: Simd, const D: usize>(x: &mut [V; MOST]) {
+    if D < V::LANES {
+        // A plain count, so that the loop unrolls and the rows stay in registers.
+        for pair in 0..V::LANES / 2 {
+            let l = pair / D * (2 * D) + pair % D;
+            // SAFETY: registers only.
+            (x[l], x[l + D]) = unsafe { x[l].exchange::<D>(x[l + D]) };
+        }
+    }
+}

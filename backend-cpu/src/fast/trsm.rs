@@ -1,0 +1,102 @@
+//! B ← α·op(A)⁻¹·B and B ← α·B·op(A)⁻¹: recursion on the triangle.
+
+use lapidary_core::{Diag, Op, Side, Uplo};
+
+use super::gemm::gemm;
+use super::simd::Lanes;
+use super::substitute::{ORDER, substitute};
+use super::transpose::scale;
+use crate::reference::is_forward;
+use crate::tile::Tile;
+
+/// A triangle up to this order takes the right-hand sides in strips, which
+/// then stay in the second-level cache through the whole recursion.
+const STRIP_ORDER: usize = 256;
+/// Right-hand sides in a strip.
+const STRIP: usize = 384;
+
+/// What stays the same through the recursion.
+#[derive(Clone, Copy)]
+pub(super) struct Flags {
+    pub side: Side,
+    pub uplo: Uplo,
+    pub op: Op,
+    pub diag: Diag,
+}
+
+impl Flags {
+    /// Whether the first unknown is found first.
+    pub fn forward(self) -> bool {
+        is_forward(self.side, self.uplo, self.op)
+    }
+}
+
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
+///
+/// The opposite triangle is never read, nor a unit diagonal; α = 0 sets B to
+/// zero without reading A; pivots divide as IEEE division does.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn trsm<T: Lanes>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
+    let (order, others) = if side == Side::Left { b.shape() } else { (b.cols(), b.rows()) };
+    debug_assert_eq!(a.shape(), (order, order));
+    // SAFETY: the caller's contract; the shapes agree.
+    unsafe {
+        if order == 0 || others == 0 {
+        } else if alpha == T::ZERO {
+            scale(alpha, b);
+        } else {
+            solve(Flags { side, uplo, op, diag }, alpha, a, b);
+        }
+    }
+}
+
+/// Unknowns `start ..` of `b`, `size` of them.
+fn unknowns<T: Copy>(side: Side, b: Tile<T>, start: usize, size: usize) -> Tile<T> {
+    match side {
+        Side::Left => b.sub(start, 0, size, b.cols()),
+        Side::Right => b.sub(0, start, b.rows(), size),
+    }
+}
+
+/// Right-hand sides `start ..` of `b`, `size` of them.
+pub(super) fn right_hand_sides<T: Copy>(side: Side, b: Tile<T>, start: usize, size: usize) -> Tile<T> {
+    unknowns(side.flip(), b, start, size)
+}
+
+unsafe fn solve<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
+    let others = if f.side == Side::Left { b.cols() } else { b.rows() };
+    let step = if a.rows() <= STRIP_ORDER { STRIP } else { others };
+    for start in (0..others).step_by(step) {
+        let strip = right_hand_sides(f.side, b, start, step.min(others - start));
+        // SAFETY: the caller's contract for a part of B.
+        unsafe { recurse(f, alpha, a, strip) }
+    }
+}
+
+unsafe fn recurse<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
+    let n = a.rows();
+    // SAFETY: the caller's contract for parts of A and B.
+    unsafe {
+        if n <= ORDER {
+            return substitute(f, alpha, a, b);
+        }
+        let half = (n / 2).next_multiple_of(ORDER);
+        let (a11, a22) = (a.sub(0, 0, half, half), a.sub(half, half, n - half, n - half));
+        let off = match f.uplo {
+            Uplo::Lower => a.sub(half, 0, n - half, half),
+            Uplo::Upper => a.sub(0, half, half, n - half),
+        };
+        let (b1, b2) = (unknowns(f.side, b, 0, half), unknowns(f.side, b, half, n - half));
+        let ((first, x), (last, y)) = if f.forward() { ((a11, b1), (a22, b2)) } else { ((a22, b2), (a11, b1)) };
+        let go = if n > STRIP_ORDER { solve } else { recurse };
+        // X ← α·op(A11)⁻¹·X;  Y ← α·Y − op(A21)·X;  Y ← op(A22)⁻¹·Y
+        go(f, alpha, first, x);
+        match f.side {
+            Side::Left => gemm(f.op, Op::NoTrans, -T::ONE, off, x, alpha, y),
+            Side::Right => gemm(Op::NoTrans, f.op, -T::ONE, x, off, alpha, y),
+        }
+        go(f, T::ONE, last, y);
+    }
+}

@@ -1,0 +1,252 @@
+//! The plainest loops: the living definition of every instruction.
+//!
+//! All functions are `unsafe` under the [contract of tiles](crate::tile).
+
+use lapidary_core::{Diag, Op, Scalar, Side, Uplo};
+
+use crate::tile::Tile;
+
+/// What an exchange of a pivot vector moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Rows of the tile.
+    Rows,
+    /// Columns of the tile: the rows of a matrix that is stored transposed.
+    Cols,
+}
+
+/// In which order the exchanges of a pivot vector are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From the first to the last: P·A.
+    Forward,
+    /// From the last to the first: Pᵀ·A.
+    Backward,
+}
+
+/// Element (i, j) of op(A).
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+unsafe fn op_get<T: Scalar>(op: Op, a: Tile<T>, i: usize, j: usize) -> T {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match op {
+            Op::NoTrans => a.get(i, j),
+            Op::Trans => a.get(j, i),
+            Op::ConjTrans => a.get(j, i).conj(),
+        }
+    }
+}
+
+/// C ← α·op(A)·op(B) + β·C.
+///
+/// β = 0 never reads C; α = 0 or k = 0 never reads A or B.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn gemm<T: Scalar>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
+    let (m, k) = op_a.shape(a.shape());
+    debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
+    // SAFETY: the caller's contract; all indices are inside.
+    unsafe {
+        scale(beta, c);
+        if alpha == T::ZERO || k == 0 {
+            return;
+        }
+        for j in 0..c.cols() {
+            for i in 0..m {
+                let mut sum = T::ZERO;
+                for p in 0..k {
+                    sum += op_get(op_a, a, i, p) * op_get(op_b, b, p, j);
+                }
+                c.set(i, j, c.get(i, j) + alpha * sum);
+            }
+        }
+    }
+}
+
+/// The order in which substitution finds the unknowns: first to last for a
+/// lower triangle on the left or an upper one on the right.
+pub(crate) fn is_forward(side: Side, uplo: Uplo, op: Op) -> bool {
+    (side == Side::Left) == (uplo.under(op) == Uplo::Lower)
+}
+
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
+///
+/// The opposite triangle is never read, nor a unit diagonal; α = 0 sets B to
+/// zero without reading A; pivots divide as IEEE division does.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
+    let n = a.rows();
+    debug_assert!(a.cols() == n && n == if side == Side::Left { b.rows() } else { b.cols() });
+    // SAFETY: the caller's contract; all indices are inside.
+    unsafe {
+        scale(alpha, b);
+        if alpha == T::ZERO {
+            return;
+        }
+        let others = if side == Side::Left { b.cols() } else { b.rows() };
+        // Unknown `i` of right-hand side `r`, and the coefficient of unknown `k` in equation `i`.
+        let place = |i: usize, r: usize| if side == Side::Left { b.at(i, r) } else { b.at(r, i) };
+        let coefficient =
+            |i: usize, k: usize| if side == Side::Left { op_get(op, a, i, k) } else { op_get(op, a, k, i) };
+        let forward = is_forward(side, uplo, op);
+        for r in 0..others {
+            for step in 0..n {
+                let (i, solved) = if forward { (step, 0..step) } else { (n - 1 - step, n - step..n) };
+                let mut x = *place(i, r);
+                for k in solved {
+                    x -= coefficient(i, k) * *place(k, r);
+                }
+                *place(i, r) = if diag == Diag::Unit { x } else { x / coefficient(i, i) };
+            }
+        }
+    }
+}
+
+/// A⁻¹ into `inverse` for a triangular A.
+///
+/// The opposite triangle of `inverse` becomes zero, so that a plain product
+/// can use it; a unit diagonal is written as ones.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
+    let n = a.rows();
+    debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
+    // SAFETY: the caller's contract; all indices are inside.
+    unsafe {
+        for j in 0..n {
+            for i in 0..n {
+                inverse.set(i, j, if i == j { T::ONE } else { T::ZERO });
+            }
+            // The part of column j of A·X = I that is not zero.
+            let (start, size) = if uplo == Uplo::Lower { (j, n - j) } else { (0, j + 1) };
+            let x = inverse.sub(start, j, size, 1);
+            trsm(Side::Left, uplo, Op::NoTrans, diag, T::ONE, a.sub(start, start, size, size), x);
+        }
+    }
+}
+
+/// Unblocked LU with partial pivoting, P·A = L·U, or without pivoting.
+///
+/// `ipiv[i] = first_row +` the row of the tile that step i exchanges with row
+/// i; ties keep the first row; a NaN wins only where it already stands. A zero
+/// pivot leaves its column unscaled, sets `info` to `first_row + i + 1` if it
+/// is still 0, and the factorisation goes on.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
+    debug_assert!(ipiv.rows() >= a.rows().min(a.cols()));
+    // SAFETY: the caller's contract; all indices are inside.
+    unsafe {
+        for i in 0..a.rows().min(a.cols()) {
+            let p = if pivoting { find_pivot(a, i) } else { i };
+            ipiv.set(i, 0, row_index(first_row + p));
+            swap_rows(a, i, p);
+            let pivot = a.get(i, i);
+            if pivot == T::ZERO {
+                note_zero_pivot(info, first_row + i);
+            } else {
+                divide(pivot, a.sub(i + 1, i, a.rows() - i - 1, 1));
+            }
+            for j in i + 1..a.cols() {
+                for r in i + 1..a.rows() {
+                    a.set(r, j, a.get(r, j) - a.get(r, i) * a.get(i, j));
+                }
+            }
+        }
+    }
+}
+
+/// A row index as it stands in a pivot vector.
+pub(crate) fn row_index(row: usize) -> i32 {
+    i32::try_from(row).expect("a matrix of more than 2^31 rows has no 32-bit pivots")
+}
+
+/// Records the first exactly zero pivot.
+pub(crate) fn note_zero_pivot(info: &mut i32, row: usize) {
+    if *info == 0 {
+        *info = row_index(row + 1);
+    }
+}
+
+/// The row of the largest magnitude in column `i` from the diagonal on.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub(crate) unsafe fn find_pivot<T: Scalar>(a: Tile<T>, i: usize) -> usize {
+    // SAFETY: the caller's contract; all indices are inside.
+    unsafe { (i + 1..a.rows()).fold(i, |best, r| if a.get(r, i).abs() > a.get(best, i).abs() { r } else { best }) }
+}
+
+/// The factor by which a column is scaled in place of a division by `pivot`,
+/// or none where the reciprocal would overflow.
+pub(crate) fn safe_reciprocal<T: Scalar>(pivot: T) -> Option<T> {
+    (pivot.abs().to_f64() >= T::MIN_POSITIVE).then(|| T::ONE / pivot)
+}
+
+/// x ← x / pivot.
+unsafe fn divide<T: Scalar>(pivot: T, x: Tile<T>) {
+    let reciprocal = safe_reciprocal(pivot);
+    for i in 0..x.rows() {
+        // SAFETY: the caller's contract; all indices are inside.
+        unsafe { x.set(i, 0, reciprocal.map_or_else(|| x.get(i, 0) / pivot, |r| x.get(i, 0) * r)) }
+    }
+}
+
+unsafe fn swap_rows<T: Scalar>(a: Tile<T>, i: usize, p: usize) {
+    for j in 0..a.cols() {
+        // SAFETY: the caller's contract; all indices are inside.
+        unsafe { a.swap((i, j), (p, j)) }
+    }
+}
+
+/// Exchanges rows (or columns) `i` and `ipiv[i] − first_row` for all `i`.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile); all pivots lie in the tile.
+pub unsafe fn laswp<T: Scalar>(axis: Axis, order: Order, first_row: usize, a: Tile<T>, ipiv: Tile<i32>) {
+    for step in 0..ipiv.rows() {
+        let i = if order == Order::Forward { step } else { ipiv.rows() - 1 - step };
+        // SAFETY: the caller's contract; all indices are inside.
+        unsafe {
+            let p = ipiv.get(i, 0) as usize - first_row;
+            match axis {
+                Axis::Rows => swap_rows(a, i, p),
+                Axis::Cols => (0..a.rows()).for_each(|r| a.swap((r, i), (r, p))),
+            }
+        }
+    }
+}
+
+/// C ← β·C; β = 0 writes zeros without reading C.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn scale<T: Scalar>(beta: T, c: Tile<T>) {
+    for j in 0..c.cols() {
+        for i in 0..c.rows() {
+            // SAFETY: the caller's contract; all indices are inside.
+            unsafe { c.set(i, j, if beta == T::ZERO { T::ZERO } else { beta * c.get(i, j) }) }
+        }
+    }
+}
+
+/// B ← op(A).
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn copy<T: Scalar>(op: Op, a: Tile<T>, b: Tile<T>) {
+    debug_assert_eq!(op.shape(a.shape()), b.shape());
+    for j in 0..b.cols() {
+        for i in 0..b.rows() {
+            // SAFETY: the caller's contract; all indices are inside.
+            unsafe { b.set(i, j, op_get(op, a, i, j)) }
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Timing one routine, ours and a peer's.
+
+pub mod measure;
+pub mod peer;
+pub mod plot;
+pub mod problem;

@@ -1,0 +1,152 @@
+//! A BLAS or LAPACK of somebody else's, loaded while we run.
+//!
+//! The Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL
+//! and the reference libraries share; flags are followed by their lengths.
+
+use std::ffi::c_char;
+use std::path::Path;
+
+use lapidary::{DType, Scalar};
+use libloading::Library;
+
+use super::problem::{Operands, Shape, not_singular};
+use crate::failure::{Failure, Result};
+
+type Int = *const i32;
+type Flag = *const c_char;
+type GemmFn<T> = unsafe extern "C" fn(
+    Flag, Flag, Int, Int, Int, *const T, *const T, Int, *const T, Int, *const T, *mut T, Int, usize, usize,
+);
+type TrsmFn<T> = unsafe extern "C" fn(
+    Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int, usize, usize, usize, usize,
+);
+type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32);
+type GetrsFn<T> = unsafe extern "C" fn(Flag, Int, Int, *const T, Int, *const i32, *mut T, Int, *mut i32, usize);
+type GesvFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut T, Int, *mut i32);
+
+/// The routines found in a library, for one element type.
+pub struct Peer<T> {
+    gemm: Option<GemmFn<T>>,
+    trsm: Option<TrsmFn<T>>,
+    getrf: Option<GetrfFn<T>>,
+    getrs: Option<GetrsFn<T>>,
+    gesv: Option<GesvFn<T>>,
+    // the functions above are valid as long as the library is loaded
+    _library: Library,
+}
+
+impl<T: Scalar> Peer<T> {
+    /// Loads a shared library.
+    pub fn open(path: &Path) -> Result<Self> {
+        // SAFETY: loading runs the library's initialisers; the user named it as a BLAS.
+        let library = unsafe { Library::new(path) };
+        let library = library.map_err(|e| Failure::file(path, format!("cannot load: {e}")))?;
+        // SAFETY: the symbols have the standard names of the BLAS and LAPACK,
+        // whose types are those above; the user vouches for LP64 integers.
+        unsafe {
+            Ok(Peer {
+                gemm: find(&library, T::DTYPE, "gemm"),
+                trsm: find(&library, T::DTYPE, "trsm"),
+                getrf: find(&library, T::DTYPE, "getrf"),
+                getrs: find(&library, T::DTYPE, "getrs"),
+                gesv: find(&library, T::DTYPE, "gesv"),
+                _library: library,
+            })
+        }
+    }
+
+    /// C = op(A)·op(B).
+    pub fn gemm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
+        let gemm = self.gemm.ok_or_else(|| missing("gemm"))?;
+        let [m, n, k] = ints([shape.m, shape.n, shape.k])?;
+        let [lda, ldb, ldc] = ints([work.a.rows(), work.b.rows(), work.c.rows()].map(|ld| ld.max(1)))?;
+        let (op_a, op_b) = (flag(shape.a.op), flag(shape.op_b));
+        let (a, b, c) = (work.a.data(), work.b.data(), work.c.data_mut());
+        // SAFETY: the sizes and strides are those of the three matrices.
+        unsafe {
+            let (alpha, beta) = (&raw const T::ONE, &raw const T::ZERO);
+            gemm(&op_a, &op_b, &m, &n, &k, alpha, a.as_ptr(), &lda, b.as_ptr(), &ldb, beta, c.as_mut_ptr(), &ldc, 1, 1);
+        }
+        Ok(())
+    }
+
+    /// B = op(A)⁻¹·B or B·op(A)⁻¹.
+    pub fn trsm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
+        let trsm = self.trsm.ok_or_else(|| missing("trsm"))?;
+        let [m, n, lda, ldb] = ints([shape.m, shape.n, work.a.rows().max(1), work.b.rows().max(1)])?;
+        let [side, uplo] = [flag(shape.a.side), flag(shape.a.uplo)];
+        let [op, diag] = [flag(shape.a.op), flag(shape.a.diag)];
+        let (a, b, alpha) = (work.a.data().as_ptr(), work.b.data_mut().as_mut_ptr(), T::ONE);
+        // SAFETY: the sizes and strides are those of the two matrices.
+        unsafe { trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a, &lda, b, &ldb, 1, 1, 1, 1) };
+        Ok(())
+    }
+
+    /// A = P·L·U.
+    pub fn getrf(&self, work: &mut Operands<T>) -> Result<()> {
+        let getrf = self.getrf.ok_or_else(|| missing("getrf"))?;
+        let [m, n, lda] = ints([work.a.rows(), work.a.cols(), work.a.rows().max(1)])?;
+        let mut info = 0;
+        // SAFETY: the sizes and the stride are A's, ipiv holds min(m, n) elements.
+        unsafe { getrf(&m, &n, work.a.data_mut().as_mut_ptr(), &lda, work.ipiv.as_mut_ptr(), &mut info) };
+        work.ipiv.iter_mut().for_each(|p| *p -= 1);
+        finished(info)
+    }
+
+    /// B = A⁻¹·B from the factors.
+    pub fn getrs(&self, work: &mut Operands<T>) -> Result<()> {
+        let getrs = self.getrs.ok_or_else(|| missing("getrs"))?;
+        let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
+        work.ipiv.iter_mut().for_each(|p| *p += 1);
+        let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
+        let (op, mut info) = (flag('N'), 0);
+        // SAFETY: the sizes and strides are those of the matrices, ipiv holds n rows of A.
+        unsafe { getrs(&op, &n, &nrhs, lu, &ld, ipiv, b, &ld, &mut info, 1) };
+        finished(info)
+    }
+
+    /// B = A⁻¹·B.
+    pub fn gesv(&self, work: &mut Operands<T>) -> Result<()> {
+        let gesv = self.gesv.ok_or_else(|| missing("gesv"))?;
+        let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
+        let (a, ipiv, b) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_mut_ptr(), work.b.data_mut().as_mut_ptr());
+        let mut info = 0;
+        // SAFETY: the sizes and strides are those of the matrices, ipiv holds n elements.
+        unsafe { gesv(&n, &nrhs, a, &ld, ipiv, b, &ld, &mut info) };
+        finished(info)
+    }
+}
+
+/// The function `name` for a type: `dgemm_`, `sgemm_`.
+///
+/// # Safety
+/// `F` must be the type of the function.
+unsafe fn find<F: Copy>(library: &Library, dtype: DType, name: &str) -> Option<F> {
+    let letter = if dtype == DType::F32 { 's' } else { 'd' };
+    // SAFETY: the caller's promise.
+    unsafe { library.get::<F>(format!("{letter}{name}_")) }.ok().map(|symbol| *symbol)
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::usage(format!("the peer library has no {name}"))
+}
+
+fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {
+    let mut ints = [0; N];
+    for (int, size) in ints.iter_mut().zip(sizes) {
+        *int = i32::try_from(size).map_err(|_| Failure::usage("the size exceeds the peer's 32-bit integers"))?;
+    }
+    Ok(ints)
+}
+
+/// The letter of a flag.
+fn flag(flag: impl ToString) -> c_char {
+    flag.to_string().as_bytes()[0].cast_signed()
+}
+
+fn finished(info: i32) -> Result<()> {
+    match usize::try_from(info) {
+        Ok(info) => not_singular(info),
+        Err(_) => Err(Failure::check(format!("the peer refuses argument {}", -info))),
+    }
+}

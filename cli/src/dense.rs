@@ -1,0 +1,224 @@
+//! Matrices that own their elements.
+
+use lapidary::{DType, Layout, MatMut, MatRef, Op, Scalar};
+
+use crate::failure::{Failure, Result};
+
+/// A packed matrix in host memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dense<T> {
+    data: Vec<T>,
+    rows: usize,
+    cols: usize,
+    layout: Layout,
+}
+
+impl<T: Scalar> Dense<T> {
+    /// Wraps `rows · cols` elements that follow one another as `layout` says.
+    pub fn from_vec(data: Vec<T>, rows: usize, cols: usize, layout: Layout) -> Self {
+        debug_assert_eq!(data.len(), rows * cols);
+        Dense { data, rows, cols, layout }
+    }
+
+    /// A column-major matrix of zeros, or a failure where the memory does not suffice.
+    pub fn zeros(rows: usize, cols: usize) -> Result<Self> {
+        let mut data = Vec::new();
+        let len = rows.checked_mul(cols).filter(|&len| data.try_reserve_exact(len).is_ok());
+        let len = len.ok_or_else(|| too_large::<T>(rows, cols))?;
+        data.resize(len, T::ZERO);
+        Ok(Dense { data, rows, cols, layout: Layout::ColMajor })
+    }
+
+    /// A column-major matrix of uniform random numbers in [-0.5, 0.5).
+    pub fn random(rows: usize, cols: usize, rng: &mut fastrand::Rng) -> Result<Self> {
+        let mut a = Self::zeros(rows, cols)?;
+        a.data.fill_with(|| T::from_f64(rng.f64() - 0.5));
+        Ok(a)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The elements in the order of memory.
+    pub fn data(&self) -> &[T] {
+        &self.data
+    }
+
+    /// The elements of a column-major matrix, for foreign routines.
+    pub fn data_mut(&mut self) -> &mut [T] {
+        &mut self.data
+    }
+
+    /// The matrix, for reading.
+    pub fn view(&self) -> MatRef<'_, T> {
+        let ld = self.line().max(1);
+        MatRef::new(&self.data, self.rows, self.cols, ld, self.layout).expect("a packed matrix has a view")
+    }
+
+    /// The matrix, for writing.
+    pub fn view_mut(&mut self) -> MatMut<'_, T> {
+        let ld = self.line().max(1);
+        MatMut::new(&mut self.data, self.rows, self.cols, ld, self.layout).expect("a packed matrix has a view")
+    }
+
+    /// Element (i, j) in double precision.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        self.view().at(i, j).to_f64()
+    }
+
+    /// Length of a contiguous line.
+    fn line(&self) -> usize {
+        match self.layout {
+            Layout::ColMajor => self.rows,
+            Layout::RowMajor => self.cols,
+        }
+    }
+
+    /// Calls `f(i, j, element)` in the order of memory, which keeps O(n²) passes fast.
+    pub fn for_each(&self, mut f: impl FnMut(usize, usize, f64)) {
+        for (l, line) in self.data.chunks(self.line().max(1)).enumerate() {
+            for (e, value) in line.iter().enumerate() {
+                match self.layout {
+                    Layout::ColMajor => f(e, l, value.to_f64()),
+                    Layout::RowMajor => f(l, e, value.to_f64()),
+                }
+            }
+        }
+    }
+
+    /// Replaces every element by `f(i, j, element)`.
+    pub fn map(&mut self, f: impl Fn(usize, usize, f64) -> f64) {
+        let (line, layout) = (self.line().max(1), self.layout);
+        for (at, value) in self.data.iter_mut().enumerate() {
+            let (l, e) = (at / line, at % line);
+            let (i, j) = if layout == Layout::ColMajor { (e, l) } else { (l, e) };
+            *value = T::from_f64(f(i, j, value.to_f64()));
+        }
+    }
+
+    /// A column-major copy.
+    pub fn to_col_major(&self) -> Result<Self> {
+        let mut copy = Self::zeros(self.rows, self.cols)?;
+        let rows = self.rows;
+        self.for_each(|i, j, value| copy.data[i + j * rows] = T::from_f64(value));
+        Ok(copy)
+    }
+
+    /// `op(A)·t` in double precision, over the elements as `weigh(i, j, a_ij)` sees them.
+    pub fn times(&self, op: Op, t: &[f64], weigh: impl Fn(usize, usize, f64) -> f64) -> Vec<f64> {
+        let mut y = vec![0.0; op.shape((self.rows, self.cols)).0];
+        self.for_each(|i, j, value| {
+            let weighed = weigh(i, j, value);
+            if op.is_trans() { y[j] += weighed * t[i] } else { y[i] += weighed * t[j] }
+        });
+        y
+    }
+
+    /// ‖A‖₁, the largest sum of magnitudes in a column; NaN if there is one in A.
+    pub fn norm_one(&self) -> f64 {
+        largest(&self.times(Op::Trans, &vec![1.0; self.rows], |_, _, value| value.abs()))
+    }
+}
+
+/// The largest value; NaN if there is one, where [`f64::max`] would drop it.
+pub fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most, &value| if value.is_nan() || value > most { value } else { most })
+}
+
+fn too_large<T: Scalar>(rows: usize, cols: usize) -> Failure {
+    let gib = rows as f64 * cols as f64 * T::DTYPE.size() as f64 / f64::from(1 << 30);
+    Failure::usage(format!("a {rows}×{cols} matrix of {} takes {gib:.1} GiB, more memory than there is", T::DTYPE))
+}
+
+/// A matrix as it came from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Numbers {
+    /// Single precision.
+    F32(Dense<f32>),
+    /// Double precision.
+    F64(Dense<f64>),
+}
+
+impl Numbers {
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Numbers::F32(_) => DType::F32,
+            Numbers::F64(_) => DType::F64,
+        }
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        match self {
+            Numbers::F32(a) => (a.rows, a.cols),
+            Numbers::F64(a) => (a.rows, a.cols),
+        }
+    }
+
+    /// The first element that is infinite or NaN, as (row, column, value).
+    pub fn first_non_finite(&self) -> Option<(usize, usize, f64)> {
+        match self {
+            Numbers::F32(a) => non_finite(a),
+            Numbers::F64(a) => non_finite(a),
+        }
+    }
+
+    /// The matrix with elements of type `T`, rounded to the nearest where `T` is narrower.
+    pub fn into_dense<T: Scalar>(self) -> Dense<T> {
+        match self {
+            Numbers::F32(a) => convert(a),
+            Numbers::F64(a) => convert(a),
+        }
+    }
+}
+
+fn convert<S: Scalar, T: Scalar>(a: Dense<S>) -> Dense<T> {
+    let data = a.data.into_iter().map(|value| T::from_f64(value.to_f64())).collect();
+    Dense { data, rows: a.rows, cols: a.cols, layout: a.layout }
+}
+
+fn non_finite<T: Scalar>(a: &Dense<T>) -> Option<(usize, usize, f64)> {
+    let at = a.data.iter().position(|value| !value.is_finite())?;
+    let (l, e) = (at / a.line(), at % a.line());
+    let (i, j) = if a.layout == Layout::ColMajor { (e, l) } else { (l, e) };
+    Some((i, j, a.data[at].to_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(layout: Layout) -> Dense<f64> {
+        Dense::from_vec(vec![1.0, -2.0, 3.0, 4.0, 5.0, -6.0], 2, 3, layout)
+    }
+
+    #[test]
+    fn layouts_agree_on_elements() {
+        let (col, row) = (sample(Layout::ColMajor), sample(Layout::RowMajor));
+        assert_eq!([col.get(1, 0), row.get(1, 0), row.get(0, 2)], [-2.0, 4.0, 3.0]);
+        assert_eq!(row.to_col_major().unwrap().data(), [1.0, 4.0, -2.0, 5.0, 3.0, -6.0]);
+    }
+
+    #[test]
+    fn products_and_norms() {
+        let a = sample(Layout::RowMajor);
+        assert_eq!(a.times(Op::NoTrans, &[1.0, 1.0, 1.0], |_, _, v| v), [2.0, 3.0]);
+        assert_eq!(a.times(Op::Trans, &[1.0, 1.0], |_, _, v| v), [5.0, 3.0, -3.0]);
+        assert_eq!(a.norm_one(), 9.0);
+        assert!(largest(&[1.0, f64::NAN, 2.0]).is_nan());
+    }
+
+    #[test]
+    fn impossible_sizes_are_refused() {
+        assert!(Dense::<f64>::zeros(usize::MAX, 2).is_err());
+        assert!(Dense::<f64>::zeros(1 << 40, 1 << 20).is_err());
+    }
+}

@@ -1,0 +1,263 @@
+//! Matrix Market files (<https://math.nist.gov/MatrixMarket/formats.html>).
+//!
+//! The reader is our own: the one crate for this format that reads dense files
+//! states no licence and its errors name no line.
+
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::str::SplitWhitespace;
+
+use lapidary::Scalar;
+
+use super::{number, parse_number};
+use crate::dense::Dense;
+use crate::failure::{Failure, Result};
+
+/// Which elements the file holds and what the others follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Symmetry {
+    General,
+    Symmetric,
+    SkewSymmetric,
+}
+
+/// The first line.
+#[derive(Debug, PartialEq)]
+struct Banner {
+    coordinate: bool,
+    integer: bool,
+    symmetry: Symmetry,
+}
+
+/// Reads a matrix; `size` is the size of the file.
+pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
+    let mut lines = Lines { path, input, number: 0, text: String::new() };
+    if !lines.advance()? {
+        return Err(lines.fail("the Matrix Market banner is missing"));
+    }
+    let banner = parse_banner(&lines.text).map_err(|message| lines.fail(message))?;
+    if !lines.advance_to_data()? {
+        return Err(lines.fail("the file ends before the line with the sizes"));
+    }
+    let sizes = parse_sizes(&lines.text, &banner, size).map_err(|message| lines.fail(message))?;
+    if banner.coordinate { read_entries(&mut lines, &banner, &sizes) } else { read_array(&mut lines, &banner, &sizes) }
+}
+
+/// The lines of a file, numbered from one.
+struct Lines<'a, R> {
+    path: &'a Path,
+    input: R,
+    number: u64,
+    text: String,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// Reads the next line; false at the end of the file.
+    fn advance(&mut self) -> Result<bool> {
+        self.text.clear();
+        match self.input.read_line(&mut self.text) {
+            Ok(0) => Ok(false),
+            Ok(_) => {
+                self.number += 1;
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                Err(Failure::line(self.path, self.number + 1, "the line is not UTF-8 text"))
+            }
+            Err(e) => Err(Failure::file(self.path, format!("cannot read: {e}"))),
+        }
+    }
+
+    /// Reads the next line that is neither blank nor a comment.
+    fn advance_to_data(&mut self) -> Result<bool> {
+        while self.advance()? {
+            let text = self.text.trim_start();
+            if !text.is_empty() && !text.starts_with('%') {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn fail(&self, message: impl std::fmt::Display) -> Failure {
+        Failure::line(self.path, self.number.max(1), message)
+    }
+}
+
+fn parse_banner(line: &str) -> Result<Banner, String> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_ascii_lowercase).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ["%%matrixmarket", "matrix", format, field, symmetry] = words[..] else {
+        return Err("the first line must read: %%MatrixMarket matrix FORMAT FIELD SYMMETRY".to_owned());
+    };
+    let coordinate = match format {
+        "coordinate" => true,
+        "array" => false,
+        other => return Err(format!("format {other:?} is unknown (array or coordinate)")),
+    };
+    Ok(Banner { coordinate, integer: parse_field(field)?, symmetry: parse_symmetry(symmetry)? })
+}
+
+/// Whether the values are integers.
+fn parse_field(field: &str) -> Result<bool, String> {
+    match field {
+        "real" | "double" => Ok(false),
+        "integer" => Ok(true),
+        "complex" => Err("complex matrices are not supported: the routines compute with real numbers".to_owned()),
+        "pattern" => Err("a pattern holds no values, there is nothing to compute with".to_owned()),
+        other => Err(format!("field {other:?} is unknown (real or integer)")),
+    }
+}
+
+fn parse_symmetry(symmetry: &str) -> Result<Symmetry, String> {
+    match symmetry {
+        "general" => Ok(Symmetry::General),
+        "symmetric" => Ok(Symmetry::Symmetric),
+        "skew-symmetric" => Ok(Symmetry::SkewSymmetric),
+        "hermitian" => Err("hermitian matrices are complex, which is not supported".to_owned()),
+        other => Err(format!("symmetry {other:?} is unknown (general, symmetric or skew-symmetric)")),
+    }
+}
+
+/// The line with the sizes.
+#[derive(Debug, PartialEq)]
+struct Sizes {
+    rows: usize,
+    cols: usize,
+    entries: usize,
+}
+
+/// Reads the sizes and compares them with the size of the file, before
+/// anything is allocated.
+fn parse_sizes(line: &str, banner: &Banner, size: u64) -> Result<Sizes, String> {
+    let parsed: Result<Vec<usize>, _> = line.split_whitespace().map(str::parse).collect();
+    let (rows, cols, entries, shortest) = match (parsed.as_deref(), banner.coordinate) {
+        (Ok(&[rows, cols, entries]), true) => (rows, cols, Some(entries), "1 1 1\n"),
+        (Ok(&[rows, cols]), false) => (rows, cols, array_length(rows, cols, banner.symmetry), "1\n"),
+        (_, true) => return Err("the sizes must read: ROWS COLUMNS ENTRIES".to_owned()),
+        (_, false) => return Err("the sizes must read: ROWS COLUMNS".to_owned()),
+    };
+    if banner.symmetry != Symmetry::General && rows != cols {
+        return Err(format!("a symmetric matrix must be square, this one is {rows}×{cols}"));
+    }
+    // the last line may lack its newline
+    let least = entries.and_then(|entries| (entries as u64).checked_mul(shortest.len() as u64)).map(|b| b.saturating_sub(1));
+    match (entries, least) {
+        (Some(entries), Some(least)) if least <= size => Ok(Sizes { rows, cols, entries }),
+        _ => Err(format!("a {rows}×{cols} matrix is claimed, the file of {size} bytes cannot hold its values")),
+    }
+}
+
+fn array_length(rows: usize, cols: usize, symmetry: Symmetry) -> Option<usize> {
+    match symmetry {
+        Symmetry::General => rows.checked_mul(cols),
+        Symmetry::Symmetric => rows.checked_add(1)?.checked_mul(rows).map(|twice| twice / 2),
+        Symmetry::SkewSymmetric => rows.checked_mul(rows.saturating_sub(1)).map(|twice| twice / 2),
+    }
+}
+
+/// Adds a value at (i, j) and at its mirror image.
+fn add(a: &mut Dense<f64>, (i, j): (usize, usize), value: f64, symmetry: Symmetry) {
+    let rows = a.rows();
+    let data = a.data_mut();
+    data[i + j * rows] += value;
+    match symmetry {
+        Symmetry::Symmetric if i != j => data[j + i * rows] += value,
+        Symmetry::SkewSymmetric => data[j + i * rows] -= value,
+        Symmetry::General | Symmetry::Symmetric => {}
+    }
+}
+
+/// Coordinate format: `i j value`, 1-based; values of one place are added up.
+fn read_entries<R: BufRead>(lines: &mut Lines<'_, R>, banner: &Banner, sizes: &Sizes) -> Result<Dense<f64>> {
+    let &Sizes { rows, cols, entries } = sizes;
+    let mut a = Dense::zeros(rows, cols).map_err(|e| lines.fail(e))?;
+    for read in 0..entries {
+        if !lines.advance_to_data()? {
+            return Err(lines.fail(format!("the file ends after {read} of {entries} entries")));
+        }
+        let (i, j, value) = parse_entry(&lines.text, banner, (rows, cols)).map_err(|message| lines.fail(message))?;
+        add(&mut a, (i, j), value, banner.symmetry);
+    }
+    expect_end(lines, &format!("{entries} entries"))?;
+    Ok(a)
+}
+
+fn parse_entry(line: &str, banner: &Banner, (rows, cols): (usize, usize)) -> Result<(usize, usize, f64), String> {
+    let mut words = line.split_whitespace();
+    let i = parse_index(&mut words, "row", rows)?;
+    let j = parse_index(&mut words, "column", cols)?;
+    let value = parse_value(words.next().unwrap_or_default(), banner)?;
+    if let Some(more) = words.next() {
+        return Err(format!("{more:?} follows the value"));
+    }
+    match banner.symmetry {
+        Symmetry::Symmetric if j > i => Err("a symmetric file holds the lower triangle only, this is above it".to_owned()),
+        Symmetry::SkewSymmetric if j >= i => Err("a skew-symmetric file holds what is below the diagonal only".to_owned()),
+        Symmetry::General | Symmetry::Symmetric | Symmetry::SkewSymmetric => Ok((i, j, value)),
+    }
+}
+
+fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Result<usize, String> {
+    let text = words.next().unwrap_or_default();
+    match text.parse::<usize>() {
+        Ok(index) if (1..=extent).contains(&index) => Ok(index - 1),
+        Ok(index) => Err(format!("{what} index {index} is outside 1 … {extent}")),
+        Err(_) => Err(format!("{text:?} is not a {what} index")),
+    }
+}
+
+fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
+    let value = parse_number(text)?;
+    if banner.integer && value.fract() != 0.0 {
+        return Err(format!("{text:?} is not an integer, which the banner promises"));
+    }
+    Ok(value)
+}
+
+/// Array format: the columns one after another, of the lower triangle where
+/// the matrix is symmetric.
+fn read_array<R: BufRead>(lines: &mut Lines<'_, R>, banner: &Banner, sizes: &Sizes) -> Result<Dense<f64>> {
+    let &Sizes { rows, cols, entries } = sizes;
+    let mut a = Dense::zeros(rows, cols).map_err(|e| lines.fail(e))?;
+    let mut places = (0..cols).flat_map(|j| (first_row(j, banner.symmetry)..rows).map(move |i| (i, j)));
+    let mut read = 0;
+    while read < entries {
+        if !lines.advance_to_data()? {
+            return Err(lines.fail(format!("the file ends after {read} of {entries} values")));
+        }
+        for word in lines.text.split_whitespace() {
+            let value = parse_value(word, banner).map_err(|message| lines.fail(message))?;
+            let place = places.next().ok_or_else(|| lines.fail(format!("more than {entries} values")))?;
+            add(&mut a, place, value, banner.symmetry);
+            read += 1;
+        }
+    }
+    expect_end(lines, &format!("{entries} values"))?;
+    Ok(a)
+}
+
+fn first_row(j: usize, symmetry: Symmetry) -> usize {
+    match symmetry {
+        Symmetry::General => 0,
+        Symmetry::Symmetric => j,
+        Symmetry::SkewSymmetric => j + 1,
+    }
+}
+
+fn expect_end<R: BufRead>(lines: &mut Lines<'_, R>, what: &str) -> Result<()> {
+    if lines.advance_to_data()? { Err(lines.fail(format!("more than the {what} that were announced"))) } else { Ok(()) }
+}
+
+/// Writes the array format.
+pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()> {
+    writeln!(out, "%%MatrixMarket matrix array real general")?;
+    writeln!(out, "{} {}", matrix.rows(), matrix.cols())?;
+    let view = matrix.view();
+    for j in 0..matrix.cols() {
+        for i in 0..matrix.rows() {
+            writeln!(out, "{}", number(view.at(i, j)))?;
+        }
+    }
+    Ok(())
+}

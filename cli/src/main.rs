@@ -1,0 +1,26 @@
+//! `lapidary`: the command line of Lapidary.
+
+mod bench;
+mod dense;
+mod failure;
+mod io;
+mod options;
+mod progress;
+mod report;
+mod residual;
+mod trace;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match verbs::run(&verbs::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("lapidary: {failure}");
+            failure.exit_code()
+        }
+    }
+}

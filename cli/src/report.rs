@@ -1,0 +1,57 @@
+//! Figures for the user and, the same ones, for programs.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::failure::Result;
+use crate::io::atomic;
+
+/// Lines of the form `label  text` with the figures they were made from.
+#[derive(Default)]
+pub struct Report {
+    lines: Vec<(&'static str, String)>,
+    figures: Map<String, Value>,
+}
+
+impl Report {
+    /// Adds a figure, its unit in the key.
+    pub fn figure(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
+        self.figures.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Adds a line to print.
+    pub fn line(&mut self, label: &'static str, text: impl Into<String>) -> &mut Self {
+        self.lines.push((label, text.into()));
+        self
+    }
+
+    /// Prints the lines with their texts aligned.
+    pub fn print(&self) {
+        let width = self.lines.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+        for (label, text) in &self.lines {
+            println!("{label:width$}  {text}");
+        }
+    }
+
+    /// Writes the figures, if a file is asked for.
+    pub fn save(self, path: Option<&Path>) -> Result<()> {
+        path.map_or(Ok(()), |path| save_json(path, &Value::Object(self.figures)))
+    }
+}
+
+/// Writes JSON whole or not at all.
+pub fn save_json(path: &Path, value: &Value) -> Result<()> {
+    atomic::write(path, |out| writeln!(out, "{value:#}"))
+}
+
+/// Seconds with three digits that mean something.
+pub fn seconds(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.1} s"),
+        v if v >= 1.0 => format!("{v:.3} s"),
+        v if v >= 1e-3 => format!("{:.3} ms", v * 1e3),
+        v => format!("{:.1} µs", v * 1e6),
+    }
+}

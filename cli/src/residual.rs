@@ -1,0 +1,186 @@
+//! How right a result is: the residuals of `docs/numerics.md`, computed on the
+//! host in double precision, by none of the routines under test.
+
+use lapidary::{Diag, Op, Scalar, Side, Uplo};
+
+use crate::dense::{Dense, largest};
+
+/// Bound 8: the largest accepted residual of a factorisation or a solution.
+pub const LU_THRESHOLD: f64 = 30.0;
+/// Bound 9: the largest accepted residual of Linpack.
+pub const HPL_THRESHOLD: f64 = 16.0;
+/// Bounds 1 and 7, as ratios to the bound.
+pub const RATIO_THRESHOLD: f64 = 1.0;
+
+/// ε = 2u of the element type.
+pub fn epsilon<T: Scalar>() -> f64 {
+    2.0 * T::UNIT_ROUNDOFF
+}
+
+fn sum_abs(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.abs()).sum()
+}
+
+fn column<T: Scalar>(x: &Dense<T>, j: usize) -> Vec<f64> {
+    (0..x.rows()).map(|i| x.get(i, j)).collect()
+}
+
+/// Zero over zero is a perfect result; anything else over zero is none.
+fn ratio(error: f64, scale: f64) -> f64 {
+    if error == 0.0 { 0.0 } else { error / scale }
+}
+
+/// LAPACK's dget02: the largest ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε) over the columns.
+pub fn solution<T: Scalar>(a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
+    let scale = a.norm_one() * epsilon::<T>();
+    let of_column = |j| {
+        let x = column(x, j);
+        let ax = a.times(Op::NoTrans, &x, |_, _, value| value);
+        let r: Vec<f64> = column(b, j).iter().zip(&ax).map(|(b, ax)| b - ax).collect();
+        ratio(sum_abs(&r), scale * sum_abs(&x))
+    };
+    largest(&(0..b.cols()).map(of_column).collect::<Vec<_>>())
+}
+
+/// A random vector whose elements are neither tiny nor large.
+fn probe(len: usize) -> Vec<f64> {
+    let mut rng = fastrand::Rng::with_seed(len as u64);
+    (0..len).map(|_| 0.5 + rng.f64()).collect()
+}
+
+/// The largest |left − right| over its bound, element by element.
+fn worst(left: &[f64], right: &[f64], bound: &[f64]) -> f64 {
+    let each = left.iter().zip(right).zip(bound).map(|((l, r), bound)| ratio((l - r).abs(), *bound));
+    largest(&each.collect::<Vec<_>>())
+}
+
+/// What the checksum itself rounds, in sums of `terms` terms.
+fn own_rounding(terms: usize) -> f64 {
+    2.0 * (terms + 3) as f64 * f64::UNIT_ROUNDOFF
+}
+
+/// Bound 6 for C = op(A)·op(B): C·t against op(A)·(op(B)·t), each element over
+/// what bound 1 allows. One is the limit.
+pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>), c: &Dense<T>) -> f64 {
+    let plain = |_, _, value: f64| value;
+    let abs = |_, _, value: f64| value.abs();
+    let t = probe(c.cols());
+    let (bt, abs_bt) = (b.times(op_b, &t, plain), b.times(op_b, &t, abs));
+    let k = bt.len();
+    let factor = 2.0 * (k + 3) as f64 * T::UNIT_ROUNDOFF + own_rounding(c.cols() + k);
+    let bound: Vec<f64> = a.times(op_a, &abs_bt, abs).iter().map(|scale| factor * scale).collect();
+    worst(&c.times(Op::NoTrans, &t, plain), &a.times(op_a, &bt, plain), &bound)
+}
+
+/// A triangular matrix and how it enters a solve.
+#[derive(Clone, Copy, Debug)]
+pub struct Triangle {
+    /// The side on which it stands.
+    pub side: Side,
+    /// The triangle that is read.
+    pub uplo: Uplo,
+    /// How it enters.
+    pub op: Op,
+    /// What stands on the diagonal.
+    pub diag: Diag,
+}
+
+impl Triangle {
+    /// Element (i, j) as the routine must see it.
+    pub fn weigh(self, i: usize, j: usize, value: f64) -> f64 {
+        let outside = if self.uplo == Uplo::Lower { j > i } else { j < i };
+        match (outside, i == j && self.diag == Diag::Unit) {
+            (true, _) => 0.0,
+            (false, true) => 1.0,
+            (false, false) => value,
+        }
+    }
+}
+
+/// Bound 7 for op(A)·X = B or X·op(A) = B: both sides times a random vector,
+/// each element over what the bound allows. One is the limit.
+pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
+    // X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ
+    let (op, across) = if how.side == Side::Left { (how.op, Op::NoTrans) } else { (how.op.flip(), Op::Trans) };
+    let plain = |_, _, value: f64| value;
+    let abs = |_, _, value: f64| value.abs();
+    let t = probe(across.shape((x.rows(), x.cols())).1);
+    let (xt, abs_xt) = (x.times(across, &t, plain), x.times(across, &t, abs));
+    let (bt, abs_bt) = (b.times(across, &t, plain), b.times(across, &t, abs));
+    let factor = 2.0 * (a.rows() + 3) as f64 * T::UNIT_ROUNDOFF + own_rounding(a.rows() + t.len());
+    let scale = a.times(op, &abs_xt, |i, j, value| how.weigh(i, j, value).abs());
+    let bound: Vec<f64> = scale.iter().zip(&abs_bt).map(|(ax, b)| factor * (ax + b)).collect();
+    worst(&a.times(op, &xt, |i, j, value| how.weigh(i, j, value)), &bt, &bound)
+}
+
+/// LAPACK's dget01 along a random vector: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε),
+/// in O(n²); never above dget01 itself. `ipiv` is 0-based. Infinite where an |l_ij| betrays a wrong pivot.
+pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f64 {
+    let (m, n) = (a.rows(), a.cols());
+    let t = probe(n);
+    let ut = lu.times(Op::NoTrans, &t, |i, j, value| if i <= j { value } else { 0.0 });
+    let mut plut = lower_times(lu, &ut[..m.min(n)]);
+    for (i, &p) in ipiv.iter().enumerate().rev() {
+        plut.swap(i, usize::try_from(p).unwrap_or(i).min(m - 1));
+    }
+    if largest_multiplier(lu) > 1.0 + 4.0 * T::UNIT_ROUNDOFF {
+        return f64::INFINITY;
+    }
+    let at = a.times(Op::NoTrans, &t, |_, _, value| value);
+    let r: Vec<f64> = plut.iter().zip(&at).map(|(l, r)| l - r).collect();
+    ratio(sum_abs(&r), n as f64 * a.norm_one() * sum_abs(&t) * epsilon::<T>())
+}
+
+/// L·v for the unit lower trapezoid in `lu`.
+fn lower_times<T: Scalar>(lu: &Dense<T>, v: &[f64]) -> Vec<f64> {
+    let mut padded = v.to_vec();
+    padded.resize(lu.cols(), 0.0);
+    let mut y = lu.times(Op::NoTrans, &padded, |i, j, value| if i > j { value } else { 0.0 });
+    y.iter_mut().zip(v).for_each(|(y, v)| *y += v);
+    y
+}
+
+fn largest_multiplier<T: Scalar>(lu: &Dense<T>) -> f64 {
+    let mut most: f64 = 0.0;
+    lu.for_each(|i, j, value| most = if i > j { most.max(value.abs()) } else { most });
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary::Layout;
+
+    use super::*;
+
+    fn dense(data: &[f64], rows: usize) -> Dense<f64> {
+        Dense::from_vec(data.to_vec(), rows, data.len() / rows, Layout::ColMajor)
+    }
+
+    #[test]
+    fn right_results_pass_and_wrong_ones_fail() {
+        let (a, x) = (dense(&[2.0, 1.0, 1.0, 3.0], 2), dense(&[1.0, 2.0], 2));
+        assert_eq!(solution(&a, &x, &dense(&[4.0, 7.0], 2)), 0.0);
+        assert!(solution(&a, &x, &dense(&[4.0, 7.1], 2)) > LU_THRESHOLD);
+        assert!(solution(&a, &dense(&[f64::NAN, 1.0], 2), &x).is_nan());
+        let c = dense(&[4.0, 7.0], 2);
+        assert!(product((Op::NoTrans, &a), (Op::NoTrans, &x), &c) <= RATIO_THRESHOLD);
+        assert!(product((Op::NoTrans, &a), (Op::NoTrans, &c), &c) > RATIO_THRESHOLD);
+    }
+
+    #[test]
+    fn triangles_read_one_side_only() {
+        let how = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::Unit };
+        let a = dense(&[9.0, 2.0, f64::NAN, 9.0], 2);
+        assert!(triangular(how, &a, &dense(&[1.0, 1.0], 2), &dense(&[1.0, 3.0], 2)) <= RATIO_THRESHOLD);
+        assert!(triangular(how, &a, &dense(&[1.0, 1.0], 2), &dense(&[1.0, 4.0], 2)) > RATIO_THRESHOLD);
+    }
+
+    #[test]
+    fn factors_with_wrong_pivots_fail() {
+        let a = dense(&[1.0, 2.0, 3.0, 4.0], 2);
+        let lu = dense(&[2.0, 0.5, 4.0, 1.0], 2);
+        assert!(factorisation(&a, &lu, &[1, 1]) < LU_THRESHOLD);
+        assert!(factorisation(&a, &lu, &[0, 1]) > LU_THRESHOLD);
+        assert!(factorisation(&a, &dense(&[1.0, 2.0, 3.0, -2.0], 2), &[0, 1]).is_infinite());
+    }
+}

@@ -1,0 +1,117 @@
+//! `lapidary hpl`: the Linpack benchmark on one machine.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::dense::{Dense, largest};
+use crate::failure::{Failure, Result};
+use crate::io::atomic;
+use crate::options::{DeviceOptions, describe, names, threads};
+use crate::progress::Progress;
+use crate::report::{Report, seconds};
+use crate::residual::{HPL_THRESHOLD, epsilon};
+
+/// Flags of the verb.
+#[derive(clap::Args, Debug)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Order of the matrix
+    #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    n: u32,
+    /// Columns of a panel [default: the library's choice]
+    #[arg(long, value_name = "NB")]
+    nb: Option<usize>,
+    /// Seed of the random matrix
+    #[arg(long, default_value_t = 42)]
+    seed: u64,
+    #[command(flatten)]
+    device: DeviceOptions,
+    /// Write every figure here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+const HELP: &str = "\
+The matrix is uniform in [-0.5, 0.5), in double precision. The residual is HPL's,
+‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), and must be below 16; otherwise the exit status is 1.
+The speed counts 2/3·n³ + 3/2·n² operations.
+
+Examples:
+  lapidary hpl --n 8000 --json hpl.json
+  lapidary hpl --n 20000 --device all --memory-limit 4G";
+
+/// Generates, solves, verifies.
+pub fn run(args: &Args) -> Result<()> {
+    args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
+    let machine = args.device.open_with(args.nb)?;
+    let n = args.n as usize;
+    let progress = Progress::new(4);
+    progress.begin("generate");
+    let mut a = Dense::<f64>::zeros(n, n)?;
+    a.data_mut().chunks_mut(n).enumerate().for_each(|(j, column)| fill_column(args.seed, j, column));
+    let mut x = Dense::<f64>::zeros(n, 1)?;
+    fill_column(args.seed, n, x.data_mut());
+    progress.done();
+
+    progress.begin("factor");
+    let start = Instant::now();
+    let lu = machine.getrf(a.view_mut())?;
+    let factor = start.elapsed().as_secs_f64();
+    progress.done();
+
+    progress.begin("solve");
+    let start = Instant::now();
+    lu.solve(&machine, x.view_mut())?;
+    let solve = start.elapsed().as_secs_f64();
+    progress.done();
+
+    progress.begin("verify");
+    let residual = residual(args.seed, x.data());
+    drop(progress);
+    let mut report = Report::default();
+    report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(&machine));
+    report.figure("n", n).figure("nb", args.nb).figure("seed", args.seed).figure("dtype", "f64");
+    report.figure("devices", describe(&machine)).figure("threads", threads());
+    finish(args, report, (factor, solve), residual)
+}
+
+fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual: f64) -> Result<()> {
+    let n = f64::from(args.n);
+    let gflops = (2.0 / 3.0 * n.powi(3) + 1.5 * n * n) / (factor + solve) / 1e9;
+    let passed = residual < HPL_THRESHOLD; // false for NaN
+    report.line("time", format!("factor {}, solve {}", seconds(factor), seconds(solve)));
+    report.line("speed", format!("{gflops:.3} GFLOP/s"));
+    let verdict = if passed { "PASSED" } else { "FAILED" };
+    report.line("residual", format!("{residual:.6}, below {HPL_THRESHOLD} is required: {verdict}"));
+    report.figure("factor_seconds", factor).figure("solve_seconds", solve).figure("seconds", factor + solve);
+    report.figure("gflops", gflops).figure("residual", residual);
+    report.figure("residual_threshold", HPL_THRESHOLD).figure("passed", passed);
+    report.print();
+    report.save(args.json.as_deref())?;
+    if passed { Ok(()) } else { Err(Failure::check("the residual is too large")) }
+}
+
+/// Column `j` of A, or b for `j = n`. Each column has its own generator, so
+/// that the check can make A again where the factors have overwritten it.
+fn fill_column(seed: u64, j: usize, column: &mut [f64]) {
+    let mut rng = fastrand::Rng::with_seed(seed ^ (j as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    column.fill_with(|| rng.f64() - 0.5);
+}
+
+/// Bound 9: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+fn residual(seed: u64, x: &[f64]) -> f64 {
+    let n = x.len();
+    let (mut column, mut row_sums) = (vec![0.0; n], vec![0.0; n]);
+    let mut r = vec![0.0; n];
+    for (j, xj) in x.iter().enumerate() {
+        fill_column(seed, j, &mut column);
+        for ((a, r), sum) in column.iter().zip(&mut r).zip(&mut row_sums) {
+            *r += a * xj;
+            *sum += a.abs();
+        }
+    }
+    fill_column(seed, n, &mut column);
+    r.iter_mut().zip(&column).for_each(|(r, b)| *r -= b);
+    let norm = |v: &[f64]| largest(&v.iter().map(|value| value.abs()).collect::<Vec<_>>());
+    norm(&r) / (epsilon::<f64>() * (largest(&row_sums) * norm(x) + norm(&column)) * n as f64)
+}

@@ -1,0 +1,53 @@
+//! The verbs, one file each.
+
+mod bench;
+mod devices;
+mod hpl;
+mod plan;
+mod solve;
+
+use clap::{Parser, Subcommand};
+
+use crate::failure::Result;
+
+/// Dense linear algebra on any number of devices.
+#[derive(Parser, Debug)]
+#[command(name = "lapidary", version, about, after_help = STATUS, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const STATUS: &str = "\
+Exit status: 0 done and right, 1 a check failed, 2 wrong usage or input, 3 no such device.
+
+Examples:
+  lapidary devices
+  lapidary solve A.mtx b.csv -o x.npy
+  lapidary bench gemm --n 512,1024,2048 --plot gemm.svg
+  lapidary hpl --n 4000";
+
+#[derive(Subcommand, Debug)]
+enum Verb {
+    /// List the devices that work here
+    Devices(devices::Args),
+    /// Solve A·X = B for matrices in files
+    Solve(solve::Args),
+    /// Time a routine and check its result
+    Bench(bench::Args),
+    /// Run the Linpack benchmark and check its residual
+    Hpl(hpl::Args),
+    /// Show how a routine would run, without running it
+    Plan(plan::Args),
+}
+
+/// Does what the command line asks.
+pub fn run(cli: &Cli) -> Result<()> {
+    match &cli.verb {
+        Verb::Devices(args) => devices::run(args),
+        Verb::Solve(args) => solve::run(args),
+        Verb::Bench(args) => bench::run(args),
+        Verb::Hpl(args) => hpl::run(args),
+        Verb::Plan(args) => plan::run(args),
+    }
+}

@@ -1,0 +1,83 @@
+//! What stands in the operands.
+
+use std::fmt;
+
+use lapidary_core::Scalar;
+
+use super::Rng;
+use crate::oracle::Dense;
+
+/// The kind of numbers in an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// Uniform in [−1, 1).
+    Uniform,
+    /// Integers up to 8 in magnitude: products and sums are exact.
+    Integers,
+    /// Magnitudes from 2^-20 to 2^20.
+    Graded,
+    /// Around the smallest normal number, many subnormal.
+    Tiny,
+    /// Near the square root of the largest number: products near overflow.
+    Huge,
+    /// Uniform with many zeros and a few NaN and ∞.
+    NonFinite,
+}
+
+impl fmt::Display for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fill::Uniform => "uniform",
+            Fill::Integers => "integers",
+            Fill::Graded => "graded",
+            Fill::Tiny => "tiny",
+            Fill::Huge => "huge",
+            Fill::NonFinite => "non-finite",
+        })
+    }
+}
+
+impl Fill {
+    /// A matrix whose elements are numbers of type `T`.
+    #[must_use]
+    pub fn matrix<T: Scalar>(self, rows: usize, cols: usize, rng: &mut Rng) -> Dense {
+        let rare = 2 * rows.max(cols);
+        Dense::from_fn(rows, cols, |_, _| T::from_f64(self.element::<T>(rng, rare)).to_f64())
+    }
+
+    fn element<T: Scalar>(self, rng: &mut Rng, rare: usize) -> f64 {
+        match self {
+            Fill::Uniform => rng.uniform(),
+            Fill::Integers => rng.integer(8),
+            Fill::Graded => rng.uniform() * (20.0 * rng.uniform()).exp2(),
+            Fill::Tiny => rng.uniform() * T::MIN_POSITIVE * 4.0,
+            Fill::Huge => rng.uniform() * huge::<T>(),
+            Fill::NonFinite if rng.once_in(rare) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.below(3)],
+            Fill::NonFinite if rng.once_in(4) => 0.0,
+            Fill::NonFinite => rng.uniform(),
+        }
+    }
+
+    /// The kind of numbers beside it in the second factor and in C, so that the
+    /// product stays in the same range.
+    #[must_use]
+    pub fn partner(self) -> Fill {
+        match self {
+            Fill::Tiny => Fill::Uniform,
+            other => other,
+        }
+    }
+}
+
+/// A power of two whose square times 2^14 is still finite.
+fn huge<T: Scalar>() -> f64 {
+    (1.0 / T::MIN_POSITIVE).sqrt() / 256.0
+}
+
+/// A NaN with a payload: reading it shows in the result, and overwriting it in
+/// its bits.
+#[must_use]
+pub fn canary<T: Scalar>() -> T {
+    // the payload lies in the bits that survive the conversion to f32
+    T::from_f64(f64::from_bits(0x7ffc_abcd_e000_0000))
+}

@@ -1,0 +1,124 @@
+//! Cases of `C ← α·op(A)·op(B) + β·C`.
+
+use std::fmt;
+
+use lapidary_core::{Gemm, Op, Scalar};
+use proptest::prelude::*;
+
+use super::fill::{Fill, canary};
+use super::storage::{Storage, Stored, storage};
+use super::{Rng, Scope, factor, op, seed};
+use crate::oracle::Dense;
+
+/// One call of gemm.
+#[derive(Clone, Copy, PartialEq)]
+pub struct GemmCase {
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Columns of `op(A)`.
+    pub k: usize,
+    /// How A and B enter.
+    pub ops: (Op, Op),
+    /// Factor of the product.
+    pub alpha: f64,
+    /// Factor of the old C.
+    pub beta: f64,
+    /// What stands in the operands.
+    pub fill: Fill,
+    /// Whether B is the very memory of A; then `op(B) = op(A)ᵀ`.
+    pub same: bool,
+    /// How A, B and C lie in memory.
+    pub storage: [Storage; 3],
+    /// Seed of the numbers.
+    pub seed: u64,
+}
+
+impl fmt::Display for GemmCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GemmCase { m, n, k, ops, alpha, beta, fill, same, storage: [a, b, c], seed } = self;
+        write!(f, "gemm {}{} m={m} n={n} k={k} α={alpha} β={beta} A:{a} ", ops.0, ops.1)?;
+        if *same { f.write_str("B=A")? } else { write!(f, "B:{b}")? }
+        write!(f, " C:{c} {fill} seed={seed:#x}")
+    }
+}
+
+impl fmt::Debug for GemmCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The operands of a case in memory.
+#[derive(Clone, Debug)]
+pub struct GemmData<T> {
+    /// The left factor.
+    pub a: Stored<T>,
+    /// The right factor; none if it is the left one.
+    pub b: Option<Stored<T>>,
+    /// The result.
+    pub c: Stored<T>,
+}
+
+impl GemmCase {
+    /// Random cases over numbers of the kinds `fills`.
+    pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
+        let fill = prop::sample::select(fills);
+        let flags = (op(), op(), prop::bool::weighted(0.1));
+        let storage = prop::array::uniform3(storage());
+        (scope.extents(), flags, (factor(), factor()), fill, storage, seed()).prop_map(
+            |([m, n, k], (op_a, op_b, same), (alpha, beta), fill, storage, seed)| {
+                let case = GemmCase { m, n, k, ops: (op_a, op_b), alpha, beta, fill, same: false, storage, seed };
+                let case = if same { case.of_one_matrix() } else { case };
+                if fill == Fill::Integers { case.of_integers() } else { case }
+            },
+        )
+    }
+
+    fn of_one_matrix(self) -> Self {
+        let [a, _, c] = self.storage;
+        GemmCase { same: true, n: self.m, ops: (self.ops.0, self.ops.0.flip()), storage: [a, a, c], ..self }
+    }
+
+    fn of_integers(self) -> Self {
+        GemmCase { alpha: (2.0 * self.alpha).trunc(), beta: (2.0 * self.beta).trunc(), ..self }
+    }
+
+    /// The operands. What the factors say is never read holds canaries.
+    #[must_use]
+    pub fn data<T: Scalar>(&self) -> GemmData<T> {
+        let rng = &mut Rng::new(self.seed);
+        let shapes = (self.ops.0.shape((self.m, self.k)), self.ops.1.shape((self.k, self.n)));
+        let mut make = |fill: Fill, (rows, cols), factor, storage| {
+            let dense = fill.matrix::<T>(rows, cols, rng);
+            let unread = |_| canary::<T>().to_f64();
+            Stored::new(&if factor == 0.0 { dense.map(unread) } else { dense }, storage)
+        };
+        let a = make(self.fill, shapes.0, self.alpha, self.storage[0]);
+        let b = make(self.fill.partner(), shapes.1, self.alpha, self.storage[1]);
+        let c = make(self.fill, (self.m, self.n), self.beta, self.storage[2]);
+        GemmData { a, b: (!self.same).then_some(b), c }
+    }
+}
+
+impl<T: Scalar> GemmData<T> {
+    /// The right factor.
+    #[must_use]
+    pub fn b(&self) -> &Stored<T> {
+        self.b.as_ref().unwrap_or(&self.a)
+    }
+
+    /// `op(A)`, `op(B)` and C for the oracle.
+    #[must_use]
+    pub fn operands(&self, case: &GemmCase) -> (Dense, Dense, Dense) {
+        (self.a.dense().under(case.ops.0), self.b().dense().under(case.ops.1), self.c.dense())
+    }
+
+    /// The call, with `c` for the result.
+    #[must_use]
+    pub fn args<'a>(&'a self, case: &GemmCase, c: &'a mut Stored<T>) -> Gemm<'a, T> {
+        let gemm = Gemm::new(self.a.view(), self.b().view(), c.view_mut()).op_a(case.ops.0).op_b(case.ops.1);
+        gemm.alpha(T::from_f64(case.alpha)).beta(T::from_f64(case.beta))
+    }
+}

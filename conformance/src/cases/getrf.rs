@@ -1,0 +1,172 @@
+//! Cases of the LU factorisation.
+
+use std::fmt;
+
+use lapidary_core::{Getrf, Scalar};
+use proptest::prelude::*;
+
+use super::storage::{Storage, Stored, storage};
+use super::{Fill, Rng, Scope, seed};
+use crate::bounds::real;
+use crate::oracle::{Dense, product};
+
+/// The kind of matrix that is factored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Uniform numbers.
+    Random,
+    /// Uniform numbers in columns of unlike scales.
+    Graded,
+    /// Rows permuted from exact factors: pivots, factors and `info` are known.
+    Exact,
+    /// As `Exact`, with candidates of equal magnitude in every other column and
+    /// no permutation: the first row must be kept.
+    Ties,
+    /// As `Exact`, with a zero pivot.
+    Singular,
+    /// As `Exact`, with a column of zeros.
+    ZeroColumn,
+    /// Rows of the identity, permuted.
+    Permuted,
+    /// Diagonally dominant by rows and columns, for factoring without pivoting.
+    Dominant,
+    /// Wilkinson's matrix of largest growth, 2^(n−1); exact up to order 24.
+    Wilkinson,
+    /// Hilbert's matrix.
+    Hilbert,
+    /// Uniform numbers and one NaN.
+    Nan,
+}
+
+/// One call of getrf.
+#[derive(Clone, Copy, PartialEq)]
+pub struct GetrfCase {
+    /// Rows.
+    pub m: usize,
+    /// Columns.
+    pub n: usize,
+    /// The kind of matrix.
+    pub shape: Shape,
+    /// How it lies in memory.
+    pub storage: Storage,
+    /// Seed of the numbers.
+    pub seed: u64,
+}
+
+impl fmt::Display for GetrfCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let GetrfCase { m, n, shape, storage, seed } = self;
+        write!(f, "getrf m={m} n={n} {shape:?} A:{storage} seed={seed:#x}")
+    }
+}
+
+impl fmt::Debug for GetrfCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl GetrfCase {
+    /// Random cases of the kinds `shapes`, half of them square.
+    pub fn any(scope: &Scope, shapes: &'static [Shape]) -> impl Strategy<Value = GetrfCase> + use<> {
+        let sizes = (scope.extents(), any::<bool>());
+        (sizes, prop::sample::select(shapes), storage(), seed()).prop_map(|(([m, n, _], square), shape, storage, seed)| {
+            let n = if square { m } else { n };
+            GetrfCase { m, n, shape, storage, seed }
+        })
+    }
+
+    /// A packed square case.
+    #[must_use]
+    pub fn square(n: usize, shape: Shape) -> Self {
+        GetrfCase { m: n, n, shape, storage: Storage::default(), seed: 1 }
+    }
+
+    /// The matrix.
+    #[must_use]
+    pub fn matrix<T: Scalar>(&self) -> Dense {
+        let rng = &mut Rng::new(self.seed);
+        let GetrfCase { m, n, .. } = *self;
+        let matrix = match self.shape {
+            Shape::Random => Fill::Uniform.matrix::<T>(m, n, rng),
+            Shape::Graded => graded_columns(&Fill::Uniform.matrix::<T>(m, n, rng), rng),
+            Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn => self.from_factors(rng),
+            Shape::Permuted => identity_rows(&rng.permutation(m), n),
+            Shape::Dominant => dominant(&Fill::Uniform.matrix::<T>(m, n, rng)),
+            Shape::Wilkinson => Dense::from_fn(m, n, wilkinson(n)),
+            Shape::Hilbert => Dense::from_fn(m, n, |i, j| 1.0 / real(i + j + 1)),
+            Shape::Nan => with_nan(Fill::Uniform.matrix::<T>(m, n, rng), rng),
+        };
+        matrix.map(|x| T::from_f64(x).to_f64())
+    }
+
+    /// `P·L·U` with L = I + N, N·N = 0, so that L⁻¹ = I − N is as short as L, and
+    /// powers of two on the diagonal of U: no step of any variant of the
+    /// algorithm rounds.
+    fn from_factors(&self, rng: &mut Rng) -> Dense {
+        let least = self.m.min(self.n);
+        let zero = rng.below(least.max(1));
+        let multiplier = if self.shape == Shape::Ties { 1.0 } else { 0.5 };
+        let mut u = Dense::from_fn(least, self.n, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => rng.integer(2),
+            std::cmp::Ordering::Equal => rng.sign() * [1.0, 2.0, 4.0][rng.below(3)],
+            std::cmp::Ordering::Greater => 0.0,
+        });
+        match self.shape {
+            Shape::Singular if least > 0 => u.set(zero, zero, 0.0),
+            Shape::ZeroColumn if least > 0 => (0..least).for_each(|i| u.set(i, zero, 0.0)),
+            _ => {}
+        }
+        let mut l = Dense::from_fn(self.m, least, |i, j| if i == j { 1.0 } else { 0.0 });
+        // nothing may be left to eliminate under a zero pivot
+        let kept = |j: &usize| !(matches!(self.shape, Shape::Singular | Shape::ZeroColumn) && *j == zero);
+        for j in (0..least).step_by(2).filter(kept) {
+            (j + 1..self.m).filter(|i| i % 2 == 1 || *i >= least).for_each(|i| l.set(i, j, multiplier * rng.sign()));
+        }
+        let a = product::product::<f64>(1.0, &l, &u, 0.0, &Dense::from_fn(self.m, self.n, |_, _| 0.0)).rounded();
+        let order = if self.shape == Shape::Ties { (0..self.m).collect() } else { rng.permutation(self.m) };
+        Dense::from_fn(self.m, self.n, |i, j| a.at(order[i], j))
+    }
+
+    /// The matrix in memory and room for its row exchanges.
+    #[must_use]
+    pub fn store<T: Scalar>(&self, matrix: &Dense) -> (Stored<T>, Vec<i32>) {
+        (Stored::new(matrix, self.storage), vec![-1; self.m.min(self.n)])
+    }
+
+    /// The call; only diagonally dominant matrices are factored without pivoting.
+    #[must_use]
+    pub fn args<'a, T: Scalar>(&self, a: &'a mut Stored<T>, ipiv: &'a mut [i32]) -> Getrf<'a, T> {
+        let getrf = Getrf::new(a.view_mut(), ipiv);
+        if self.shape == Shape::Dominant { getrf.without_pivoting() } else { getrf }
+    }
+}
+
+fn graded_columns(a: &Dense, rng: &mut Rng) -> Dense {
+    let scales: Vec<f64> = (0..a.cols()).map(|_| rng.integer(12).exp2()).collect();
+    Dense::from_fn(a.rows(), a.cols(), |i, j| scales[j] * a.at(i, j))
+}
+
+fn identity_rows(order: &[usize], n: usize) -> Dense {
+    Dense::from_fn(order.len(), n, |i, j| if order[i] == j { 1.0 } else { 0.0 })
+}
+
+fn dominant(a: &Dense) -> Dense {
+    let weight = real(a.rows().max(a.cols()) + 1);
+    Dense::from_fn(a.rows(), a.cols(), |i, j| if i == j { weight } else { a.at(i, j) })
+}
+
+fn wilkinson(n: usize) -> impl Fn(usize, usize) -> f64 {
+    move |i, j| match i {
+        _ if j + 1 == n || i == j => 1.0,
+        _ if i > j => -1.0,
+        _ => 0.0,
+    }
+}
+
+fn with_nan(mut a: Dense, rng: &mut Rng) -> Dense {
+    if a.rows() > 0 && a.cols() > 0 {
+        a.set(rng.below(a.rows()), rng.below(a.cols()), f64::NAN);
+    }
+    a
+}

@@ -1,0 +1,64 @@
+//! Cases of row exchanges.
+
+use std::fmt;
+
+use lapidary_core::Scalar;
+use proptest::prelude::*;
+
+use super::storage::{Storage, storage};
+use super::{Fill, Rng, Scope, seed};
+use crate::oracle::Dense;
+
+/// One call of laswp.
+#[derive(Clone, Copy, PartialEq)]
+pub struct LaswpCase {
+    /// Rows of A.
+    pub m: usize,
+    /// Columns of A.
+    pub n: usize,
+    /// Number of exchanges; at most `m`.
+    pub count: usize,
+    /// Whether they are done in order.
+    pub forward: bool,
+    /// How A lies in memory.
+    pub storage: Storage,
+    /// Seed of the numbers.
+    pub seed: u64,
+}
+
+impl fmt::Display for LaswpCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LaswpCase { m, n, count, forward, storage, seed } = self;
+        let order = if *forward { "forward" } else { "backward" };
+        write!(f, "laswp {order} m={m} n={n} count={count} A:{storage} seed={seed:#x}")
+    }
+}
+
+impl fmt::Debug for LaswpCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl LaswpCase {
+    /// Random cases.
+    pub fn any(scope: &Scope) -> impl Strategy<Value = LaswpCase> + use<> {
+        (scope.extents(), any::<bool>(), storage(), seed()).prop_map(|([m, n, count], forward, storage, seed)| LaswpCase {
+            m,
+            n,
+            count: count.min(m),
+            forward,
+            storage,
+            seed,
+        })
+    }
+
+    /// The matrix and the exchanges; rows may be named twice and backwards.
+    #[must_use]
+    pub fn matrix<T: Scalar>(&self) -> (Dense, Vec<usize>) {
+        let rng = &mut Rng::new(self.seed);
+        let a = Fill::NonFinite.matrix::<T>(self.m, self.n, rng);
+        let ipiv = (0..self.count).map(|_| rng.below(self.m)).collect();
+        (a, ipiv)
+    }
+}

@@ -1,0 +1,61 @@
+//! Cases of solving a square system by its factors.
+
+use std::fmt;
+
+use lapidary_core::{Op, Scalar};
+use proptest::prelude::*;
+
+use super::storage::{Storage, storage};
+use super::{Fill, Rng, Scope, op, seed};
+use crate::oracle::Dense;
+
+/// One call of getrf and one of getrs.
+#[derive(Clone, Copy, PartialEq)]
+pub struct SolveCase {
+    /// Order of A.
+    pub n: usize,
+    /// Number of right-hand sides.
+    pub nrhs: usize,
+    /// How A enters.
+    pub op: Op,
+    /// How A and B lie in memory.
+    pub storage: [Storage; 2],
+    /// Seed of the numbers.
+    pub seed: u64,
+}
+
+impl fmt::Display for SolveCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SolveCase { n, nrhs, op, storage: [a, b], seed } = self;
+        write!(f, "solve {op} n={n} nrhs={nrhs} A:{a} B:{b} seed={seed:#x}")
+    }
+}
+
+impl fmt::Debug for SolveCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl SolveCase {
+    /// Random cases.
+    pub fn any(scope: &Scope) -> impl Strategy<Value = SolveCase> + use<> {
+        let sizes = (scope.extent(), scope.extent());
+        (sizes, op(), prop::array::uniform2(storage()), seed())
+            .prop_map(|((n, nrhs), op, storage, seed)| SolveCase { n, nrhs, op, storage, seed })
+    }
+
+    /// A packed case with one right-hand side, as HPL solves it.
+    #[must_use]
+    pub fn packed(n: usize) -> Self {
+        SolveCase { n, nrhs: 1, op: Op::NoTrans, storage: [Storage::default(); 2], seed: 1 }
+    }
+
+    /// A and B.
+    #[must_use]
+    pub fn matrices<T: Scalar>(&self) -> (Dense, Dense) {
+        let rng = &mut Rng::new(self.seed);
+        let a = Fill::Uniform.matrix::<T>(self.n, self.n, rng);
+        (a, Fill::Uniform.matrix::<T>(self.n, self.nrhs, rng))
+    }
+}

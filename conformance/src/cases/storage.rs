@@ -1,0 +1,143 @@
+//! How an operand lies in memory, and the memory itself with canaries around it.
+
+use std::fmt;
+
+use lapidary_core::{Layout, MatMut, MatRef, Scalar};
+use proptest::prelude::*;
+
+use super::fill::canary;
+use crate::oracle::Dense;
+
+/// Canaries after the end of every buffer.
+const TAIL: usize = 9;
+
+/// Layout, gap and offset of an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct Storage {
+    /// How elements follow one another.
+    pub layout: Layout,
+    /// Elements between the end of a line and the next.
+    pub gap: usize,
+    /// Rows and columns of a larger matrix before the operand.
+    pub skip: (usize, usize),
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.layout == Layout::ColMajor { "col" } else { "row" })?;
+        if self.gap > 0 {
+            write!(f, "+{}", self.gap)?;
+        }
+        if self.skip == (0, 0) { Ok(()) } else { write!(f, "@{},{}", self.skip.0, self.skip.1) }
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Any storage: half of them packed, half with gaps, some as sub-views.
+pub fn storage() -> impl Strategy<Value = Storage> {
+    let layout = prop::sample::select(vec![Layout::ColMajor, Layout::RowMajor]);
+    let gap = prop_oneof![Just(0), 1..6_usize];
+    let skip = prop_oneof![2 => Just((0, 0)), 1 => (0..4_usize, 0..4_usize)];
+    (layout, gap, skip).prop_map(|(layout, gap, skip)| Storage { layout, gap, skip })
+}
+
+/// A matrix in a buffer whose every other element is a canary.
+#[derive(Clone, Debug)]
+pub struct Stored<T> {
+    data: Vec<T>,
+    rows: usize,
+    cols: usize,
+    storage: Storage,
+}
+
+impl<T: Scalar> Stored<T> {
+    /// The elements of `dense`, stored as `storage` says.
+    #[must_use]
+    pub fn new(dense: &Dense, storage: Storage) -> Self {
+        let (rows, cols) = (dense.rows(), dense.cols());
+        let mut stored = Stored { data: Vec::new(), rows, cols, storage };
+        let lines = match storage.layout {
+            Layout::ColMajor => cols + storage.skip.1,
+            Layout::RowMajor => rows + storage.skip.0,
+        };
+        stored.data = vec![canary(); lines * stored.ld() + TAIL];
+        let mut view = stored.view_mut();
+        for ((i, j), x) in dense.elements() {
+            view.set(i, j, T::from_f64(x));
+        }
+        stored
+    }
+
+    fn ld(&self) -> usize {
+        let line = match self.storage.layout {
+            Layout::ColMajor => self.rows + self.storage.skip.0,
+            Layout::RowMajor => self.cols + self.storage.skip.1,
+        };
+        (line + self.storage.gap).max(1)
+    }
+
+    /// Where element (i, j) lies in the buffer.
+    fn index(&self, i: usize, j: usize) -> usize {
+        let (i, j) = (i + self.storage.skip.0, j + self.storage.skip.1);
+        match self.storage.layout {
+            Layout::ColMajor => i + j * self.ld(),
+            Layout::RowMajor => i * self.ld() + j,
+        }
+    }
+
+    /// The matrix, for reading.
+    ///
+    /// # Panics
+    /// Never: the buffer is large enough.
+    #[must_use]
+    pub fn view(&self) -> MatRef<'_, T> {
+        let (i, j) = self.storage.skip;
+        let (rows, cols) = (i + self.rows, j + self.cols);
+        let whole = MatRef::new(&self.data, rows, cols, self.ld(), self.storage.layout).expect("the buffer holds it");
+        whole.sub(i..rows, j..cols)
+    }
+
+    /// The matrix, for writing.
+    ///
+    /// # Panics
+    /// Never: the buffer is large enough.
+    #[must_use]
+    pub fn view_mut(&mut self) -> MatMut<'_, T> {
+        let ((i, j), ld) = (self.storage.skip, self.ld());
+        let (rows, cols) = (i + self.rows, j + self.cols);
+        let whole = MatMut::new(&mut self.data, rows, cols, ld, self.storage.layout).expect("the buffer holds it");
+        whole.sub(i..rows, j..cols)
+    }
+
+    /// The elements.
+    #[must_use]
+    pub fn dense(&self) -> Dense {
+        Dense::from_view(self.view())
+    }
+
+    /// The first place where the bits of the buffer differ from `before`.
+    #[must_use]
+    pub fn changed(&self, before: &Self) -> Option<usize> {
+        let mut pairs = self.data.iter().zip(&before.data);
+        pairs.position(|(now, before)| now.to_f64().to_bits() != before.to_f64().to_bits())
+    }
+
+    /// The first place outside the matrix that is not a canary any more.
+    #[must_use]
+    pub fn damaged(&self) -> Option<usize> {
+        let mut restored = self.clone();
+        for j in 0..self.cols {
+            for i in 0..self.rows {
+                let at = self.index(i, j);
+                restored.data[at] = canary();
+            }
+        }
+        let canary = canary::<T>().to_f64().to_bits();
+        restored.data.iter().position(|x| x.to_f64().to_bits() != canary)
+    }
+}

@@ -1,0 +1,179 @@
+//! Cases of triangular solves.
+
+use std::fmt;
+
+use lapidary_core::{Diag, Op, Scalar, Side, Trsm, TrsmMode, Uplo};
+use proptest::prelude::*;
+
+use super::fill::{Fill, canary};
+use super::storage::{Storage, Stored, storage};
+use super::{Rng, Scope, factor, op, seed};
+use crate::bounds::real;
+use crate::oracle::residual::triangle;
+use crate::oracle::{Dense, loops, product};
+
+/// One call of trsm.
+#[derive(Clone, Copy, PartialEq)]
+pub struct TrsmCase {
+    /// Order of A.
+    pub order: usize,
+    /// Number of right-hand sides.
+    pub nrhs: usize,
+    /// Side, triangle, operation and diagonal.
+    pub flags: (Side, Uplo, Op, Diag),
+    /// Factor of B.
+    pub alpha: f64,
+    /// What stands in the operands; graded: the equations have unlike scales.
+    pub fill: Fill,
+    /// How blocks on the diagonal are treated.
+    pub mode: TrsmMode,
+    /// How A and B lie in memory.
+    pub storage: [Storage; 2],
+    /// Seed of the numbers.
+    pub seed: u64,
+}
+
+impl fmt::Display for TrsmCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TrsmCase { order, nrhs, flags: (side, uplo, op, diag), alpha, fill, mode, storage: [a, b], seed } = self;
+        write!(f, "trsm {side}{uplo}{op}{diag} {mode} order={order} nrhs={nrhs} α={alpha} A:{a} B:{b} {fill} seed={seed:#x}")
+    }
+}
+
+impl fmt::Debug for TrsmCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A system `E·X = α·F` with a lower or upper E on the left, to which every
+/// case reduces: E and F, before they are stored.
+#[derive(Clone, Debug)]
+pub struct System {
+    /// The triangular matrix, zero outside its triangle.
+    pub e: Dense,
+    /// The right-hand sides.
+    pub f: Dense,
+}
+
+impl System {
+    /// The solution by the plain loops of substitution in the precision of `T`.
+    #[must_use]
+    pub fn solve<T: Scalar>(&self, alpha: f64, uplo: Uplo) -> Dense {
+        let f = self.f.map(|x| if alpha == 0.0 { 0.0 } else { (T::from_f64(alpha) * T::from_f64(x)).to_f64() });
+        match uplo {
+            Uplo::Lower => loops::forward_substitution::<T>(&self.e, &f),
+            // an upper triangle is a lower one with the order of everything reversed
+            Uplo::Upper => {
+                let e = reverse_rows(&reverse_rows(&self.e).t()).t();
+                reverse_rows(&loops::forward_substitution::<T>(&e, &reverse_rows(&f)))
+            }
+        }
+    }
+}
+
+fn reverse_rows(a: &Dense) -> Dense {
+    Dense::from_fn(a.rows(), a.cols(), |i, j| a.at(a.rows() - 1 - i, j))
+}
+
+impl TrsmCase {
+    /// Random cases over numbers of the kinds `fills`.
+    pub fn any(scope: &Scope, mode: TrsmMode, fills: &'static [Fill]) -> impl Strategy<Value = TrsmCase> + use<> {
+        let side = prop::sample::select(vec![Side::Left, Side::Right]);
+        let uplo = prop::sample::select(vec![Uplo::Lower, Uplo::Upper]);
+        let diag = prop::sample::select(vec![Diag::NonUnit, Diag::Unit]);
+        let fill = prop::sample::select(fills);
+        let sizes = (scope.extent(), scope.extent());
+        (sizes, (side, uplo, op(), diag), factor(), fill, prop::array::uniform2(storage()), seed()).prop_map(
+            move |((order, nrhs), flags, alpha, fill, storage, seed)| {
+                let alpha = if fill == Fill::Integers { alpha.trunc() } else { alpha };
+                TrsmCase { order, nrhs, flags, alpha, fill, mode, storage, seed }
+            },
+        )
+    }
+
+    /// Whether A is transposed when the system is brought to the left side.
+    fn transposes(&self) -> bool {
+        let (side, _, op, _) = self.flags;
+        op.is_trans() != (side == Side::Right)
+    }
+
+    /// The triangle of E.
+    #[must_use]
+    pub fn uplo(&self) -> Uplo {
+        if self.transposes() { self.flags.1.flip() } else { self.flags.1 }
+    }
+
+    /// The system, well-scaled but for a graded fill.
+    #[must_use]
+    pub fn system<T: Scalar>(&self) -> System {
+        let rng = &mut Rng::new(self.seed);
+        let (n, diag) = (self.order, self.flags.3);
+        let off = |rng: &mut Rng| if self.fill == Fill::Integers { rng.integer(1) } else { rng.uniform() / real(n).sqrt() };
+        let round = |x: f64| T::from_f64(x).to_f64();
+        let e = Dense::from_fn(n, n, |i, j| round(if i == j { self.diagonal(rng) } else { off(rng) }));
+        let e = triangle(&e, self.uplo(), diag);
+        if self.fill == Fill::Integers {
+            return self.integer_system(sparse(&e), rng);
+        }
+        let f = self.fill.matrix::<T>(n, self.nrhs, rng);
+        if self.fill == Fill::Graded && diag == Diag::NonUnit { graded(&e, &f, rng) } else { System { e, f } }
+    }
+
+    fn diagonal(&self, rng: &mut Rng) -> f64 {
+        let magnitude = if self.fill == Fill::Integers { [1.0, 2.0, 4.0][rng.below(3)] } else { 1.5 + rng.uniform() / 2.0 };
+        rng.sign() * magnitude
+    }
+
+    /// The right-hand side of an integer solution: every step of a substitution
+    /// is then exact.
+    fn integer_system(&self, e: Dense, rng: &mut Rng) -> System {
+        let x = Fill::Integers.matrix::<f64>(self.order, self.nrhs, rng);
+        let zero = Dense::from_fn(self.order, self.nrhs, |_, _| 0.0);
+        let f = product::product::<f64>(1.0, &e, &x, 0.0, &zero).rounded();
+        System { e, f }
+    }
+
+    /// A and B in memory; what the flags or `α = 0` say is never read holds canaries.
+    #[must_use]
+    pub fn store<T: Scalar>(&self, system: &System) -> (Stored<T>, Stored<T>) {
+        let a = if self.transposes() { system.e.t() } else { system.e.clone() };
+        let (_, uplo, _, diag) = self.flags;
+        let read = |i: usize, j: usize| match uplo {
+            _ if self.alpha == 0.0 => false,
+            _ if i == j => diag == Diag::NonUnit,
+            Uplo::Lower => i > j,
+            Uplo::Upper => i < j,
+        };
+        let unread = canary::<T>().to_f64();
+        let a = Dense::from_fn(self.order, self.order, |i, j| if read(i, j) { a.at(i, j) } else { unread });
+        let b = self.to_side(&system.f).map(|x| if self.alpha == 0.0 { unread } else { x });
+        (Stored::new(&a, self.storage[0]), Stored::new(&b, self.storage[1]))
+    }
+
+    /// Right-hand sides as the columns of F, or as they stand in B; both ways alike.
+    #[must_use]
+    pub fn to_side(&self, b: &Dense) -> Dense {
+        if self.flags.0 == Side::Right { b.t() } else { b.clone() }
+    }
+
+    /// The call.
+    #[must_use]
+    pub fn args<'a, T: Scalar>(&self, a: &'a Stored<T>, b: &'a mut Stored<T>) -> Trsm<'a, T> {
+        let (side, uplo, op, diag) = self.flags;
+        let trsm = Trsm::new(a.view(), b.view_mut()).side(side).uplo(uplo).op(op).diag(diag);
+        trsm.alpha(T::from_f64(self.alpha)).mode(self.mode)
+    }
+}
+
+/// Every third off-diagonal element, so that integer sums stay small.
+fn sparse(e: &Dense) -> Dense {
+    Dense::from_fn(e.rows(), e.cols(), |i, j| if i == j || (i + j) % 3 == 0 { e.at(i, j) } else { 0.0 })
+}
+
+/// Equations scaled by powers of two from 2^-20 to 2^20: the solution is the same.
+fn graded(e: &Dense, f: &Dense, rng: &mut Rng) -> System {
+    let scales: Vec<f64> = (0..e.rows()).map(|_| rng.integer(20).exp2()).collect();
+    let scale = |a: &Dense| Dense::from_fn(a.rows(), a.cols(), |i, j| scales[i] * a.at(i, j));
+    System { e: scale(e), f: scale(f) }
+}

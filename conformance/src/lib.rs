@@ -1,0 +1,25 @@
+//! The conformance suite of Lapidary.
+//!
+//! It grades anything that computes the routines: a [`Subject`]. The walk of
+//! one check is [`cases`] (a printable description of operands) → operands in
+//! memory with canaries around them → one call of the subject → [`oracle`]
+//! (independent, in higher precision) → [`bounds`] (cited formulas) →
+//! [`Failure`].
+//!
+//! Nothing here knows a backend, the engine or the facade, and no code is
+//! shared with them beyond the views and argument structs of the core.
+//! [`suite::properties`] lists every property by name, weakest assumption
+//! first: memory, then gemm, trsm, getrf, solve.
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+pub mod cases;
+pub mod failure;
+pub mod oracle;
+pub mod properties;
+pub mod subject;
+pub mod suite;
+
+pub use cases::Scope;
+pub use failure::Failure;
+pub use subject::Subject;

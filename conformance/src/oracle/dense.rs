@@ -1,0 +1,132 @@
+//! A plain column-major matrix of `f64`, with the norms that the bounds need.
+
+use lapidary_core::{MatRef, Op, Scalar};
+
+/// Operands and results as the oracle sees them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dense {
+    rows: usize,
+    cols: usize,
+    data: Vec<f64>,
+}
+
+impl Dense {
+    /// The matrix of the values `f(i, j)`, evaluated column by column.
+    #[must_use]
+    pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Dense {
+        let mut data = Vec::with_capacity(rows * cols);
+        for j in 0..cols {
+            data.extend((0..rows).map(|i| f(i, j)));
+        }
+        Dense { rows, cols, data }
+    }
+
+    /// A copy of a matrix in host memory; exact for `f32` and `f64`.
+    #[must_use]
+    pub fn from_view<T: Scalar>(view: MatRef<'_, T>) -> Dense {
+        Dense::from_fn(view.rows(), view.cols(), |i, j| view.at(i, j).to_f64())
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Element (i, j).
+    #[must_use]
+    pub fn at(&self, i: usize, j: usize) -> f64 {
+        self.data[i + j * self.rows]
+    }
+
+    /// Writes element (i, j).
+    pub fn set(&mut self, i: usize, j: usize, value: f64) {
+        self.data[i + j * self.rows] = value;
+    }
+
+    /// Column j.
+    #[must_use]
+    pub fn column(&self, j: usize) -> &[f64] {
+        &self.data[j * self.rows..][..self.rows]
+    }
+
+    /// All columns in order.
+    pub fn columns(&self) -> impl Iterator<Item = &[f64]> {
+        (0..self.cols).map(|j| self.column(j))
+    }
+
+    /// Every index with its value.
+    pub fn elements(&self) -> impl Iterator<Item = ((usize, usize), f64)> {
+        (0..self.cols).flat_map(move |j| (0..self.rows).map(move |i| ((i, j), self.at(i, j))))
+    }
+
+    /// The transposed matrix.
+    #[must_use]
+    pub fn t(&self) -> Dense {
+        Dense::from_fn(self.cols, self.rows, |i, j| self.at(j, i))
+    }
+
+    /// `op` of the matrix.
+    #[must_use]
+    pub fn under(&self, op: Op) -> Dense {
+        if op.is_trans() { self.t() } else { self.clone() }
+    }
+
+    /// The matrix of `f(value)`.
+    #[must_use]
+    pub fn map(&self, f: impl FnMut(f64) -> f64) -> Dense {
+        Dense { data: self.data.iter().copied().map(f).collect(), ..*self }
+    }
+
+    /// Exchanges rows i and p.
+    pub fn swap_rows(&mut self, i: usize, p: usize) {
+        for j in 0..self.cols {
+            self.data.swap(i + j * self.rows, p + j * self.rows);
+        }
+    }
+
+    /// Whether every element is finite.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.data.iter().all(|x| x.is_finite())
+    }
+
+    /// Largest magnitude; NaN if there is one.
+    #[must_use]
+    pub fn max_abs(&self) -> f64 {
+        self.data.iter().map(|x| x.abs()).fold(0.0, worse)
+    }
+
+    /// `‖A‖₁`: the largest sum of magnitudes of a column.
+    #[must_use]
+    pub fn norm_one(&self) -> f64 {
+        self.columns().map(|column| column.iter().map(|x| x.abs()).sum()).fold(0.0, worse)
+    }
+
+    /// `‖A‖_∞`: the largest sum of magnitudes of a row.
+    #[must_use]
+    pub fn norm_inf(&self) -> f64 {
+        self.t().norm_one()
+    }
+
+    /// `‖A‖_F`, scaled by the largest element so that no square overflows.
+    #[must_use]
+    pub fn norm_frobenius(&self) -> f64 {
+        let largest = self.max_abs();
+        if largest == 0.0 {
+            return 0.0;
+        }
+        largest * self.data.iter().map(|x| (x / largest).powi(2)).sum::<f64>().sqrt()
+    }
+}
+
+/// The larger of two, where NaN counts as the largest of all.
+fn worse(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a > b { a } else { b }
+}

@@ -1,0 +1,17 @@
+//! The oracle: what the routines should give, independent of every backend.
+//!
+//! Operands are copied into plain [`Dense`] matrices of `f64` (exact for `f32`)
+//! and products are evaluated in twice that precision ([`Double`]), for `f32`
+//! subjects too. Where an operand or a result is not finite, precision means
+//! nothing and the plain triple loop in the working precision ([`loops`])
+//! defines the *class* of the result: NaN, +∞ or −∞.
+
+pub mod dense;
+pub mod double;
+pub mod loops;
+pub mod product;
+pub mod residual;
+
+pub use dense::Dense;
+pub use double::Double;
+pub use product::Product;

@@ -1,0 +1,101 @@
+//! Residuals of factorisations and solutions, scaled as the bounds want them.
+
+use lapidary_core::{Diag, Scalar, Uplo};
+
+use super::product::product;
+use super::{Dense, Product, loops};
+use crate::bounds::{epsilon, real};
+use crate::failure::ratio;
+
+/// The triangle of `a` that `uplo` and `diag` name: zero elsewhere, one on a
+/// unit diagonal.
+#[must_use]
+pub fn triangle(a: &Dense, uplo: Uplo, diag: Diag) -> Dense {
+    Dense::from_fn(a.rows(), a.cols(), |i, j| match (uplo, diag) {
+        (_, Diag::Unit) if i == j => 1.0,
+        (Uplo::Lower, _) if i < j => 0.0,
+        (Uplo::Upper, _) if i > j => 0.0,
+        _ => a.at(i, j),
+    })
+}
+
+/// `A·X − α·B` with `|A||X| + |α||B|`.
+#[must_use]
+pub fn linear<T: Scalar>(a: &Dense, x: &Dense, alpha: f64, b: &Dense) -> Product {
+    product::<T>(1.0, a, x, -alpha, b)
+}
+
+/// L (m×min) and U (min×n) from their common storage.
+#[must_use]
+pub fn unpack(lu: &Dense) -> (Dense, Dense) {
+    let least = lu.rows().min(lu.cols());
+    let left = Dense::from_fn(lu.rows(), least, |i, j| lu.at(i, j));
+    let right = Dense::from_fn(least, lu.cols(), |i, j| lu.at(i, j));
+    (triangle(&left, Uplo::Lower, Diag::Unit), triangle(&right, Uplo::Upper, Diag::NonUnit))
+}
+
+/// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε)`, LAPACK's dget01; `P` is undone on A.
+#[must_use]
+pub fn factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> f64 {
+    let (l, u) = unpack(lu);
+    let mut permuted = a.clone();
+    loops::exchange(&mut permuted, ipiv, true);
+    let residual = product::<T>(1.0, &l, &u, -1.0, &permuted).rounded().norm_one();
+    ratio(residual, real(a.cols()) * a.norm_one() * epsilon::<T>())
+}
+
+/// `max_j ‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t in O(n²): where
+/// [`factors`] takes too long.
+#[must_use]
+pub fn factors_by_checksum<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense, t: &Dense) -> f64 {
+    let (l, u) = unpack(lu);
+    let mut permuted = a.clone();
+    loops::exchange(&mut permuted, ipiv, true);
+    let expected = times::<T>(&permuted, t);
+    let ut = times::<T>(&u, t);
+    let residual = linear::<T>(&l, &ut, 1.0, &expected).rounded().norm_one();
+    ratio(residual, real(a.cols()) * a.norm_one() * t.norm_one() * epsilon::<T>())
+}
+
+/// `A·t`, rounded once.
+#[must_use]
+pub fn times<T: Scalar>(a: &Dense, t: &Dense) -> Dense {
+    let zero = Dense::from_fn(a.rows(), t.cols(), |_, _| 0.0);
+    product::<T>(1.0, a, t, 0.0, &zero).rounded()
+}
+
+/// `max |u_ij| / max |a_ij|`, the growth of the factorisation.
+#[must_use]
+pub fn growth(lu: &Dense, a: &Dense) -> f64 {
+    ratio(unpack(lu).1.max_abs(), a.max_abs())
+}
+
+/// `‖B − A·X‖₁ / (‖A‖₁·‖X‖₁·ε)`, LAPACK's dget02: the worst right-hand side.
+#[must_use]
+pub fn solution<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
+    let residual = linear::<T>(a, x, 1.0, b).rounded();
+    let norm = a.norm_one() * epsilon::<T>();
+    worst_column(&residual, |j, residual| ratio(residual, norm * sum(x.column(j))), sum)
+}
+
+/// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n)`, HPL's: the worst right-hand side.
+#[must_use]
+pub fn hpl<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
+    let residual = linear::<T>(a, x, 1.0, b).rounded();
+    let (norm, n) = (a.norm_inf(), real(a.rows()));
+    let scale = |j| epsilon::<T>() * (norm * largest(x.column(j)) + largest(b.column(j))) * n;
+    worst_column(&residual, |j, residual| ratio(residual, scale(j)), largest)
+}
+
+fn worst_column(r: &Dense, scaled: impl Fn(usize, f64) -> f64, norm: fn(&[f64]) -> f64) -> f64 {
+    let ratios = r.columns().enumerate().map(|(j, column)| scaled(j, norm(column)));
+    ratios.fold(0.0, |worst, ratio| if ratio.is_nan() || ratio > worst { ratio } else { worst })
+}
+
+fn sum(column: &[f64]) -> f64 {
+    column.iter().map(|x| x.abs()).sum()
+}
+
+fn largest(column: &[f64]) -> f64 {
+    column.iter().fold(0.0, |a, x| if x.is_nan() || x.abs() > a { x.abs() } else { a })
+}

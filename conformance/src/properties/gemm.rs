@@ -1,0 +1,114 @@
+//! Properties of the matrix product.
+
+use lapidary_core::{Gemm, Scalar};
+
+use super::memory::{completed, read_only, surroundings};
+use crate::bounds::{self, real};
+use crate::cases::gemm::GemmData;
+use crate::cases::{Fill, GemmCase, Rng, Storage, Stored};
+use crate::failure::{ratio, within};
+use crate::oracle::product::{Product, product};
+use crate::oracle::residual::times;
+use crate::oracle::{Dense, Double};
+use crate::{Failure, Subject};
+
+/// Everything that one call owes: memory, class, bounds 1, 2 and 3, and bound 5
+/// for integers.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_gemm<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
+    checked::<S, T>(subject, case).map_err(|failure| failure.in_case(case))
+}
+
+fn checked<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
+    let data = case.data::<T>();
+    let c = run(subject, case, &data)?;
+    let (a, b, old) = data.operands(case);
+    let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
+    accurate::<T>(case, &exact, &c.dense())?;
+    if exact.rounded().is_finite() && case.fill != Fill::Tiny {
+        normwise::<T>(case, [&a, &b, &old], &exact.error(&c.dense()))?;
+    }
+    Ok(())
+}
+
+/// Calls the subject and checks the memory around the operands.
+pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &GemmData<T>) -> Result<Stored<T>, Failure> {
+    let before = data.clone();
+    let mut c = data.c.clone();
+    completed("gemm: completes", subject.gemm(data.args(case, &mut c)))?;
+    read_only("A", &before.a, &data.a)?;
+    read_only("B", before.b(), data.b())?;
+    surroundings("C", &c)?;
+    Ok(c)
+}
+
+fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense) -> Result<(), Failure> {
+    if let Some(at) = exact.other_class(c) {
+        let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
+        return Err(Failure::new("gemm: class", detail).at(at));
+    }
+    if case.fill == Fill::Integers {
+        return match exact.unequal(c) {
+            None => Ok(()),
+            Some(at) => Err(Failure::new("gemm: exact integers", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
+        };
+    }
+    let worst = exact.worst(c, bounds::underflow::<T>(case.k, case.alpha));
+    worst.within("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k))?;
+    worst.within("gemm: Netlib", bounds::netlib_gemm::<T>())
+}
+
+fn normwise<T: Scalar>(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> Result<(), Failure> {
+    let norm = |factor: f64, norm: &dyn Fn() -> f64| if factor == 0.0 { 0.0 } else { factor.abs() * norm() };
+    let product = norm(case.alpha, &|| a.norm_frobenius() * b.norm_frobenius());
+    let old = norm(case.beta, &|| c.norm_frobenius());
+    let scale = bounds::gemm_normwise_scale(case.k, product, old);
+    within("gemm: norm-wise", bounds::gemm_normwise::<T>(), ratio(error.norm_frobenius(), scale))
+}
+
+/// Bound 4: `A = B = 1 + δ` with δ² just above the double of what a lower
+/// precision would lose.
+///
+/// # Errors
+/// A lower precision was used.
+pub fn check_precision<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+    // 2^-25 and 2^-12: lost when rounded to f32, and to TF32, f16 or bf16
+    let delta = if T::UNIT_ROUNDOFF < 1e-10 { (-25.0_f64).exp2() } else { (-12.0_f64).exp2() };
+    for size in [1, 16, 96] {
+        let ones = Stored::<T>::new(&Dense::from_fn(size, size, |_, _| 1.0 + delta), Storage::default());
+        let mut c = ones.clone();
+        completed("gemm: completes", subject.gemm(Gemm::new(ones.view(), ones.view(), c.view_mut())))?;
+        let expected = real(size) * (1.0 + 2.0 * delta + delta * delta);
+        let error = c.dense().map(|x| x - expected).max_abs() / expected;
+        within("gemm: precision", bounds::precision::<T>(size), error)?;
+    }
+    Ok(())
+}
+
+/// Bound 6: `C·t` against `α·A·(B·t) + β·C₀·t`, in O(n²).
+///
+/// # Errors
+/// An element of the checksum is off, or memory was damaged.
+pub fn check_checksum<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
+    let data = case.data::<T>();
+    let c = run(subject, case, &data).map_err(|failure| failure.in_case(case))?.dense();
+    let (a, b, old) = data.operands(case);
+    let rng = &mut Rng::new(!case.seed);
+    let t = Dense::from_fn(case.n, 1, |_, _| rng.uniform());
+    let expected = product::<T>(case.alpha, &a, &times::<T>(&b, &t), case.beta, &times::<T>(&old, &t));
+    let scale = product::<T>(case.alpha.abs(), &magnitudes(&a), &times::<T>(&magnitudes(&b), &magnitudes(&t)), case.beta.abs(),
+        &times::<T>(&magnitudes(&old), &magnitudes(&t)));
+    let mut worst = crate::failure::Worst::default();
+    for i in 0..case.m {
+        let row: Vec<f64> = (0..case.n).map(|j| c.at(i, j)).collect();
+        let error = expected.value(i, 0).distance(Double::dot(&row, t.column(0)).value());
+        worst.see(ratio(error, scale.value(i, 0).value()), (i, 0));
+    }
+    worst.within("gemm: checksum", bounds::checksum::<T>(case.k)).map_err(|failure| failure.in_case(case))
+}
+
+fn magnitudes(a: &Dense) -> Dense {
+    a.map(f64::abs)
+}

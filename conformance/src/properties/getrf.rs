@@ -1,0 +1,122 @@
+//! Properties of the LU factorisation.
+
+use lapidary_core::Scalar;
+
+use super::memory::{completed, surroundings};
+use crate::bounds::{self, real};
+use crate::cases::{Fill, GetrfCase, Rng, Shape};
+use crate::failure::within;
+use crate::oracle::residual::{factors, factors_by_checksum, growth, unpack};
+use crate::oracle::{Dense, loops};
+use crate::{Failure, Subject};
+
+/// What a factorisation left behind.
+#[derive(Clone, Debug)]
+pub struct Factored {
+    /// L and U in their common storage.
+    pub lu: Dense,
+    /// Row exchanges.
+    pub ipiv: Vec<usize>,
+    /// The first zero pivot, 1-based, or zero.
+    pub info: usize,
+}
+
+/// Everything that one call owes: memory, row exchanges in range, and what the
+/// shape of the matrix asks for.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_getrf<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Result<(), Failure> {
+    let a = case.matrix::<T>();
+    let verdict = run::<S, T>(subject, case, &a).and_then(|factored| match case.shape {
+        Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&a, &factored),
+        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => exact(&a, &factored),
+        Shape::Wilkinson => exact(&a, &factored).and_then(|()| grown(case.n, &a, &factored)),
+        Shape::Dominant => unpivoted::<T>(&a, &factored),
+        Shape::Nan => poisoned(&a, &factored),
+    });
+    verdict.map_err(|failure| failure.in_case(case))
+}
+
+/// A size whose residual takes too long: `|l_ij|` and the residual times a vector.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_large<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Result<(), Failure> {
+    let a = case.matrix::<T>();
+    let rng = &mut Rng::new(!case.seed);
+    let t = Fill::Uniform.matrix::<f64>(case.n, 1, rng);
+    let verdict = run::<S, T>(subject, case, &a).and_then(|factored| {
+        multipliers::<T>(&factored)?;
+        within("getrf: residual", bounds::getrf_residual(), factors_by_checksum::<T>(&factored.lu, &factored.ipiv, &a, &t))
+    });
+    verdict.map_err(|failure| failure.in_case(case))
+}
+
+/// Calls the subject; row exchanges must name rows that are still to come.
+fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
+    let (mut stored, mut ipiv) = case.store::<T>(a);
+    let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, &mut ipiv)))?;
+    surroundings("A", &stored)?;
+    let rows = ipiv.iter().enumerate().map(|(i, &p)| row(i, p, case.m)).collect::<Result<_, _>>()?;
+    Ok(Factored { lu: stored.dense(), ipiv: rows, info })
+}
+
+fn row(i: usize, p: i32, m: usize) -> Result<usize, Failure> {
+    let named = usize::try_from(p).ok().filter(|p| (i..m).contains(p));
+    named.ok_or_else(|| Failure::new("getrf: pivots", format!("ipiv[{i}] = {p} is not in {i}..{m}")))
+}
+
+fn regular<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    expect("getrf: info", factored.info, 0)?;
+    multipliers::<T>(factored)?;
+    residual::<T>(a, factored)
+}
+
+fn residual<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
+}
+
+fn multipliers<T: Scalar>(factored: &Factored) -> Result<(), Failure> {
+    within("getrf: multipliers", bounds::multiplier::<T>(), unpack(&factored.lu).0.max_abs())
+}
+
+/// No step rounds, so that pivots, factors and `info` are those of the oracle.
+fn exact(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    let (lu, ipiv, info) = loops::factor(a.clone());
+    expect("getrf: info", factored.info, info)?;
+    if let Some(i) = (0..ipiv.len()).find(|&i| ipiv[i] != factored.ipiv[i]) {
+        return Err(Failure::new("getrf: pivots", format!("ipiv[{i}] is {}, expected {}", factored.ipiv[i], ipiv[i])));
+    }
+    #[allow(clippy::float_cmp, reason = "exact equality is the property")]
+    match lu.elements().find(|&((i, j), x)| x != factored.lu.at(i, j)) {
+        None => Ok(()),
+        Some((at, _)) => Err(Failure::new("getrf: exact factors", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
+    }
+}
+
+fn grown(n: usize, a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    let expected = (real(n) - 1.0).exp2();
+    let got = growth(&factored.lu, a);
+    if (got - expected).abs() > 0.0 { Err(Failure::new("getrf: growth", format!("{got}, expected {expected}"))) } else { Ok(()) }
+}
+
+fn unpivoted<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    expect("getrf: info", factored.info, 0)?;
+    if let Some(i) = (0..factored.ipiv.len()).find(|&i| factored.ipiv[i] != i) {
+        return Err(Failure::new("getrf: pivots", format!("ipiv[{i}] = {} without pivoting", factored.ipiv[i])));
+    }
+    residual::<T>(a, factored)
+}
+
+/// A NaN must not hang the search for a pivot, and must not be lost.
+fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    if !a.is_finite() && factored.lu.is_finite() {
+        return Err(Failure::new("getrf: NaN", "a NaN of A left no trace in the factors"));
+    }
+    Ok(())
+}
+
+fn expect(property: &'static str, got: usize, expected: usize) -> Result<(), Failure> {
+    if got == expected { Ok(()) } else { Err(Failure::new(property, format!("{got}, expected {expected}"))) }
+}

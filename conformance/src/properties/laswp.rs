@@ -1,0 +1,29 @@
+//! Properties of row exchanges: nothing but moves, bit for bit.
+
+use lapidary_core::{Laswp, Scalar};
+
+use super::memory::completed;
+use crate::cases::{LaswpCase, Stored};
+use crate::oracle::loops;
+use crate::{Failure, Subject};
+
+/// The rows stand where a plain loop puts them and nothing else changed.
+///
+/// # Errors
+/// An element of the buffer differs.
+pub fn check_laswp<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {
+    checked::<S, T>(subject, case).map_err(|failure| failure.in_case(case))
+}
+
+fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {
+    let (mut expected, rows) = case.matrix::<T>();
+    let mut stored = Stored::<T>::new(&expected, case.storage);
+    let ipiv: Vec<i32> = rows.iter().map(|&p| i32::try_from(p).expect("few rows")).collect();
+    let laswp = Laswp::new(stored.view_mut(), &ipiv);
+    completed("laswp: completes", subject.laswp(if case.forward { laswp } else { laswp.backward() }))?;
+    loops::exchange(&mut expected, &rows, case.forward);
+    match stored.changed(&Stored::new(&expected, case.storage)) {
+        None => Ok(()),
+        Some(at) => Err(Failure::new("laswp: rows", format!("element {at} of the buffer differs"))),
+    }
+}

@@ -1,0 +1,10 @@
+//! The properties: each takes a subject and a case and gives a [`Failure`](crate::Failure)
+//! or nothing.
+
+pub mod agreement;
+pub mod gemm;
+pub mod getrf;
+pub mod laswp;
+pub mod memory;
+pub mod solve;
+pub mod trsm;

@@ -1,0 +1,59 @@
+//! Properties of a solution by factors.
+
+use lapidary_core::{Getrf, Getrs, Op, Scalar};
+
+use super::memory::{completed, read_only, surroundings};
+use crate::bounds;
+use crate::cases::{SolveCase, Stored};
+use crate::failure::within;
+use crate::oracle::Dense;
+use crate::oracle::residual::{hpl, solution};
+use crate::{Failure, Subject};
+
+/// getrf and getrs: memory, dget02 (bound 8) and HPL (bound 9).
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_solve<S: Subject, T: Scalar>(subject: &S, case: &SolveCase) -> Result<(), Failure> {
+    let (a, b) = case.matrices::<T>();
+    let verdict = run::<S, T>(subject, case, &a, &b).and_then(|x| residuals::<T>(&a.under(case.op), &x, &b));
+    verdict.map_err(|failure| failure.in_case(case))
+}
+
+fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
+    let mut lu = Stored::<T>::new(a, case.storage[0]);
+    let mut ipiv = vec![-1; case.n];
+    let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
+    if info != 0 {
+        return Err(Failure::new("getrf: info", format!("{info} for a regular matrix")));
+    }
+    let (factors, mut x) = (lu.clone(), Stored::<T>::new(b, case.storage[1]));
+    completed("getrs: completes", subject.getrs(Getrs::new(lu.view(), &ipiv, x.view_mut()).op(case.op)))?;
+    read_only("LU", &factors, &lu)?;
+    surroundings("B", &x)?;
+    Ok(x.dense())
+}
+
+fn residuals<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> Result<(), Failure> {
+    within("solve: residual", bounds::solve_residual(), solution::<T>(a, x, b))?;
+    within("solve: HPL", bounds::hpl(), hpl::<T>(a, x, b))
+}
+
+/// A singular matrix factors, and its regular leading part can still be used:
+/// `info` names the pivot, and nothing is reported as an error.
+///
+/// # Errors
+/// The factorisation fails or reports another pivot.
+pub fn check_singular_is_no_error<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+    for (order, first) in [(1, 1), (2, 2), (9, 2)] {
+        // rows 1, 2, … are copies of row 0: the second pivot is exactly zero
+        let a = Dense::from_fn(order, order, |_, j| if order == 1 { 0.0 } else { f64::from(u8::from(j == 0)) });
+        let case = SolveCase { op: Op::NoTrans, ..SolveCase::packed(order) };
+        let (mut lu, mut ipiv) = (Stored::<T>::new(&a, case.storage[0]), vec![-1; order]);
+        let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
+        if info != first {
+            return Err(Failure::new("getrf: info", format!("{info}, expected {first}")).in_case(&case));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Properties of the triangular solve.
+
+use lapidary_core::{Scalar, TrsmMode};
+
+use super::memory::{completed, read_only, surroundings};
+use crate::bounds;
+use crate::cases::trsm::System;
+use crate::cases::{Fill, TrsmCase};
+use crate::failure::{ratio, within};
+use crate::oracle::Dense;
+use crate::oracle::product::same_class;
+use crate::oracle::residual::linear;
+use crate::{Failure, Subject};
+
+/// Everything that one call owes: memory, class or spread of NaN, and bound 7
+/// or 5.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_trsm<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
+    check_system::<S, T>(subject, case, &case.system::<T>())
+}
+
+/// As [`check_trsm`], with a zero on the diagonal: IEEE division decides.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_zero_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
+    let mut system = case.system::<T>();
+    let at = case.order / 2;
+    system.e.set(at, at, 0.0);
+    check_system::<S, T>(subject, case, &system)
+}
+
+/// As [`check_trsm`], with an equation `d·x = b` of subnormal numbers: the
+/// reciprocal of `d` overflows, the quotient does not.
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_subnormal_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
+    let mut system = case.system::<T>();
+    let at = case.order / 2;
+    (0..case.order).for_each(|j| system.e.set(at, j, 0.0));
+    system.e.set(at, at, T::MIN_POSITIVE / 8.0);
+    (0..case.nrhs).for_each(|j| system.f.set(at, j, T::MIN_POSITIVE / 2.0));
+    check_system::<S, T>(subject, case, &system)
+}
+
+fn check_system<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<(), Failure> {
+    let x = run::<S, T>(subject, case, system).map_err(|failure| failure.in_case(case))?;
+    let plain = system.solve::<T>(case.alpha, case.uplo());
+    let verdict = match case.mode {
+        TrsmMode::Substitution => substituted::<T>(case, system, &plain, &x),
+        TrsmMode::Inverted => inverted::<T>(case, system, &plain, &x),
+    };
+    verdict.map_err(|failure| failure.in_case(case))
+}
+
+/// Calls the subject, checks the memory, and gives the solution as columns.
+fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
+    let (a, mut b) = case.store::<T>(system);
+    let before = a.clone();
+    completed("trsm: completes", subject.trsm(case.args(&a, &mut b)))?;
+    read_only("A", &before, &a)?;
+    surroundings("B", &b)?;
+    Ok(case.to_side(&b.dense()))
+}
+
+fn substituted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dense) -> Result<(), Failure> {
+    same_classes(plain, x, same_class)?;
+    if case.fill == Fill::Integers && plain.is_finite() {
+        return exact(plain, x);
+    }
+    if !plain.is_finite() {
+        return Ok(());
+    }
+    let slack = bounds::underflow::<T>(case.order, system.e.max_abs().max(case.alpha.abs()));
+    let residual = linear::<T>(&system.e, x, case.alpha, &system.f);
+    residual.worst(&x.map(|_| 0.0), slack).within("trsm: componentwise", bounds::trsm_substitution::<T>(case.order))
+}
+
+fn exact(plain: &Dense, x: &Dense) -> Result<(), Failure> {
+    #[allow(clippy::float_cmp, reason = "exact equality is the property")]
+    match plain.elements().find(|&((i, j), value)| value != x.at(i, j)) {
+        None => Ok(()),
+        Some((at, _)) => Err(Failure::new("trsm: exact integers", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
+    }
+}
+
+/// With inverted blocks a NaN may spread inside its own column, never out of it,
+/// and never vanish.
+fn inverted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dense) -> Result<(), Failure> {
+    same_classes(plain, x, |plain, x| plain.is_finite() || !x.is_finite())?;
+    let clean = |a: &Dense, j: usize| a.column(j).iter().all(|x| x.is_finite());
+    if let Some(j) = (0..x.cols()).find(|&j| clean(plain, j) && !clean(x, j)) {
+        return Err(Failure::new("trsm: class", "NaN or ∞ in a column without any").at((0, j)));
+    }
+    if !plain.is_finite() || case.fill == Fill::Tiny {
+        return Ok(());
+    }
+    let residual = linear::<T>(&system.e, x, case.alpha, &system.f).rounded().norm_one();
+    let scale = system.e.norm_one() * x.norm_one();
+    within("trsm: norm-wise", bounds::trsm_inverted::<T>(case.order), ratio(residual, scale))
+}
+
+fn same_classes(plain: &Dense, x: &Dense, same: impl Fn(f64, f64) -> bool) -> Result<(), Failure> {
+    match plain.elements().find(|&((i, j), value)| !same(value, x.at(i, j))) {
+        None => Ok(()),
+        Some(((i, j), value)) => Err(Failure::new("trsm: class", format!("expected {value}, got {}", x.at(i, j))).at((i, j))),
+    }
+}

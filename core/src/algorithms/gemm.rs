@@ -1,0 +1,110 @@
+//! `C ← α·op(A)·op(B) + β·C`, tile by tile of C.
+
+use crate::args::{Checked, Gemm};
+use crate::blocking::{Blocking, partition};
+use crate::enums::{Layout, Op};
+use crate::instruction::{Instruction, Region, Tile};
+use crate::matrix::RawMat;
+use crate::plan::{MatrixId, Plan};
+use crate::scalar::Scalar;
+
+/// A product in normal form: every matrix is column-major.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Problem<T> {
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Inner extent.
+    pub k: usize,
+    /// Factor of the product.
+    pub alpha: T,
+    /// How A enters.
+    pub op_a: Op,
+    /// How B enters.
+    pub op_b: Op,
+    /// Factor of the old C.
+    pub beta: T,
+}
+
+/// A factor as a column-major matrix: row-major memory holds the transposed one.
+pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
+    match raw.layout {
+        Layout::ColMajor => (op, raw),
+        Layout::RowMajor => (op.flip(), raw.t()),
+    }
+}
+
+/// Brings a call to its normal form; the memory of A, B and C.
+#[must_use]
+pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem<T>, [RawMat; 3]) {
+    let (mut left, mut right, mut c) = ((args.op_a, args.a.raw()), (args.op_b, args.b.raw()), args.c.raw());
+    if c.layout == Layout::RowMajor {
+        // Cᵀ = op(B)ᵀ·op(A)ᵀ
+        (left, right, c) = ((right.0.flip(), right.1), (left.0.flip(), left.1), c.t());
+    }
+    let ((op_a, a), (op_b, b)) = (column_major(left.0, left.1), column_major(right.0, right.1));
+    let (m, n, k) = (c.rows, c.cols, op_a.shape((a.rows, a.cols)).1);
+    (Problem { m, n, k, alpha: args.alpha, op_a, op_b, beta: args.beta }, [a, b, c])
+}
+
+impl<T: Scalar> Problem<T> {
+    /// Whether C stays as it is (the quick return of the reference BLAS).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.m == 0 || self.n == 0 || (self.scales_only() && self.beta == T::ONE)
+    }
+
+    /// Whether there is no product: A and B are not read.
+    #[must_use]
+    pub fn scales_only(&self) -> bool {
+        self.k == 0 || self.alpha == T::ZERO
+    }
+
+    /// The whole problem as one instruction.
+    #[must_use]
+    pub fn instruction<O>(&self, [a, b, c]: [O; 3]) -> Instruction<T, O> {
+        let Problem { alpha, op_a, op_b, beta, .. } = *self;
+        if self.scales_only() {
+            return Instruction::Scale { beta, c };
+        }
+        Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }
+    }
+}
+
+/// Uses `mc`, `nc`, `kc`.
+#[must_use]
+pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
+    let mut plan = Plan::new("gemm");
+    let a = plan.input("A", p.op_a.shape((p.m, p.k)), Layout::ColMajor);
+    let b = plan.input("B", p.op_b.shape((p.k, p.n)), Layout::ColMajor);
+    let c = plan.output("C", (p.m, p.n), Layout::ColMajor);
+    for rows in partition(p.m, blocking.mc) {
+        for cols in partition(p.n, blocking.nc) {
+            let region = Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() };
+            plan.task("C", region);
+            // C(i,j) ← α·Σ_k op(A)(i,k)·op(B)(k,j) + β·C(i,j)
+            let cij = if p.beta == T::ZERO { plan.window(c, &rows, &cols) } else { plan.ld(c, &rows, &cols) };
+            accumulate(&mut plan, p, blocking.kc, [a, b], region, cij);
+            plan.st(cij);
+        }
+    }
+    plan
+}
+
+/// One tile of C: the sum over k, the old C entering with the first term.
+fn accumulate<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
+    if p.scales_only() {
+        plan.exec(Instruction::Scale { beta: p.beta, c: cij });
+        return;
+    }
+    let (rows, cols) = (c.row..c.row + c.rows, c.col..c.col + c.cols);
+    let mut beta = p.beta;
+    for inner in partition(p.k, kc) {
+        let aik = if p.op_a.is_trans() { plan.ld(a, &inner, &rows) } else { plan.ld(a, &rows, &inner) };
+        let bkj = if p.op_b.is_trans() { plan.ld(b, &cols, &inner) } else { plan.ld(b, &inner, &cols) };
+        // C(i,j) ← α·op(A)(i,k)·op(B)(k,j) + β·C(i,j), then β = 1
+        plan.exec(Instruction::Gemm { alpha: p.alpha, op_a: p.op_a, a: aik, op_b: p.op_b, b: bkj, beta, c: cij });
+        beta = T::ONE;
+    }
+}

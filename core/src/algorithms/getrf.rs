@@ -1,0 +1,173 @@
+//! `A = P·L·U` in place: right-looking, with lookahead.
+//!
+//! The matrix at step k, the rows above being done:
+//! ```text
+//!   A11 | A12      panel A11, A21: P·L·U of a tall panel
+//!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
+//! ```
+//! The task that updates the next panel's columns also factors them, and
+//! stands before the other updates of the step: so panel k+1 overlaps update k.
+//! Exchanges of rows to the left of a panel wait until the end, when each
+//! column block is swept once with all later pivots.
+
+use std::ops::Range;
+
+use crate::args::{Checked, Getrf};
+use crate::blocking::{Blocking, partition};
+use crate::command::Queue;
+use crate::enums::{Diag, Layout, Op, Side, Uplo};
+use crate::instruction::{Instruction, Region, Swaps, Tile};
+use crate::plan::{MatrixId, Plan};
+use crate::scalar::Scalar;
+
+/// A factorisation; its matrix may be row-major, since rows and columns do not
+/// play the same part: registers hold it column-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A.
+    pub m: usize,
+    /// Columns of A.
+    pub n: usize,
+    /// Whether rows are exchanged.
+    pub pivoting: bool,
+    /// Layout of A in the caller's memory.
+    pub layout: Layout,
+}
+
+impl Problem {
+    /// The problem of a checked call.
+    #[must_use]
+    pub fn new<T: Scalar>(args: &Checked<Getrf<'_, T>>) -> Self {
+        let (m, n) = args.a.shape();
+        Problem { m, n, pivoting: args.pivoting, layout: args.a.layout() }
+    }
+
+    /// Number of pivots.
+    #[must_use]
+    pub fn order(&self) -> usize {
+        self.m.min(self.n)
+    }
+}
+
+/// The matrices of a factorisation.
+#[derive(Clone, Copy)]
+struct Matrices {
+    a: MatrixId,
+    ipiv: MatrixId,
+    info: MatrixId,
+}
+
+/// Uses `nb` as panel width, `nc` as strip width of the update, `share`.
+#[must_use]
+pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
+    let mut plan = Plan::new("getrf");
+    let a = plan.output("A", (p.m, p.n), p.layout);
+    let ipiv = plan.indices("ipiv", p.order(), true);
+    let info = plan.indices("info", 1, true);
+    let matrices = Matrices { a, ipiv, info };
+    let panels = partition(p.order(), blocking.nb);
+    if let Some(first) = panels.first() {
+        plan.task("panel", region(&(0..p.m), first));
+        let strip = plan.ld(a, &(0..p.m), first);
+        factor(&mut plan, p, matrices, first, strip);
+        plan.st(strip);
+    }
+    for (k, panel) in panels.iter().enumerate() {
+        let next = panels.get(k + 1).cloned().unwrap_or(panel.end..panel.end);
+        if !next.is_empty() {
+            lookahead(&mut plan, p, matrices, panel, &next);
+        }
+        update(&mut plan, p, matrices, panel, &(next.end..p.n), blocking);
+    }
+    if p.pivoting {
+        exchange_left(&mut plan, p, matrices, &panels);
+    }
+    plan
+}
+
+fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {
+    Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() }
+}
+
+/// `P·L·U = A(panel rows.., panel)`, where `strip` ends with those rows.
+fn factor<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, strip: Tile) {
+    let rows = p.m - panel.start;
+    let a = strip.sub(strip.rows() - rows, 0, rows, panel.len());
+    let ipiv = plan.window(m.ipiv, panel, &(0..1));
+    let info = plan.ld(m.info, &(0..1), &(0..1));
+    plan.exec(Instruction::Getrf { pivoting: p.pivoting, first_row: panel.start, a, ipiv, info });
+    plan.mark(Queue::Exec);
+    plan.st(ipiv);
+    plan.st(info);
+}
+
+/// The panel of a finished step with its pivots, loaded once for a task.
+struct Panel {
+    l: Tile,
+    ipiv: Tile,
+    first_row: usize,
+}
+
+fn load_panel<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>) -> Panel {
+    let l = plan.ld(m.a, &(panel.start..p.m), panel);
+    let ipiv = plan.ld(m.ipiv, panel, &(0..1));
+    Panel { l, ipiv, first_row: panel.start }
+}
+
+/// Updates the next panel's columns, then factors them.
+fn lookahead<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
+    plan.task("panel", region(&(next.start..p.m), next));
+    let done = load_panel(plan, p, m, panel);
+    let strip = plan.ld(m.a, &(panel.start..p.m), next);
+    update_strip(plan, p, &done, strip);
+    factor(plan, p, m, next, strip);
+    plan.st(strip);
+}
+
+/// Updates the columns beyond the next panel, strip by strip.
+fn update<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
+    let strips = partition(cols.len(), blocking.nc);
+    let group = strips.len().div_ceil(blocking.share).max(1);
+    for strips in strips.chunks(group) {
+        let whole = cols.start + strips[0].start..cols.start + strips[strips.len() - 1].end;
+        plan.task("update", region(&(panel.start..p.m), &whole));
+        let done = load_panel(plan, p, m, panel);
+        for strip in strips {
+            let tile = plan.ld(m.a, &(panel.start..p.m), &(cols.start + strip.start..cols.start + strip.end));
+            update_strip(plan, p, &done, tile);
+            plan.st(tile);
+        }
+    }
+}
+
+fn update_strip<T: Scalar>(plan: &mut Plan<T>, p: &Problem, panel: &Panel, strip: Tile) {
+    let (m, nb, n) = (strip.rows(), panel.l.cols(), strip.cols());
+    let (l11, l21) = (panel.l.sub(0, 0, nb, nb), panel.l.sub(nb, 0, m - nb, nb));
+    let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
+    if p.pivoting {
+        // [A12; A22] ← P⁻¹·[A12; A22]
+        let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.first_row };
+        plan.exec(Instruction::Laswp { swaps, a: strip, ipiv: panel.ipiv });
+    }
+    // A12 ← L11⁻¹·A12
+    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: T::ONE, a: l11, b: a12 });
+    if m > nb {
+        // A22 ← A22 − L21·A12
+        let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+        plan.exec(Instruction::Gemm { alpha: -T::ONE, op_a, a: l21, op_b, b: a12, beta: T::ONE, c: a22 });
+    }
+}
+
+/// `L(below panel j, panel j) ← P⁻¹·L` with the pivots of all later panels.
+fn exchange_left<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
+    for panel in panels.iter().filter(|panel| panel.end < p.order()) {
+        let rows = panel.end..p.m;
+        plan.task("exchange", region(&rows, panel));
+        let ipiv = plan.ld(m.ipiv, &(panel.end..p.order()), &(0..1));
+        let l = plan.ld(m.a, &rows, panel);
+        let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.end };
+        plan.exec(Instruction::Laswp { swaps, a: l, ipiv });
+        plan.st(l);
+    }
+}

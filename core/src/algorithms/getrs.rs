@@ -1,0 +1,93 @@
+//! `B ← op(A)⁻¹·B` from `A = P·L·U`.
+
+use crate::algorithms::{laswp, trsm};
+use crate::args::{Checked, Getrs};
+use crate::blocking::Blocking;
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::matrix::RawMat;
+use crate::plan::Plan;
+use crate::scalar::Scalar;
+
+/// A solve in normal form: every matrix is column-major.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Problem<T> {
+    /// Exchanges of the rows of B.
+    exchanges: laswp::Problem,
+    /// The solve with L.
+    lower: trsm::Problem<T>,
+    /// The solve with U.
+    upper: trsm::Problem<T>,
+    /// Whether the transposed matrix is solved.
+    transposed: bool,
+}
+
+impl<T: Scalar> Problem<T> {
+    /// The problem of order `n` with `nrhs` right-hand sides, all column-major.
+    #[must_use]
+    pub fn new(n: usize, nrhs: usize, op: Op) -> Self {
+        let triangle = |uplo, diag| trsm::Problem {
+            m: n,
+            n: nrhs,
+            side: Side::Left,
+            uplo,
+            op,
+            diag,
+            alpha: T::ONE,
+            mode: TrsmMode::Substitution,
+        };
+        let forward = !op.is_trans();
+        Problem {
+            exchanges: laswp::Problem { m: n, n: nrhs, pivots: n, side: Side::Left, forward },
+            lower: triangle(Uplo::Lower, Diag::Unit),
+            upper: triangle(Uplo::Upper, Diag::NonUnit),
+            transposed: op.is_trans(),
+        }
+    }
+
+    /// Whether B has no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lower.is_empty()
+    }
+
+    /// Order of A and number of right-hand sides.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.lower.order(), self.lower.nrhs())
+    }
+}
+
+/// Brings a call to its normal form; the memory of the factors and of B.
+#[must_use]
+pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem<T>, [RawMat; 2]) {
+    let (lu, b) = (args.lu.raw(), args.b.raw());
+    let (n, nrhs) = (b.rows, b.cols);
+    let column_major = Problem::new(n, nrhs, args.op);
+    let (lower, memory) = trsm::normal_form(&column_major.lower, [lu, b]);
+    let (upper, _) = trsm::normal_form(&column_major.upper, [lu, b]);
+    let (side, oriented) = laswp::oriented(b);
+    let exchanges = laswp::Problem { m: oriented.rows, n: oriented.cols, side, ..column_major.exchanges };
+    (Problem { exchanges, lower, upper, ..column_major }, memory)
+}
+
+/// Uses the block sizes of [`trsm`].
+#[must_use]
+pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
+    let mut plan = Plan::new("getrs");
+    let n = p.lower.order();
+    let lu = plan.input("LU", (n, n), Layout::ColMajor);
+    let ipiv = plan.indices("ipiv", p.exchanges.pivots, false);
+    let b = plan.output("B", (p.lower.m, p.lower.n), Layout::ColMajor);
+    if p.transposed {
+        // Uᵀ·Y = B, Lᵀ·Z = Y, X = P·Z
+        trsm::emit(&mut plan, &p.upper, [lu, b], blocking);
+        trsm::emit(&mut plan, &p.lower, [lu, b], blocking);
+        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], blocking);
+    } else {
+        // Z = P⁻¹·B, L·Y = Z, U·X = Y
+        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], blocking);
+        trsm::emit(&mut plan, &p.lower, [lu, b], blocking);
+        trsm::emit(&mut plan, &p.upper, [lu, b], blocking);
+    }
+    plan
+}

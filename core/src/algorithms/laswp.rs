@@ -1,0 +1,64 @@
+//! Rows exchanged as pivots say, in strips.
+
+use crate::args::{Checked, Laswp};
+use crate::blocking::{Blocking, partition};
+use crate::enums::{Layout, Side};
+use crate::instruction::{Instruction, Region, Swaps};
+use crate::matrix::RawMat;
+use crate::plan::{MatrixId, Plan};
+use crate::scalar::Scalar;
+
+/// Exchanges in normal form: the matrix is column-major.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Rows of A.
+    pub m: usize,
+    /// Columns of A.
+    pub n: usize,
+    /// Number of exchanges.
+    pub pivots: usize,
+    /// Whether rows (left) or columns (right: a transposed matrix) are exchanged.
+    pub side: Side,
+    /// In order, or in reverse order.
+    pub forward: bool,
+}
+
+/// Brings a call to its normal form; the memory of A.
+#[must_use]
+pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {
+    let (side, a) = oriented(args.a.raw());
+    (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward }, a)
+}
+
+/// A matrix as column-major memory, and the side from which its rows are reached.
+pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
+    match a.layout {
+        Layout::ColMajor => (Side::Left, a),
+        Layout::RowMajor => (Side::Right, a.t()),
+    }
+}
+
+/// Uses `nc` as the width of a strip.
+#[must_use]
+pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
+    let mut plan = Plan::new("laswp");
+    let a = plan.output("A", (p.m, p.n), Layout::ColMajor);
+    let ipiv = plan.indices("ipiv", p.pivots, false);
+    emit(&mut plan, p, [a, ipiv], blocking);
+    plan
+}
+
+/// Appends the exchanges to a plan, one task for each strip.
+pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
+    let across = if p.side == Side::Left { p.n } else { p.m };
+    for strip in partition(across, blocking.nc) {
+        let (rows, cols) = if p.side == Side::Left { (0..p.m, strip) } else { (strip, 0..p.n) };
+        plan.task("exchange", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+        let pivots = plan.ld(ipiv, &(0..p.pivots), &(0..1));
+        let tile = plan.ld(a, &rows, &cols);
+        // A ← P⁻¹·A, or P·A in reverse order
+        let swaps = Swaps { side: p.side, forward: p.forward, first_row: 0 };
+        plan.exec(Instruction::Laswp { swaps, a: tile, ipiv: pivots });
+        plan.st(tile);
+    }
+}

@@ -1,0 +1,206 @@
+//! `B ← α·op(A)⁻¹·B` and `B ← α·B·op(A)⁻¹`: all sixteen cases through one form.
+//!
+//! With `T = op(A)` the blocks of X are solved one after the other along the
+//! triangle: downwards if the solved ones stand before the next one, upwards
+//! otherwise. From the right, `X·T = α·B` is `Tᵀ·Xᵀ = α·Bᵀ`: the same walk
+//! over columns instead of rows. The form is left-looking: each block of B is
+//! loaded, completed and stored once, whatever the memory.
+
+use std::ops::Range;
+
+use crate::algorithms::gemm::column_major;
+use crate::args::{Checked, Trsm};
+use crate::blocking::{Blocking, partition};
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::instruction::{Instruction, Region, Tile};
+use crate::matrix::RawMat;
+use crate::plan::{MatrixId, Plan};
+use crate::scalar::Scalar;
+
+/// A triangular solve in normal form: every matrix is column-major.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Problem<T> {
+    /// Rows of B.
+    pub m: usize,
+    /// Columns of B.
+    pub n: usize,
+    /// Side of A.
+    pub side: Side,
+    /// Triangle of A.
+    pub uplo: Uplo,
+    /// How A enters.
+    pub op: Op,
+    /// Diagonal of A.
+    pub diag: Diag,
+    /// Factor of B.
+    pub alpha: T,
+    /// How diagonal blocks are treated.
+    pub mode: TrsmMode,
+}
+
+/// Brings a call to its normal form; the memory of A and B.
+#[must_use]
+pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem<T>, [RawMat; 2]) {
+    let Trsm { side, uplo, op, diag, alpha, mode, .. } = **args;
+    let (m, n) = args.b.shape();
+    normal_form(&Problem { m, n, side, uplo, op, diag, alpha, mode }, [args.a.raw(), args.b.raw()])
+}
+
+/// The same problem on column-major memory: row-major memory holds the transposed matrix.
+pub(crate) fn normal_form<T: Scalar>(p: &Problem<T>, [a, b]: [RawMat; 2]) -> (Problem<T>, [RawMat; 2]) {
+    let (mut p, mut b) = (*p, b);
+    if b.layout == Layout::RowMajor {
+        // op(A)·X = α·B is Xᵀ·op(A)ᵀ = α·Bᵀ
+        b = b.t();
+        p = Problem { m: p.n, n: p.m, side: p.side.flip(), op: p.op.flip(), ..p };
+    }
+    let (op, a) = column_major(p.op, a);
+    let uplo = if op == p.op { p.uplo } else { p.uplo.flip() };
+    (Problem { uplo, op, ..p }, [a, b])
+}
+
+impl<T: Scalar> Problem<T> {
+    /// Whether B has no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.m == 0 || self.n == 0
+    }
+
+    /// Order of A.
+    #[must_use]
+    pub fn order(&self) -> usize {
+        match self.side {
+            Side::Left => self.m,
+            Side::Right => self.n,
+        }
+    }
+
+    /// Number of right-hand sides.
+    #[must_use]
+    pub fn nrhs(&self) -> usize {
+        match self.side {
+            Side::Left => self.n,
+            Side::Right => self.m,
+        }
+    }
+
+    /// The whole problem as one instruction.
+    #[must_use]
+    pub fn instruction<O>(&self, [a, b]: [O; 2]) -> Instruction<T, O> {
+        let Problem { side, uplo, op, diag, alpha, .. } = *self;
+        Instruction::Trsm { side, uplo, op, diag, alpha, a, b }
+    }
+
+    /// Whether block 0 is solved first.
+    fn is_forward(&self) -> bool {
+        (self.uplo.under(self.op) == Uplo::Lower) == (self.side == Side::Left)
+    }
+
+    /// The rectangle of B that holds `along` the triangle and `across` it.
+    fn rect(&self, along: &Range<usize>, across: &Range<usize>) -> [Range<usize>; 2] {
+        match self.side {
+            Side::Left => [along.clone(), across.clone()],
+            Side::Right => [across.clone(), along.clone()],
+        }
+    }
+}
+
+/// Uses `nb` along the triangle, `nc` right-hand sides for each task, `kc`.
+#[must_use]
+pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
+    let mut plan = Plan::new("trsm");
+    let a = plan.input("A", (p.order(), p.order()), Layout::ColMajor);
+    let b = plan.output("B", (p.m, p.n), Layout::ColMajor);
+    emit(&mut plan, p, [a, b], blocking);
+    plan
+}
+
+/// Appends the solve to a plan, one task for each `nc` right-hand sides.
+pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, [a, b]: [MatrixId; 2], blocking: &Blocking) {
+    let mut blocks = partition(p.order(), blocking.nb);
+    if !p.is_forward() {
+        blocks.reverse();
+    }
+    for across in partition(p.nrhs(), blocking.nc) {
+        let [rows, cols] = p.rect(&(0..p.order()), &across);
+        plan.task("X", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+        for along in &blocks {
+            solve_block(plan, p, [a, b], along, &across, blocking.kc);
+        }
+    }
+}
+
+/// `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))` over the solved k.
+fn solve_block<T: Scalar>(
+    plan: &mut Plan<T>,
+    p: &Problem<T>,
+    [a, b]: [MatrixId; 2],
+    along: &Range<usize>,
+    across: &Range<usize>,
+    kc: usize,
+) {
+    let [rows, cols] = p.rect(along, across);
+    if p.alpha == T::ZERO {
+        let bi = plan.window(b, &rows, &cols);
+        plan.exec(Instruction::Scale { beta: T::ZERO, c: bi });
+        plan.st(bi);
+        return;
+    }
+    let bi = plan.ld(b, &rows, &cols);
+    let solved = if p.is_forward() { 0..along.start } else { along.end..p.order() };
+    let mut alpha = p.alpha;
+    for inner in partition(solved.len(), kc) {
+        let inner = solved.start + inner.start..solved.start + inner.end;
+        subtract(plan, p, [a, b], along, &inner, across, alpha, bi);
+        alpha = T::ONE;
+    }
+    let aii = plan.ld(a, along, along);
+    divide(plan, p, alpha, aii, bi);
+    plan.st(bi);
+}
+
+/// `B(i) ← α·B(i) − T(i,k)·X(k)`, from the right `B(i) ← α·B(i) − X(k)·T(k,i)`.
+#[allow(clippy::too_many_arguments, reason = "two index ranges and the operands of one product")]
+fn subtract<T: Scalar>(
+    plan: &mut Plan<T>,
+    p: &Problem<T>,
+    [a, b]: [MatrixId; 2],
+    along: &Range<usize>,
+    inner: &Range<usize>,
+    across: &Range<usize>,
+    alpha: T,
+    bi: Tile,
+) {
+    let (row, col) = match p.side {
+        Side::Left => (along, inner),
+        Side::Right => (inner, along),
+    };
+    let t = if p.op.is_trans() { plan.ld(a, col, row) } else { plan.ld(a, row, col) };
+    let [rows, cols] = p.rect(inner, across);
+    let x = plan.ld(b, &rows, &cols);
+    let (op_a, left, op_b, right) = match p.side {
+        Side::Left => (p.op, t, Op::NoTrans, x),
+        Side::Right => (Op::NoTrans, x, p.op, t),
+    };
+    plan.exec(Instruction::Gemm { alpha: -T::ONE, op_a, a: left, op_b, b: right, beta: alpha, c: bi });
+}
+
+/// `B(i) ← α·T(i,i)⁻¹·B(i)`, or from the right.
+fn divide<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, alpha: T, aii: Tile, bi: Tile) {
+    let Problem { side, uplo, op, diag, mode, .. } = *p;
+    match mode {
+        TrsmMode::Substitution => plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha, a: aii, b: bi }),
+        TrsmMode::Inverted => {
+            let inverse = plan.scratch(aii.rows(), aii.cols());
+            let pad = plan.scratch(bi.rows(), bi.cols());
+            // V ← A(i,i)⁻¹, W ← B(i), B(i) ← α·op(V)·W
+            plan.exec(Instruction::Trtri { uplo, diag, a: aii, inverse });
+            plan.exec(Instruction::Copy { a: bi, b: pad });
+            let (op_a, a, op_b, b) = match side {
+                Side::Left => (op, inverse, Op::NoTrans, pad),
+                Side::Right => (Op::NoTrans, pad, op, inverse),
+            };
+            plan.exec(Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ZERO, c: bi });
+        }
+    }
+}

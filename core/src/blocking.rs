@@ -1,0 +1,165 @@
+//! How a problem is cut: block sizes as values, chosen from sizes and devices.
+
+use std::ops::Range;
+
+/// Block sizes of one call. Which of them an algorithm uses stands in its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocking {
+    /// Rows of a result tile.
+    pub mc: usize,
+    /// Columns of a result tile.
+    pub nc: usize,
+    /// Inner extent of one product.
+    pub kc: usize,
+    /// Order of a diagonal block; width of a panel.
+    pub nb: usize,
+    /// Into how many tasks, at most, the update of one step is divided: more
+    /// tasks balance better, fewer tasks load the panel less often.
+    pub share: usize,
+}
+
+/// Cuts `0..n` into blocks of `r`, of which the last two share the remainder
+/// equally: no block is much smaller than the others, so that performance
+/// against `n` is smooth (the NIISI partition).
+#[must_use]
+pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
+    let r = r.clamp(1, n.max(1));
+    let regular = if n.is_multiple_of(r) { n / r } else { n / r - 1 };
+    let mut blocks: Vec<_> = (0..regular).map(|i| i * r..(i + 1) * r).collect();
+    let (start, rest) = (regular * r, n - regular * r);
+    if rest > 0 {
+        let middle = start + half(rest).min(r);
+        blocks.extend([start..middle, middle..n].into_iter().filter(|block| !block.is_empty()));
+    }
+    blocks
+}
+
+/// About half of `n`; a multiple of 16 where that is within an eighth of the
+/// half, since kernels like whole vectors.
+fn half(n: usize) -> usize {
+    let half = n.div_ceil(2);
+    if half >= 128 { half.next_multiple_of(16) } else { half }
+}
+
+/// What the choice of block sizes needs to know about the devices of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Number of devices.
+    pub devices: usize,
+    /// The smallest memory limit among devices that copy; `None` if all work in place.
+    pub copy_limit: Option<usize>,
+    /// Bytes of one element.
+    pub element: usize,
+}
+
+/// Order of the largest square tile of which `count` fit into `bytes`.
+fn tile_order(bytes: usize, element: usize, count: usize) -> usize {
+    (bytes / element / count).isqrt()
+}
+
+/// A smaller tile than this is never chosen: a device without room for it is refused.
+const LEAST_TILE: usize = 8;
+/// A larger tile gains nothing.
+const MOST_TILE: usize = 2048;
+
+impl Resources {
+    /// Tiles of which two sets of A, B and C fit: one at work, one on its way.
+    fn copied_tile(&self, limit: usize) -> usize {
+        let order = tile_order(limit, self.element, 6);
+        let whole = if order >= 64 { order / 16 * 16 } else { order };
+        whole.clamp(LEAST_TILE, MOST_TILE)
+    }
+
+    /// Block sizes for a product of m×k by k×n.
+    #[must_use]
+    pub fn gemm(&self, m: usize, n: usize) -> Blocking {
+        let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
+        if let Some(limit) = self.copy_limit {
+            let tile = self.copied_tile(limit);
+            (mc, nc, kc) = (tile.min(m), tile.min(n), tile);
+        }
+        let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)) * n.div_ceil(nc.max(1));
+        // halve the longer side until every device has a tile and no tile is too large
+        while (tiles(mc, nc) < self.devices || mc.max(nc) > MOST_TILE) && mc.max(nc) > 2 * LEAST_TILE {
+            let side = if mc > nc { &mut mc } else { &mut nc };
+            *side = half(*side);
+        }
+        Blocking { mc, nc, kc, nb: 0, share: usize::MAX }
+    }
+
+    /// Block sizes for a triangle of order `n` and `nrhs` right-hand sides.
+    #[must_use]
+    pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
+        let per_device = nrhs.div_ceil(self.devices).max(1);
+        let (nb, nc, kc) = match self.copy_limit {
+            None => (TRSM_NB, per_device.next_multiple_of(8).min(MOST_TILE), usize::MAX),
+            Some(limit) => {
+                let tile = self.copied_tile(limit);
+                // few right-hand sides leave memory for longer products
+                (tile.min(TRSM_NB), tile.min(per_device), tile)
+            }
+        };
+        Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX }
+    }
+
+    /// Block sizes for a factorisation of m×n.
+    #[must_use]
+    pub fn getrf(&self, m: usize, n: usize) -> Blocking {
+        let (nb, share) = match self.copy_limit {
+            None => (panel_width(m.min(n)), usize::MAX),
+            Some(limit) => {
+                // a panel, and two strips of the trailing matrix: one at work, one on its way
+                let width = limit / self.element / (3 * m.max(1));
+                (width.clamp(LEAST_TILE, COPIED_NB), self.devices)
+            }
+        };
+        let nc = match self.copy_limit {
+            None => (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512),
+            Some(_) => nb,
+        };
+        Blocking { mc: m, nc, kc: nb, nb, share }
+    }
+}
+
+/// Order of the diagonal blocks of a triangular solve in place.
+const TRSM_NB: usize = 256;
+/// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
+const COPIED_NB: usize = 512;
+
+/// Width of a panel in place: wide enough for the product behind it, narrow
+/// enough that the panel hides behind the update.
+fn panel_width(n: usize) -> usize {
+    match n {
+        0..512 => 32,
+        512..2048 => 64,
+        2048..6000 => 128,
+        _ => 256,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_blocks_share_the_remainder() {
+        assert_eq!(partition(10, 4), [0..4, 4..7, 7..10]);
+        assert_eq!(partition(8, 4), [0..4, 4..8]);
+        assert_eq!(partition(5, 4), [0..3, 3..5]);
+        assert_eq!(partition(3, 4), [0..3]);
+        assert_eq!(partition(1, 1), [0..1]);
+        assert!(partition(0, 4).is_empty());
+    }
+
+    #[test]
+    fn blocks_cover_the_range_and_none_is_much_smaller() {
+        for n in 1..600 {
+            for r in [1, 7, 16, 100, 300] {
+                let blocks = partition(n, r);
+                assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
+                assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, n));
+                assert!(blocks.iter().all(|block| block.len() <= r && 2 * block.len() + 32 >= r.min(n)));
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The engine's threads: a crew that stays and takes part in each run.
+//!
+//! [`Crew::run`] calls a body once for each lane, all at the same time, the
+//! first on the caller's own thread, and returns when all have returned. The
+//! lanes wait for one another, so each needs a thread of its own; the crew
+//! grows to the largest number asked for.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread::JoinHandle;
+
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+
+/// The body of a run: what a lane does. A pointer, since the threads outlive it.
+#[derive(Clone, Copy)]
+struct Body(*const (dyn Fn(usize) + Sync));
+
+// SAFETY: the body is Sync, and `Crew::run` keeps it alive until no thread uses it.
+unsafe impl Send for Body {}
+
+#[derive(Default)]
+struct State {
+    body: Option<Body>,
+    /// Next lane to be taken by a thread.
+    next: usize,
+    lanes: usize,
+    finished: usize,
+    panic: Option<Box<dyn Any + Send>>,
+    dismissed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    work: Condvar,
+    done: Condvar,
+}
+
+/// Threads that wait for work.
+#[derive(Default)]
+pub struct Crew {
+    shared: Arc<Shared>,
+    /// Locked for the length of a run: calls from several threads take turns.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Crew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Crew({} threads)", lock(&self.threads).len())
+    }
+}
+
+impl Crew {
+    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all have returned.
+    ///
+    /// # Panics
+    /// If a body panicked, once all have returned.
+    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) {
+        let mut threads = lock(&self.threads);
+        while threads.len() + 1 < lanes {
+            let shared = Arc::clone(&self.shared);
+            threads.push(std::thread::spawn(move || shared.serve()));
+        }
+        if lanes > 1 {
+            self.shared.begin(lanes - 1, body);
+        }
+        let own = catch_unwind(AssertUnwindSafe(|| if lanes > 0 { body(0) }));
+        let others = if lanes > 1 { self.shared.end() } else { None };
+        drop(threads);
+        if let Some(panic) = own.err().or(others) {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        lock(&self.shared.state).dismissed = true;
+        self.shared.work.notify_all();
+        for thread in lock(&self.threads).drain(..) {
+            // a thread catches the panics of its bodies, so that it ends by itself
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn begin(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) {
+        // SAFETY: only the lifetime changes; `end` returns when no thread uses the body any more.
+        let body: *const (dyn Fn(usize) + Sync + 'static) = unsafe { std::mem::transmute(std::ptr::from_ref(body)) };
+        let mut state = lock(&self.state);
+        *state = State { body: Some(Body(body)), lanes, ..State::default() };
+        self.work.notify_all();
+    }
+
+    fn end(&self) -> Option<Box<dyn Any + Send>> {
+        let mut state = lock(&self.state);
+        while state.finished < state.lanes {
+            state = wait(&self.done, state);
+        }
+        state.body = None;
+        state.panic.take()
+    }
+
+    /// The life of a thread: one lane after the other until it is dismissed.
+    fn serve(&self) {
+        let mut state = lock(&self.state);
+        loop {
+            match state.body {
+                _ if state.dismissed => return,
+                Some(body) if state.next < state.lanes => {
+                    state.next += 1;
+                    let lane = state.next;
+                    drop(state);
+                    // SAFETY: the caller of `run` waits for this lane before the body ends.
+                    let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)(lane) }));
+                    state = lock(&self.state);
+                    state.panic = result.err().or(state.panic.take());
+                    state.finished += 1;
+                    if state.finished == state.lanes {
+                        self.done.notify_one();
+                    }
+                }
+                Some(_) | None => state = wait(&self.work, state),
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn lanes_run_at_the_same_time_and_threads_are_kept() {
+        let crew = Crew::default();
+        for lanes in [0, 1, 4, 2, 4] {
+            let (barrier, sum) = (Barrier::new(lanes), AtomicUsize::new(0));
+            crew.run(lanes, &|lane| {
+                barrier.wait();
+                sum.fetch_add(lane + 1, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), lanes * (lanes + 1) / 2);
+        }
+        assert_eq!(lock(&crew.threads).len(), 3);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_crew_survives() {
+        let crew = Crew::default();
+        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"))));
+        assert!(panicked.is_err());
+        crew.run(2, &|_| {});
+    }
+}

@@ -1,0 +1,127 @@
+//! The contract between the core and a backend.
+//!
+//! **The core promises**: arguments are validated before a command is made;
+//! rectangles lie inside their matrices and buffers; a host rectangle is
+//! touched only while the caller lends it; commands that conflict are never
+//! under way together; nothing but the engine calls a device.
+//!
+//! **A backend owes**: when a method returns `Ok`, its effect is complete and
+//! visible to every thread; an error leaves other buffers as they were; the
+//! methods may be called from several threads at once; results are as the
+//! [`Instruction`] specifies. It holds no policy: what runs when is decided above.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use crate::error::Result;
+use crate::instruction::Instruction;
+use crate::scalar::{Element, Scalar};
+
+/// What a device is and has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// Name by which it is selected, as `cpu:0`.
+    pub name: String,
+    /// Model and instruction set, for people.
+    pub description: String,
+    /// Bytes of memory for registers; `None` if only the machine limits it.
+    pub memory: Option<usize>,
+    /// Whether it computes on host memory without a copy.
+    pub host_memory: bool,
+    /// Floating-point operations per second in f64, by estimate: a cost model's
+    /// starting point, not a measurement.
+    pub flops: f64,
+    /// Bytes per second between host memory and registers, by estimate.
+    pub bandwidth: f64,
+}
+
+/// A column-major rectangle in memory that a device reaches.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a, B> {
+    /// The memory.
+    pub memory: Memory<'a, B>,
+    /// Elements before element (0, 0).
+    pub offset: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Elements between neighbouring columns.
+    pub ld: usize,
+}
+
+/// The memory of an operand.
+#[derive(Debug)]
+pub enum Memory<'a, B> {
+    /// Host memory, only at a device with [`DeviceInfo::host_memory`].
+    Host(NonNull<u8>),
+    /// A buffer of the device.
+    Buffer(&'a B),
+}
+
+// derived, these would ask for `B: Clone`
+impl<B> Clone for Memory<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Memory<'_, B> {}
+
+/// A rectangle of host memory: one side of a transfer. Element (i, j) lies
+/// `i·row_stride + j·col_stride` elements after `origin`.
+#[derive(Clone, Copy, Debug)]
+pub struct HostRect<T> {
+    /// Element (0, 0).
+    pub origin: *mut T,
+    /// Elements between neighbouring rows.
+    pub row_stride: usize,
+    /// Elements between neighbouring columns.
+    pub col_stride: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+}
+
+/// A device: memory, transfers, kernels.
+pub trait Device: Send + Sync + 'static {
+    /// A region of the device's memory. Dropping it gives the memory back.
+    type Buffer: Send + Sync + fmt::Debug;
+
+    /// What the device is and has.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Memory of `bytes`, aligned for every element type.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
+
+    /// Packs a host rectangle into a buffer, column-major with `ld = rows`.
+    ///
+    /// # Safety
+    /// The rectangle may be read and nothing writes it or the buffer meanwhile.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Self::Buffer) -> Result<()>;
+
+    /// Unpacks a buffer into a host rectangle; memory between its lines is not written.
+    ///
+    /// # Safety
+    /// The rectangle may be written and nothing else touches it, nor writes the buffer, meanwhile.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    unsafe fn read<T: Element>(&self, from: &Self::Buffer, to: HostRect<T>) -> Result<()>;
+
+    /// Runs an instruction.
+    ///
+    /// # Safety
+    /// Operands may be read and written as the instruction says, and nothing
+    /// conflicting touches them meanwhile.
+    ///
+    /// # Errors
+    /// The kernel could not be built or failed.
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Self::Buffer>>) -> Result<()>;
+}

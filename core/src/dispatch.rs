@@ -1,0 +1,353 @@
+//! The dispatcher: which command may run next, on which device, in which memory.
+//!
+//! This is the whole policy of a run as one state machine without threads or
+//! clocks. The engine drives it under a lock, the simulator with a model of
+//! time, the tests in every legal order. Its rules:
+//!
+//! - A device takes the first task, in plan order, whose predecessors are done.
+//!   A device that copies may take the next one while it works, so that the LD
+//!   of the next overlaps the EXEC of this one (double buffering).
+//! - Registers get memory in plan order, as far as the device's limit allows;
+//!   memory is given back after the last use. Since the order of the plan needs
+//!   at most [`Graph::footprint`](crate::schedule) bytes, nothing can deadlock.
+//! - EXEC runs in order, one at a time. LD and ST start in order.
+//! - A transfer between a register and a window that the device reaches in
+//!   place does nothing and is done at once.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
+use crate::graph::Graph;
+use crate::instruction::Reg;
+use crate::plan::Plan;
+use crate::scalar::Scalar;
+use crate::slots::{Slot, SlotId, Slots};
+
+/// How one device sees the matrices of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reach {
+    /// Bytes of device memory for copies.
+    pub memory: usize,
+    /// For each matrix, whether the device works on it without a copy.
+    pub in_place: Vec<bool>,
+}
+
+/// One queue of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// Index of the device.
+    pub device: usize,
+    /// The queue.
+    pub queue: Queue,
+}
+
+/// Memory of the registers that a command touches, in the order of its
+/// operands; `None` for a register that is reached in place.
+pub type Operands = [Option<Slot>; 3];
+
+/// A command to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// The command.
+    pub command: CommandId,
+    /// Memory of its registers.
+    pub operands: Operands,
+}
+
+/// What a lane should do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Run this command, then report it by [`Dispatcher::complete`].
+    Run(Issue),
+    /// Nothing now; ask again after something completed.
+    Wait,
+    /// Nothing any more.
+    Finished,
+}
+
+/// A task that a device has taken.
+#[derive(Debug)]
+struct Taken {
+    task: u32,
+    /// Next command that each queue looks at, by [`Queue`].
+    cursors: [CommandId; 3],
+    /// Next entry of the births that needs memory.
+    birth: u32,
+    unfinished: u32,
+}
+
+#[derive(Debug)]
+struct DeviceState {
+    taken: VecDeque<Taken>,
+    slots: Slots,
+    exec_busy: bool,
+    /// Whether any register needs a copy.
+    copies: bool,
+}
+
+/// The state of a run.
+#[derive(Debug)]
+pub struct Dispatcher<'p, T: Scalar> {
+    plan: &'p Plan<T>,
+    graph: &'p Graph,
+    reach: &'p [Reach],
+    devices: Vec<DeviceState>,
+    /// For each command, how many commands of its task it waits for.
+    waits: Vec<u32>,
+    /// For each task, how many tasks it waits for.
+    task_waits: Vec<u32>,
+    /// Tasks that wait for nothing.
+    ready: BinaryHeap<Reverse<u32>>,
+    /// For each register its memory.
+    memory: Vec<Option<SlotId>>,
+    /// For each register how many commands still touch it.
+    uses: Vec<u32>,
+    unfinished: usize,
+    halted: bool,
+    /// Whether other lanes may have work since they were last told to wait.
+    changed: bool,
+}
+
+impl<'p, T: Scalar> Dispatcher<'p, T> {
+    /// The state before the first command.
+    #[must_use]
+    pub fn new(plan: &'p Plan<T>, graph: &'p Graph, reach: &'p [Reach]) -> Self {
+        let task_waits = graph.tasks.waits().to_vec();
+        let ready = (0..).zip(&task_waits).filter(|(_, waits)| **waits == 0).map(|(task, _)| Reverse(task)).collect();
+        Dispatcher {
+            plan,
+            graph,
+            reach,
+            devices: reach.iter().map(|reach| DeviceState::new(plan, reach)).collect(),
+            waits: graph.commands.waits().to_vec(),
+            task_waits,
+            ready,
+            memory: vec![None; plan.registers().len()],
+            uses: graph.lives.iter().map(|life| life.uses).collect(),
+            unfinished: plan.tasks().len(),
+            halted: false,
+            changed: false,
+        }
+    }
+
+    /// The lanes that have work at all: a device that copies nothing has no transfers.
+    pub fn lanes(&self) -> impl Iterator<Item = Lane> {
+        self.devices.iter().enumerate().flat_map(|(device, state)| {
+            let copies = state.copies;
+            Queue::ALL.into_iter().filter(move |queue| copies || *queue == Queue::Exec).map(move |queue| Lane { device, queue })
+        })
+    }
+
+    /// Whether every command is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.unfinished == 0
+    }
+
+    /// Stops the run: every lane is finished from now on.
+    pub fn halt(&mut self) {
+        self.halted = true;
+        self.changed = true;
+    }
+
+    /// Physical registers of a device whose memory must go back to it before
+    /// the next command of [`Dispatcher::next`] runs.
+    pub fn take_released(&mut self, device: usize) -> Vec<SlotId> {
+        self.devices[device].slots.take_released()
+    }
+
+    /// Whether lanes that were told to wait should ask again; asked once per change.
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// What `lane` should do now.
+    pub fn next(&mut self, lane: Lane) -> Step {
+        if self.halted {
+            return Step::Finished;
+        }
+        loop {
+            self.allocate(lane.device);
+            if let Some(command) = self.head(lane) {
+                if !self.is_elided(lane.device, command) {
+                    return Step::Run(self.issue(lane, command));
+                }
+                self.pass(lane, command);
+                self.retire(lane.device, command);
+            } else if self.unfinished == 0 {
+                return Step::Finished;
+            } else if !self.take(lane.device) {
+                return Step::Wait;
+            }
+        }
+    }
+
+    /// `command`, issued to `lane`, is done.
+    pub fn complete(&mut self, lane: Lane, command: CommandId) {
+        if lane.queue == Queue::Exec {
+            self.devices[lane.device].exec_busy = false;
+        }
+        self.retire(lane.device, command);
+    }
+
+    /// Whether a device reaches a register without a copy.
+    #[must_use]
+    pub fn in_place(&self, device: usize, reg: Reg) -> bool {
+        self.plan.registers()[reg].window.is_some_and(|w| self.reach[device].in_place[w.matrix.0 as usize])
+    }
+
+    /// Whether a command does nothing on a device.
+    fn is_elided(&self, device: usize, command: CommandId) -> bool {
+        match &self.plan.commands()[command as usize] {
+            Command::Ld(ld) => self.in_place(device, ld.reg),
+            Command::St(st) => self.in_place(device, st.reg),
+            Command::Mark(_) | Command::Bar(_) => true,
+            Command::Exec(_) => false,
+        }
+    }
+
+    /// The lane that deals with a command: EXEC also passes over what is elided
+    /// on a device without transfers, since the other lanes do not run there.
+    fn queue_of(&self, device: usize, command: CommandId) -> Queue {
+        if self.devices[device].copies { self.plan.commands()[command as usize].queue() } else { Queue::Exec }
+    }
+
+    /// The command at the head of a lane, if it may start.
+    fn head(&mut self, lane: Lane) -> Option<CommandId> {
+        let busy = lane.queue == Queue::Exec && self.devices[lane.device].exec_busy;
+        for t in 0..self.devices[lane.device].taken.len() {
+            if let Some(command) = self.seek(lane, t) {
+                return (!busy && self.may_start(lane.device, t, command)).then_some(command);
+            }
+        }
+        None
+    }
+
+    /// Moves the cursor of a lane to its next command in the `t`-th taken task.
+    fn seek(&mut self, lane: Lane, t: usize) -> Option<CommandId> {
+        let taken = &self.devices[lane.device].taken[t];
+        let end = self.plan.tasks()[taken.task as usize].commands.end;
+        let from = taken.cursors[lane.queue as usize];
+        let found = (from..end).find(|&command| self.queue_of(lane.device, command) == lane.queue);
+        self.devices[lane.device].taken[t].cursors[lane.queue as usize] = found.unwrap_or(end);
+        found
+    }
+
+    /// Whether a command waits neither for others nor for memory.
+    fn may_start(&self, device: usize, t: usize, command: CommandId) -> bool {
+        let taken = &self.devices[device].taken[t];
+        let born = taken.birth == self.plan.tasks()[taken.task as usize].registers.end
+            || self.graph.lives[self.graph.births[taken.birth as usize].0 as usize].first > command;
+        born && self.waits[command as usize] == 0
+    }
+
+    fn issue(&mut self, lane: Lane, command: CommandId) -> Issue {
+        self.pass(lane, command);
+        let state = &mut self.devices[lane.device];
+        state.exec_busy |= lane.queue == Queue::Exec;
+        let (slots, memory) = (&state.slots, &self.memory);
+        let (mut operands, mut at) = ([None; 3], 0);
+        self.plan.commands()[command as usize].registers(&mut |reg| {
+            operands[at] = memory[reg.0 as usize].map(|slot| slots.get(slot));
+            at += 1;
+        });
+        Issue { command, operands }
+    }
+
+    /// Moves the lane's cursor past a command.
+    fn pass(&mut self, lane: Lane, command: CommandId) {
+        let tasks = self.plan.tasks();
+        let taken = &mut self.devices[lane.device].taken;
+        let t = taken.iter_mut().find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken");
+        t.cursors[lane.queue as usize] = command + 1;
+    }
+
+    /// Takes the next ready task, if the device has room for one.
+    fn take(&mut self, device: usize) -> bool {
+        let state = &mut self.devices[device];
+        let room = match state.taken.back() {
+            None => true,
+            Some(last) => {
+                let allocated = last.birth == self.plan.tasks()[last.task as usize].registers.end;
+                state.copies && allocated && state.taken.len() < 2
+            }
+        };
+        if !room {
+            return false;
+        }
+        let Some(Reverse(task)) = self.ready.pop() else { return false };
+        self.changed = true;
+        let info = &self.plan.tasks()[task as usize];
+        let start = info.commands.start;
+        let unfinished = info.commands.end - start;
+        state.taken.push_back(Taken { task, cursors: [start; 3], birth: info.registers.start, unfinished });
+        if unfinished == 0 {
+            self.finish(device, task);
+        }
+        true
+    }
+
+    /// Gives memory to the registers of the taken tasks, in order, while there is some.
+    fn allocate(&mut self, device: usize) {
+        for t in 0..self.devices[device].taken.len() {
+            let task = self.devices[device].taken[t].task;
+            let end = self.plan.tasks()[task as usize].registers.end;
+            while self.devices[device].taken[t].birth < end {
+                let reg = self.graph.births[self.devices[device].taken[t].birth as usize];
+                if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
+                    let bytes = self.plan.registers()[reg].bytes();
+                    let Some(slot) = self.devices[device].slots.take(bytes) else { return };
+                    self.memory[reg.0 as usize] = Some(slot);
+                }
+                self.devices[device].taken[t].birth += 1;
+            }
+        }
+    }
+
+    /// A command is done: its successors wait for one less.
+    fn retire(&mut self, device: usize, command: CommandId) {
+        self.changed = true;
+        for &later in self.graph.commands.successors(command) {
+            self.waits[later as usize] -= 1;
+        }
+        let (uses, memory, slots) = (&mut self.uses, &mut self.memory, &mut self.devices[device].slots);
+        distinct_registers(&self.plan.commands()[command as usize], |reg| {
+            let r = reg.0 as usize;
+            uses[r] -= 1;
+            if uses[r] == 0 {
+                memory[r].take().into_iter().for_each(|slot| slots.give_back(slot));
+            }
+        });
+        let tasks = self.plan.tasks();
+        let taken = &mut self.devices[device].taken;
+        let t = taken.iter_mut().find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken");
+        t.unfinished -= 1;
+        if t.unfinished == 0 {
+            let task = t.task;
+            self.finish(device, task);
+        }
+    }
+
+    /// A task is done: tasks that wait for nothing else become ready.
+    fn finish(&mut self, device: usize, task: u32) {
+        self.devices[device].taken.retain(|t| t.task != task);
+        self.unfinished -= 1;
+        for &later in self.graph.tasks.successors(task) {
+            self.task_waits[later as usize] -= 1;
+            if self.task_waits[later as usize] == 0 {
+                self.ready.push(Reverse(later));
+            }
+        }
+    }
+}
+
+impl DeviceState {
+    fn new<T: Scalar>(plan: &Plan<T>, reach: &Reach) -> Self {
+        let registers = plan.registers();
+        let copies = (0..).map(Reg).take(registers.len()).any(|reg| {
+            registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize])
+        });
+        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies }
+    }
+}

@@ -1,0 +1,407 @@
+//! The engine: carries a schedule out. The only caller of a device.
+//!
+//! Each lane (a queue of a device) is driven by one thread, which asks the
+//! [`Dispatcher`] what to do, does it without the lock, and reports. The first
+//! error stops all lanes and reaches the caller with its context.
+
+use std::collections::HashMap;
+
+use crate::command::{Command, CommandId};
+use crate::crew::Crew;
+use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
+use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
+use crate::enums::Layout;
+use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::{Instruction, Tile};
+use crate::matrix::{Home, RawMat, Resident};
+use crate::plan::{Plan, Window};
+use crate::scalar::{DType, Element, Scalar};
+use crate::schedule::Schedule;
+use crate::slots::{Slot, SlotId};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+
+/// What the engine needs of a driven device: one choice of backend for each lane.
+pub trait Drive: Send + Sync {
+    /// What the device is and has.
+    fn info(&self) -> &DeviceInfo;
+    /// Works on one lane of a run until nothing is left to do.
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane);
+    /// Frees the physical registers.
+    fn free(&self, slots: &[SlotId]);
+    /// Frees all physical registers, at the end of a run.
+    fn free_all(&self);
+}
+
+/// A schedule while it runs.
+pub struct Run<'p, T: Scalar> {
+    plan: &'p Plan<T>,
+    bindings: &'p [RawMat],
+    state: Mutex<State<'p, T>>,
+    changed: Condvar,
+}
+
+struct State<'p, T: Scalar> {
+    dispatcher: Dispatcher<'p, T>,
+    error: Option<Error>,
+}
+
+// SAFETY: the raw bindings point to memory that the caller of `Engine::run` lends
+// for the run; which thread touches what and when is the dispatcher's business.
+unsafe impl<T: Scalar> Sync for Run<'_, T> {}
+
+impl<T: Scalar> std::fmt::Debug for Run<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Run({})", self.plan.operation())
+    }
+}
+
+/// How a device sees matrices in memory.
+#[must_use]
+pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
+    let in_place = |raw: &RawMat| {
+        let home = match raw.home {
+            Home::Host(_) => info.host_memory,
+            Home::Device(resident) => resident.device == device,
+        };
+        home && raw.layout == Layout::ColMajor
+    };
+    Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect() }
+}
+
+/// Runs a schedule on devices; `bindings` holds the memory of the plan's matrices.
+///
+/// # Safety
+/// The memory of the bindings must be as the plan declares (shapes, element
+/// types, written or read), and nothing else may touch it meanwhile.
+///
+/// # Errors
+/// The first error of a command, with the command, its task and its device.
+/// Matrices that the plan writes are then partly written.
+pub unsafe fn run<T: Scalar, H: Drive>(crew: &Crew, devices: &[&H], schedule: &Schedule<T>, bindings: &[RawMat]) -> Result<()> {
+    let dispatcher = schedule.dispatcher();
+    let lanes: Vec<Lane> = dispatcher.lanes().collect();
+    let run = Run::new(schedule, bindings);
+    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]));
+    devices.iter().for_each(|device| device.free_all());
+    run.finish()
+}
+
+impl<'p, T: Scalar> Run<'p, T> {
+    /// A run before its first command.
+    #[must_use]
+    pub fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
+        let state = State { dispatcher: schedule.dispatcher(), error: None };
+        Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.
+    fn next(&self, lane: Lane, free: impl Fn(&[SlotId])) -> Option<Issue> {
+        let mut state = lock(&self.state);
+        loop {
+            let step = state.dispatcher.next(lane);
+            let released = state.dispatcher.take_released(lane.device);
+            if !released.is_empty() {
+                free(&released);
+            }
+            if state.dispatcher.take_changed() {
+                self.changed.notify_all();
+            }
+            match step {
+                Step::Run(issue) => return Some(issue),
+                Step::Finished => return None,
+                Step::Wait => state = wait(&self.changed, state),
+            }
+        }
+    }
+
+    fn complete(&self, lane: Lane, command: CommandId, result: Result<()>) {
+        let mut state = lock(&self.state);
+        match result {
+            Ok(()) => state.dispatcher.complete(lane, command),
+            Err(error) => {
+                state.dispatcher.halt();
+                let error = error.with("command", self.plan.describe(command)).with("device", lane.device);
+                state.error.get_or_insert(error);
+            }
+        }
+        if state.dispatcher.take_changed() {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The outcome, when no lane has anything left to do.
+    ///
+    /// # Errors
+    /// The first error of a command.
+    pub fn finish(self) -> Result<()> {
+        #[cfg(not(loom))]
+        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        #[cfg(loom)]
+        let state = self.state.into_inner().expect("loom's mutexes are not poisoned");
+        debug_assert!(state.error.is_some() || state.dispatcher.is_done());
+        state.error.map_or(Ok(()), Err)
+    }
+}
+
+/// Stops the other lanes when a lane panics, so that the panic reaches the caller.
+struct HaltOnPanic<'a, 'p, T: Scalar>(&'a Run<'p, T>);
+
+impl<T: Scalar> Drop for HaltOnPanic<'_, '_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.state).dispatcher.halt();
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+/// Buffers by key.
+type Table<K, B> = Mutex<HashMap<K, Arc<B>>>;
+
+/// A device with its physical registers and its resident matrices.
+#[derive(Debug)]
+pub struct Driver<D: Device> {
+    device: D,
+    slots: Table<SlotId, D::Buffer>,
+    residents: Table<u64, D::Buffer>,
+}
+
+impl<D: Device> Driver<D> {
+    /// A driver of `device`.
+    #[must_use]
+    pub fn new(device: D) -> Self {
+        Driver { device, slots: Mutex::default(), residents: Mutex::default() }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Runs one instruction at once on the caller's thread, operands in host memory.
+    ///
+    /// # Safety
+    /// The device computes on host memory, and the operands are as the
+    /// instruction asks, touched by nothing else meanwhile.
+    ///
+    /// # Errors
+    /// The kernel failed.
+    pub unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
+        let on_host = instruction.map(|raw| match raw.home {
+            Home::Host(base) => {
+                Operand { memory: Memory::Host(base), offset: raw.offset, rows: raw.rows, cols: raw.cols, ld: raw.ld }
+            }
+            Home::Device(_) => unreachable!("the caller passes host memory"),
+        });
+        // SAFETY: as the caller promises.
+        unsafe { self.device.launch(&on_host) }
+    }
+
+    /// Copies a host matrix into new memory of the device, packed column-major.
+    ///
+    /// # Safety
+    /// `from` is host memory of element type `E` that may be read.
+    ///
+    /// # Errors
+    /// The device has no memory left, or the transfer failed.
+    pub unsafe fn upload<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+        let buffer = self.device.alloc(from.rows * from.cols * size_of::<E>())?;
+        // SAFETY: as the caller promises; the buffer is new.
+        unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
+        lock(&self.residents).insert(key, Arc::new(buffer));
+        Ok(())
+    }
+
+    /// Copies a resident matrix into host memory.
+    ///
+    /// # Safety
+    /// `to` is host memory of element type `E` that may be written, of the shape that was uploaded.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    pub unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
+        let buffer = self.resident(key);
+        // SAFETY: as the caller promises.
+        unsafe { self.device.read::<E>(&buffer, host_rect(to, 0, 0, to.rows, to.cols)) }
+    }
+
+    /// Forgets a resident matrix.
+    pub fn discard(&self, key: u64) {
+        lock(&self.residents).remove(&key);
+    }
+
+    fn resident(&self, key: u64) -> Arc<D::Buffer> {
+        Arc::clone(lock(&self.residents).get(&key).expect("the owner of a resident matrix outlives its views"))
+    }
+
+    /// The memory of a physical register, made when first used.
+    fn slot(&self, slot: Slot) -> Result<Arc<D::Buffer>> {
+        let mut slots = lock(&self.slots);
+        if let Some(buffer) = slots.get(&slot.id) {
+            return Ok(Arc::clone(buffer));
+        }
+        let buffer = Arc::new(self.device.alloc(slot.bytes)?);
+        slots.insert(slot.id, Arc::clone(&buffer));
+        Ok(buffer)
+    }
+
+    fn execute<T: Scalar>(&self, run: &Run<'_, T>, issue: &Issue) -> Result<()> {
+        match &run.plan.commands()[issue.command as usize] {
+            Command::Ld(ld) => self.transfer(run, ld.reg, issue, Direction::Write),
+            Command::St(st) => self.transfer(run, st.reg, issue, Direction::Read),
+            Command::Exec(exec) => self.exec(run, &exec.instruction, issue),
+            Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
+        }
+    }
+
+    fn transfer<T: Scalar>(&self, run: &Run<'_, T>, reg: crate::Reg, issue: &Issue, direction: Direction) -> Result<()> {
+        let info = &run.plan.registers()[reg];
+        let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
+        let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"))?;
+        let raw = &run.bindings[matrix.0 as usize];
+        let rect = (raw, row, col, info.rows, info.cols);
+        // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
+        // run; the dispatcher issues no conflicting command meanwhile.
+        unsafe {
+            match info.dtype {
+                DType::F32 => direction.carry::<f32, D>(&self.device, rect, &buffer),
+                DType::F64 => direction.carry::<f64, D>(&self.device, rect, &buffer),
+                DType::I32 => direction.carry::<i32, D>(&self.device, rect, &buffer),
+            }
+        }
+    }
+
+    fn exec<T: Scalar>(&self, run: &Run<'_, T>, instruction: &Instruction<T>, issue: &Issue) -> Result<()> {
+        let (mut buffers, mut at): ([Option<Arc<D::Buffer>>; 3], usize) = ([const { None }; 3], 0);
+        let mut failed = None;
+        instruction.operands(|tile, _| {
+            match self.memory(run, tile, issue.operands[at]) {
+                Ok(buffer) => buffers[at] = buffer,
+                Err(error) => failed = Some(error),
+            }
+            at += 1;
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let mut at = 0..;
+        let resolved = instruction.map(|tile| {
+            let at = at.next().expect("endless");
+            operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
+        });
+        // SAFETY: operands lie inside their memory; the dispatcher issues no
+        // conflicting command meanwhile.
+        unsafe { self.device.launch(&resolved) }
+    }
+
+    /// The buffer behind a tile; none for host memory.
+    fn memory<T: Scalar>(&self, run: &Run<'_, T>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<D::Buffer>>> {
+        if let Some(slot) = slot {
+            return self.slot(slot).map(Some);
+        }
+        let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
+        Ok(match run.bindings[window.matrix.0 as usize].home {
+            Home::Host(_) => None,
+            Home::Device(Resident { key, .. }) => Some(self.resident(key)),
+        })
+    }
+}
+
+/// A tile as the device sees it: copied into a physical register, packed, or in place.
+fn operand<'a, T: Scalar, B>(run: &Run<'_, T>, tile: Tile, buffer: Option<&'a B>, copied: bool) -> Operand<'a, B> {
+    let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
+    let (offset, ld, home) = if copied {
+        (region.row + region.col * info.rows, info.rows, None)
+    } else {
+        let window = info.window.expect("scratch memory is never in place");
+        let raw = &run.bindings[window.matrix.0 as usize];
+        (raw.offset + raw.index(window.row + region.row, window.col + region.col), raw.ld, Some(raw.home))
+    };
+    let memory = match (buffer, home) {
+        (Some(buffer), _) => Memory::Buffer(buffer),
+        (None, Some(Home::Host(base))) => Memory::Host(base),
+        (None, _) => unreachable!("device memory has a buffer"),
+    };
+    Operand { memory, offset, rows: region.rows, cols: region.cols, ld }
+}
+
+/// Seen from the device: `Write` into it, `Read` out of it.
+#[derive(Clone, Copy)]
+enum Direction {
+    Write,
+    Read,
+}
+
+impl Direction {
+    /// # Safety
+    /// As [`Device::write`] and [`Device::read`].
+    unsafe fn carry<E: Element, D: Device>(
+        self,
+        device: &D,
+        (raw, row, col, rows, cols): (&RawMat, usize, usize, usize, usize),
+        buffer: &D::Buffer,
+    ) -> Result<()> {
+        let rect = host_rect::<E>(raw, row, col, rows, cols);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self {
+                Direction::Write => device.write(rect, buffer),
+                Direction::Read => device.read(buffer, rect),
+            }
+        }
+    }
+}
+
+fn host_rect<E: Element>(raw: &RawMat, row: usize, col: usize, rows: usize, cols: usize) -> HostRect<E> {
+    let Home::Host(base) = raw.home else { unreachable!("transfers have one side in host memory") };
+    // wrapping: an empty rectangle may lie anywhere
+    let origin = base.as_ptr().cast::<E>().wrapping_add(raw.offset + raw.index(row, col));
+    let (row_stride, col_stride) = match raw.layout {
+        Layout::ColMajor => (1, raw.ld),
+        Layout::RowMajor => (raw.ld, 1),
+    };
+    HostRect { origin, row_stride, col_stride, rows, cols }
+}
+
+impl<D: Device> Drive for Driver<D> {
+    fn info(&self) -> &DeviceInfo {
+        self.device.info()
+    }
+
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
+        let _guard = HaltOnPanic(run);
+        while let Some(issue) = run.next(lane, |slots| self.free(slots)) {
+            let result = self.execute(run, &issue);
+            run.complete(lane, issue.command, result);
+        }
+    }
+
+    fn free(&self, slots: &[SlotId]) {
+        let mut held = lock(&self.slots);
+        slots.iter().for_each(|slot| drop(held.remove(slot)));
+    }
+
+    fn free_all(&self) {
+        lock(&self.slots).clear();
+    }
+}
+
+/// The one device whose memory the bindings lie in, if any does.
+///
+/// # Errors
+/// Operands lie on different devices.
+pub fn resident_device(operation: &'static str, bindings: &[RawMat]) -> Result<Option<usize>> {
+    let mut devices = bindings.iter().filter_map(|raw| match raw.home {
+        Home::Device(resident) => Some(resident.device),
+        Home::Host(_) => None,
+    });
+    let first = devices.next();
+    match devices.find(|&other| Some(other) != first) {
+        None => Ok(first),
+        Some(other) => {
+            let message = format!("operands lie on devices {} and {other}; upload them to the same one", first.unwrap_or(other));
+            Err(Error::new(ErrorKind::Unsupported, operation, message))
+        }
+    }
+}

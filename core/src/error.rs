@@ -1,0 +1,121 @@
+//! The error of every fallible call: what kind, in which operation, with what context.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+/// The result of a fallible call.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, so that a program can act on it.
+///
+/// A zero pivot is no error: it is `info` in the result of the factorisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// An argument of the caller is wrong; nothing was computed or written.
+    InvalidArgument,
+    /// The device's memory limit is below the smallest working set.
+    OutOfMemory,
+    /// A command failed on the device.
+    DeviceFailed,
+    /// The device lacks a capability that the call needs.
+    Unsupported,
+    /// No device matches the selection.
+    NoSuchDevice,
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ErrorKind::InvalidArgument => "invalid argument",
+            ErrorKind::OutOfMemory => "out of device memory",
+            ErrorKind::DeviceFailed => "device failed",
+            ErrorKind::Unsupported => "unsupported",
+            ErrorKind::NoSuchDevice => "no such device",
+        })
+    }
+}
+
+/// Kind, operation, message, context and source of a failure.
+///
+/// ```
+/// use lapidary_core::{Error, ErrorKind};
+/// let e = Error::new(ErrorKind::InvalidArgument, "gemm", "lda = 3 is below m = 4")
+///     .with("command", "LD r0");
+/// assert_eq!(e.to_string(), "gemm: invalid argument: lda = 3 is below m = 4 (command: LD r0)");
+/// ```
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    operation: &'static str,
+    message: String,
+    context: Vec<(&'static str, String)>,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` in `operation`.
+    #[must_use]
+    pub fn new(kind: ErrorKind, operation: &'static str, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner { kind, operation, message: message.into(), context: Vec::new(), source: None }))
+    }
+
+    /// The caller's mistake in `operation`.
+    #[must_use]
+    pub fn invalid(operation: &'static str, message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, operation, message)
+    }
+
+    /// Adds where it happened.
+    #[must_use]
+    pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
+        self.0.context.push((key, value.to_string()));
+        self
+    }
+
+    /// Adds what caused it.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The operation that failed.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
+    }
+
+    /// The recorded context, innermost first.
+    pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.context.iter().map(|(key, value)| (*key, value.as_str()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, operation, message, context, .. } = &*self.0;
+        write!(f, "{operation}: {kind}: {message}")?;
+        for (i, (key, value)) in context.iter().enumerate() {
+            write!(f, "{}{key}: {value}", if i == 0 { " (" } else { ", " })?;
+        }
+        if !context.is_empty() {
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

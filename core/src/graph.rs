@@ -1,0 +1,232 @@
+//! The dependencies of a plan, found from what its commands touch.
+//!
+//! Two commands conflict when they touch overlapping rectangles of the same
+//! register or matrix and one of them writes (RAW, WAR, WAW). In the order of
+//! the plan the later one waits for the earlier one. Within a task the graph
+//! has an edge from command to command; between tasks from task to task, since
+//! a task is taken by a device only when all it waits for is done.
+
+use crate::command::{Bar, Command, CommandId, Effects, Mark, Queue, Space, distinct_registers};
+use crate::instruction::{Access, Reg, Region};
+use crate::plan::{MatrixInfo, Plan, Registers, Task};
+use crate::ranges::AccessMap;
+use crate::scalar::Scalar;
+
+/// Adjacency in compressed rows: for each node the nodes that wait for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adjacency {
+    starts: Vec<u32>,
+    targets: Vec<u32>,
+    /// For each node, the number of nodes it waits for.
+    waits: Vec<u32>,
+}
+
+impl Adjacency {
+    /// From edges `(earlier, later)` sorted by `later`, among `nodes` nodes.
+    fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0; nodes + 1];
+        let mut waits = vec![0; nodes];
+        for &(from, to) in edges {
+            starts[from as usize + 1] += 1;
+            waits[to as usize] += 1;
+        }
+        for i in 0..nodes {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut targets = vec![0; edges.len()];
+        for &(from, to) in edges {
+            let slot = &mut next[from as usize];
+            targets[*slot as usize] = to;
+            *slot += 1;
+        }
+        Adjacency { starts, targets, waits }
+    }
+
+    /// The nodes that wait for `node`.
+    #[must_use]
+    pub fn successors(&self, node: u32) -> &[u32] {
+        &self.targets[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+
+    /// For each node, the number of nodes it waits for.
+    #[must_use]
+    pub fn waits(&self) -> &[u32] {
+        &self.waits
+    }
+
+    fn bytes(&self) -> usize {
+        4 * (self.starts.len() + self.targets.len() + self.waits.len())
+    }
+}
+
+/// When a register needs memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// The first command that touches it.
+    pub first: CommandId,
+    /// The last command that touches it.
+    pub last: CommandId,
+    /// How many commands touch it.
+    pub uses: u32,
+}
+
+/// The dependencies of a plan.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// Edges between commands of one task.
+    pub commands: Adjacency,
+    /// Edges between tasks.
+    pub tasks: Adjacency,
+    /// For each register, when it needs memory.
+    pub lives: Vec<Life>,
+    /// Registers of each task in the order of their first use.
+    pub births: Vec<Reg>,
+}
+
+impl Graph {
+    /// Finds all dependencies of `plan`, in time linear in its commands.
+    #[must_use]
+    pub fn new<T: Scalar>(plan: &Plan<T>) -> Self {
+        let mut search = Search::new(plan.matrices());
+        for (index, task) in plan.tasks().iter().enumerate() {
+            search.task(index, task, plan.commands(), plan.registers());
+        }
+        let lives = lives(plan);
+        Graph {
+            commands: Adjacency::new(plan.commands().len(), &search.command_edges),
+            tasks: Adjacency::new(plan.tasks().len(), &search.task_edges),
+            births: births(plan.tasks(), &lives),
+            lives,
+        }
+    }
+
+    /// Bytes that the graph occupies.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.commands.bytes() + self.tasks.bytes() + size_of_val(self.lives.as_slice()) + size_of_val(self.births.as_slice())
+    }
+}
+
+fn lives<T: Scalar>(plan: &Plan<T>) -> Vec<Life> {
+    let mut lives = vec![Life { first: CommandId::MAX, last: 0, uses: 0 }; plan.registers().len()];
+    for (id, command) in (0..).zip(plan.commands()) {
+        distinct_registers(command, |reg| {
+            let life = &mut lives[reg.0 as usize];
+            life.first = life.first.min(id);
+            life.last = id;
+            life.uses += 1;
+        });
+    }
+    lives
+}
+
+fn births(tasks: &[Task], lives: &[Life]) -> Vec<Reg> {
+    let mut births: Vec<Reg> = (0..).map(Reg).take(lives.len()).collect();
+    for task in tasks {
+        let range = task.registers.start as usize..task.registers.end as usize;
+        births[range].sort_by_key(|reg| lives[reg.0 as usize].first);
+    }
+    births
+}
+
+/// The search: who touched what last.
+struct Search<'p> {
+    matrices: &'p [MatrixInfo],
+    matrix_maps: Vec<AccessMap>,
+    /// Maps of the current task's registers, reused from task to task.
+    register_maps: Vec<AccessMap>,
+    command_edges: Vec<(u32, u32)>,
+    task_edges: Vec<(u32, u32)>,
+    /// For each earlier command its task and queue.
+    origin: Vec<(u32, Queue)>,
+    /// For each task the last later task that was found to wait for it.
+    seen_task: Vec<u32>,
+    /// For each command the last later command that was found to wait for it.
+    seen_command: Vec<u32>,
+}
+
+impl<'p> Search<'p> {
+    fn new(matrices: &'p [MatrixInfo]) -> Self {
+        let matrix_maps = matrices.iter().map(|m| AccessMap::new(m.rows, m.cols)).collect();
+        Search {
+            matrices,
+            matrix_maps,
+            register_maps: Vec::new(),
+            command_edges: Vec::new(),
+            task_edges: Vec::new(),
+            origin: Vec::new(),
+            seen_task: Vec::new(),
+            seen_command: Vec::new(),
+        }
+    }
+
+    fn task<T: Scalar>(&mut self, index: usize, task: &Task, commands: &[Command<T>], registers: &Registers) {
+        self.seen_task.push(u32::MAX);
+        self.clear_registers(task, registers);
+        for id in task.commands.clone() {
+            let command = &commands[id as usize];
+            self.origin.push((u32::try_from(index).expect("fewer tasks than commands"), command.queue()));
+            self.seen_command.push(u32::MAX);
+            command.effects(registers, &mut |space, region, access| self.touch(id, task, space, region, access));
+            self.auxiliary(id, task, commands);
+        }
+    }
+
+    fn clear_registers(&mut self, task: &Task, registers: &Registers) {
+        let count = task.registers.len();
+        if self.register_maps.len() < count {
+            self.register_maps.resize_with(count, || AccessMap::new(0, 0));
+        }
+        for (map, reg) in self.register_maps.iter_mut().zip(task.registers.clone()) {
+            let info = &registers[Reg(reg)];
+            map.reset(info.rows, info.cols);
+        }
+    }
+
+    fn touch(&mut self, id: CommandId, task: &Task, space: Space, region: Region, access: Access) {
+        let map = match space {
+            Space::Register(reg) => &mut self.register_maps[(reg.0 - task.registers.start) as usize],
+            Space::Matrix(matrix) if self.matrices[matrix.0 as usize].written => &mut self.matrix_maps[matrix.0 as usize],
+            Space::Matrix(_) => {
+                debug_assert_eq!(access, Access::Read, "a matrix declared as input is only read");
+                return;
+            }
+        };
+        let Search { command_edges, task_edges, origin, seen_task, seen_command, .. } = self;
+        map.touch(region, access, id, &mut |earlier| {
+            let ((from, queue), (to, own)) = (origin[earlier as usize], origin[id as usize]);
+            if from != to {
+                // consecutive edges to one task repeat: keep the first
+                if std::mem::replace(&mut seen_task[from as usize], to) != to {
+                    task_edges.push((from, to));
+                }
+            } else if !(queue == Queue::Exec && own == Queue::Exec)
+                && earlier != id
+                && std::mem::replace(&mut seen_command[earlier as usize], id) != id
+            {
+                // the EXEC queue is in order by itself
+                command_edges.push((earlier, id));
+            }
+        });
+    }
+
+    /// `Mark` waits for what is earlier in its queue, `Bar` for all that is
+    /// earlier; since a queue does not pass a `Bar`, only what came after the
+    /// last one needs an edge.
+    fn auxiliary<T: Scalar>(&mut self, id: CommandId, task: &Task, commands: &[Command<T>]) {
+        let earlier = (task.commands.start..id).rev();
+        match commands[id as usize] {
+            Command::Bar(Bar { queue }) => {
+                let is_bar = |c: CommandId| matches!(commands[c as usize], Command::Bar(b) if b.queue == queue);
+                let last = earlier.clone().find(|&c| is_bar(c)).unwrap_or(task.commands.start);
+                self.command_edges.extend((last..id).map(|c| (c, id)));
+            }
+            Command::Mark(Mark { queue }) => {
+                let own = earlier.filter(|&c| commands[c as usize].queue() == queue);
+                self.command_edges.extend(own.map(|c| (c, id)));
+            }
+            Command::Ld(_) | Command::St(_) | Command::Exec(_) => {}
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! The instructions: kernels run on registers.
+//!
+//! An [`Instruction`] is a specification. What each one means, to the last edge
+//! case, is defined by the plain loops of the CPU backend's reference path;
+//! every other kernel is held to that. `O` is the operand: a [`Tile`] of a
+//! virtual register in a plan, a resolved piece of memory at a device.
+//!
+//! Contract of every kernel: a result with factor `β = 0` is written without
+//! being read; with `α = 0` (or `k = 0`) the factors are not read; the opposite
+//! triangle and a unit diagonal are never read; NaN and Inf propagate as in the
+//! plain loops; nothing outside the operands' rectangles is written.
+
+use std::fmt;
+
+use crate::enums::{Diag, Op, Side, Uplo};
+use crate::scalar::Scalar;
+
+/// A virtual register: a linear region of one device's memory, holding a
+/// column-major matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Reg(pub u32);
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("r{}", self.0))
+    }
+}
+
+/// A rectangle by its first element and its extent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// First row.
+    pub row: usize,
+    /// First column.
+    pub col: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+}
+
+impl Region {
+    /// The whole of a matrix of `rows` × `cols`.
+    #[must_use]
+    pub fn whole(rows: usize, cols: usize) -> Self {
+        Region { row: 0, col: 0, rows, cols }
+    }
+
+    /// The same rectangle seen from a frame whose origin lies at `-(row, col)`.
+    #[must_use]
+    pub fn shifted(self, row: usize, col: usize) -> Self {
+        Region { row: self.row + row, col: self.col + col, ..self }
+    }
+
+    /// Whether the rectangles share an element.
+    #[must_use]
+    pub fn overlaps(&self, other: &Region) -> bool {
+        let meet = |a: usize, n: usize, b: usize, m: usize| a < b + m && b < a + n;
+        meet(self.row, self.rows, other.row, other.rows) && meet(self.col, self.cols, other.col, other.cols)
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Region { row, col, rows, cols } = self;
+        write!(f, "[{row}:{}, {col}:{}]", row + rows, col + cols)
+    }
+}
+
+/// A rectangle of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// The register.
+    pub reg: Reg,
+    /// The rectangle inside it.
+    pub region: Region,
+}
+
+impl Tile {
+    /// The rectangle of `rows` × `cols` at (`row`, `col`) of this tile.
+    #[must_use]
+    pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Tile {
+        debug_assert!(row + rows <= self.region.rows && col + cols <= self.region.cols);
+        Tile { region: Region { row, col, rows, cols }.shifted(self.region.row, self.region.col), ..self }
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.region.rows
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn cols(&self) -> usize {
+        self.region.cols
+    }
+}
+
+/// What a command does to a piece of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It only reads.
+    Read,
+    /// It writes, and may read first.
+    Write,
+}
+
+/// How rows are exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Swaps {
+    /// The pivots exchange rows of the tile, or its columns (a transposed matrix).
+    pub side: Side,
+    /// In order, or in reverse order.
+    pub forward: bool,
+    /// The row of the matrix that is the tile's row 0: pivots count from the
+    /// matrix's first row.
+    pub first_row: usize,
+}
+
+/// A kernel run on operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Instruction<T, O = Tile> {
+    /// `C ← α·op(A)·op(B) + β·C`.
+    Gemm {
+        /// Factor of the product.
+        alpha: T,
+        /// How A enters.
+        op_a: Op,
+        /// Left factor.
+        a: O,
+        /// How B enters.
+        op_b: Op,
+        /// Right factor.
+        b: O,
+        /// Factor of the old C.
+        beta: T,
+        /// Result.
+        c: O,
+    },
+    /// `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right) by substitution.
+    Trsm {
+        /// Side of A.
+        side: Side,
+        /// Triangle of A that is read.
+        uplo: Uplo,
+        /// How A enters.
+        op: Op,
+        /// Diagonal of A.
+        diag: Diag,
+        /// Factor of B.
+        alpha: T,
+        /// The triangle.
+        a: O,
+        /// Right-hand sides, replaced by the solution.
+        b: O,
+    },
+    /// `V ← A⁻¹` for a triangular A; the opposite triangle of V becomes zero.
+    Trtri {
+        /// Triangle of A that is read.
+        uplo: Uplo,
+        /// Diagonal of A.
+        diag: Diag,
+        /// The triangle.
+        a: O,
+        /// The inverse.
+        inverse: O,
+    },
+    /// `A = P·L·U` of a panel, `info` ← 1 + the first row with a zero pivot
+    /// unless it is set already.
+    Getrf {
+        /// Whether rows are exchanged.
+        pivoting: bool,
+        /// The row of the matrix that is the panel's row 0.
+        first_row: usize,
+        /// The panel, replaced by L and U.
+        a: O,
+        /// Pivots of the panel (`i32`, one column).
+        ipiv: O,
+        /// One `i32`.
+        info: O,
+    },
+    /// Rows of A exchanged: `i` with `ipiv[i]`.
+    Laswp {
+        /// Rows or columns, order, origin.
+        swaps: Swaps,
+        /// The matrix.
+        a: O,
+        /// The pivots (`i32`, one column).
+        ipiv: O,
+    },
+    /// `B ← A`.
+    Copy {
+        /// Source.
+        a: O,
+        /// Destination.
+        b: O,
+    },
+    /// `C ← β·C`.
+    Scale {
+        /// The factor.
+        beta: T,
+        /// The matrix.
+        c: O,
+    },
+}
+
+impl<T: Copy, O: Copy> Instruction<T, O> {
+    /// The standard name of the kernel.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Instruction::Gemm { .. } => "gemm",
+            Instruction::Trsm { .. } => "trsm",
+            Instruction::Trtri { .. } => "trtri",
+            Instruction::Getrf { .. } => "getrf",
+            Instruction::Laswp { .. } => "laswp",
+            Instruction::Copy { .. } => "copy",
+            Instruction::Scale { .. } => "scale",
+        }
+    }
+
+    /// Every operand, in a fixed order, with what is done to it.
+    pub fn operands(&self, mut visit: impl FnMut(O, Access)) {
+        use Access::{Read, Write};
+        match *self {
+            Instruction::Gemm { a, b, c, .. } => {
+                visit(a, Read);
+                visit(b, Read);
+                visit(c, Write);
+            }
+            Instruction::Trsm { a, b, .. } => {
+                visit(a, Read);
+                visit(b, Write);
+            }
+            Instruction::Trtri { a, inverse, .. } => {
+                visit(a, Read);
+                visit(inverse, Write);
+            }
+            Instruction::Getrf { a, ipiv, info, .. } => {
+                visit(a, Write);
+                visit(ipiv, Write);
+                visit(info, Write);
+            }
+            Instruction::Laswp { a, ipiv, .. } => {
+                visit(a, Write);
+                visit(ipiv, Read);
+            }
+            Instruction::Copy { a, b } => {
+                visit(a, Read);
+                visit(b, Write);
+            }
+            Instruction::Scale { c, .. } => visit(c, Write),
+        }
+    }
+
+    /// The same instruction on other operands, visited in the order of
+    /// [`Instruction::operands`].
+    pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<T, P> {
+        match *self {
+            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
+                Instruction::Gemm { alpha, op_a, a: f(a), op_b, b: f(b), beta, c: f(c) }
+            }
+            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+                Instruction::Trsm { side, uplo, op, diag, alpha, a: f(a), b: f(b) }
+            }
+            Instruction::Trtri { uplo, diag, a, inverse } => Instruction::Trtri { uplo, diag, a: f(a), inverse: f(inverse) },
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
+                Instruction::Getrf { pivoting, first_row, a: f(a), ipiv: f(ipiv), info: f(info) }
+            }
+            Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a: f(a), ipiv: f(ipiv) },
+            Instruction::Copy { a, b } => Instruction::Copy { a: f(a), b: f(b) },
+            Instruction::Scale { beta, c } => Instruction::Scale { beta, c: f(c) },
+        }
+    }
+}
+
+impl<T: Copy, O: Copy> Instruction<T, O> {
+    /// The same instruction with its factors as another type.
+    pub fn map_scalars<U>(&self, f: impl Fn(T) -> U) -> Instruction<U, O> {
+        match *self {
+            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
+                Instruction::Gemm { alpha: f(alpha), op_a, a, op_b, b, beta: f(beta), c }
+            }
+            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+                Instruction::Trsm { side, uplo, op, diag, alpha: f(alpha), a, b }
+            }
+            Instruction::Trtri { uplo, diag, a, inverse } => Instruction::Trtri { uplo, diag, a, inverse },
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
+                Instruction::Getrf { pivoting, first_row, a, ipiv, info }
+            }
+            Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a, ipiv },
+            Instruction::Copy { a, b } => Instruction::Copy { a, b },
+            Instruction::Scale { beta, c } => Instruction::Scale { beta: f(beta), c },
+        }
+    }
+}
+
+impl<T: Scalar> Instruction<T> {
+    /// Floating-point operations, for cost models.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    pub fn flops(&self) -> f64 {
+        let area = |t: &Tile| t.rows() as f64 * t.cols() as f64;
+        match self {
+            Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape((a.rows(), a.cols())).1 as f64,
+            Instruction::Trsm { a, b, .. } => a.rows() as f64 * area(b),
+            Instruction::Trtri { a, .. } => area(a) * a.rows() as f64 / 3.0,
+            Instruction::Getrf { a, .. } => {
+                let (m, n) = (a.rows() as f64, a.cols() as f64);
+                let r = m.min(n);
+                2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
+            }
+            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => 0.0,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The element types that the routines compute with.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
+
+/// The type of a stored element, as data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+    /// 32-bit signed integer: row indices of a pivot vector.
+    I32,
+}
+
+impl DType {
+    /// Bytes of one element.
+    #[must_use]
+    pub fn size(self) -> usize {
+        match self {
+            DType::F32 | DType::I32 => 4,
+            DType::F64 => 8,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::I32 => "i32",
+        })
+    }
+}
+
+/// A plain value that can lie in a matrix or a register: any bit pattern is valid.
+///
+/// # Safety
+/// `DTYPE` must describe the type: same size, and every bit pattern a value.
+pub unsafe trait Element: Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
+    /// The type as data.
+    const DTYPE: DType;
+}
+
+// SAFETY: the sizes agree and integers take every bit pattern.
+unsafe impl Element for i32 {
+    const DTYPE: DType = DType::I32;
+}
+
+/// A number that the routines compute with.
+///
+/// Algorithms use nothing but this trait, so that a complex type can join by
+/// implementing it: magnitudes are of type [`Scalar::Real`], and
+/// [`Scalar::conj`] is the identity only for real types.
+pub trait Scalar:
+    Element
+    + fmt::Display
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + std::iter::Sum
+{
+    /// The type of magnitudes and norms.
+    type Real: Scalar<Real = Self::Real> + PartialOrd;
+
+    /// The additive identity.
+    const ZERO: Self;
+    /// The multiplicative identity.
+    const ONE: Self;
+    /// Unit roundoff `u`: half the distance from one to the next number.
+    const UNIT_ROUNDOFF: f64;
+    /// The smallest positive normal magnitude.
+    const MIN_POSITIVE: f64;
+
+    /// Complex conjugate.
+    #[must_use]
+    fn conj(self) -> Self;
+    /// Magnitude; NaN for NaN.
+    fn abs(self) -> Self::Real;
+    /// Real part in double precision, exact for `f32` and `f64`.
+    fn to_f64(self) -> f64;
+    /// The nearest value to a double precision number.
+    fn from_f64(value: f64) -> Self;
+    /// `self · a + b` with one rounding.
+    #[must_use]
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// Whether the value is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! real {
+    ($($t:ty = $dtype:ident),+) => {$(
+        // SAFETY: the sizes agree and every bit pattern is a float.
+        unsafe impl Element for $t {
+            const DTYPE: DType = DType::$dtype;
+        }
+
+        impl Scalar for $t {
+            type Real = $t;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const UNIT_ROUNDOFF: f64 = <$t>::EPSILON as f64 / 2.0;
+            const MIN_POSITIVE: f64 = <$t>::MIN_POSITIVE as f64;
+
+            #[inline]
+            fn conj(self) -> Self {
+                self
+            }
+            #[inline]
+            fn abs(self) -> Self {
+                <$t>::abs(self)
+            }
+            #[inline]
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+            #[inline]
+            #[allow(clippy::cast_possible_truncation, reason = "rounding to the nearest is meant")]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                <$t>::mul_add(self, a, b)
+            }
+            #[inline]
+            fn is_finite(self) -> bool {
+                <$t>::is_finite(self)
+            }
+        }
+    )+};
+}
+
+real!(f32 = F32, f64 = F64);

@@ -1,0 +1,94 @@
+//! A schedule: a plan with its dependencies and the devices that will carry it out.
+//!
+//! [`Schedule::new`] refuses a plan whose working set does not fit; what it
+//! accepts cannot run out of device memory half-way. The order in which tasks
+//! meet devices is decided while it runs, by the [`Dispatcher`]: a slow device
+//! takes fewer tasks. [`Schedule::simulate`](crate::simulate) shows one such run.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::dispatch::{Dispatcher, Reach};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
+use crate::instruction::Reg;
+use crate::plan::{Plan, Task};
+use crate::scalar::Scalar;
+
+/// A plan ready to run.
+#[derive(Clone, Debug)]
+pub struct Schedule<T: Scalar> {
+    plan: Plan<T>,
+    graph: Graph,
+    reach: Vec<Reach>,
+}
+
+impl<T: Scalar> Schedule<T> {
+    /// Finds the dependencies and checks that each device has memory enough.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`] says how much a device lacks.
+    pub fn new(plan: Plan<T>, reach: Vec<Reach>) -> Result<Self> {
+        let schedule = Schedule { graph: Graph::new(&plan), plan, reach };
+        for device in 0..schedule.reach.len() {
+            let (needed, limit) = (schedule.footprint(device), schedule.reach[device].memory);
+            if needed > limit {
+                let message = format!("device {device} is limited to {limit} bytes, the smallest working set is {needed}");
+                return Err(Error::new(ErrorKind::OutOfMemory, schedule.plan.operation(), message));
+            }
+        }
+        Ok(schedule)
+    }
+
+    /// The commands.
+    #[must_use]
+    pub fn plan(&self) -> &Plan<T> {
+        &self.plan
+    }
+
+    /// Their dependencies.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// How each device sees the matrices.
+    #[must_use]
+    pub fn reach(&self) -> &[Reach] {
+        &self.reach
+    }
+
+    /// The state before the first command.
+    #[must_use]
+    pub fn dispatcher(&self) -> Dispatcher<'_, T> {
+        Dispatcher::new(&self.plan, &self.graph, &self.reach)
+    }
+
+    /// Bytes of device memory with which any task can run, in plan order.
+    #[must_use]
+    pub fn footprint(&self, device: usize) -> usize {
+        self.plan.tasks().iter().map(|task| self.task_footprint(device, task)).max().unwrap_or(0)
+    }
+
+    fn task_footprint(&self, device: usize, task: &Task) -> usize {
+        let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
+        for &reg in &self.graph.births[task.registers.start as usize..task.registers.end as usize] {
+            let life = self.graph.lives[reg.0 as usize];
+            if life.uses == 0 || self.in_place(device, reg) {
+                continue;
+            }
+            while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {
+                held -= deaths.pop().map_or(0, |Reverse((_, bytes))| bytes);
+            }
+            let bytes = self.plan.registers()[reg].bytes();
+            deaths.push(Reverse((life.last, bytes)));
+            held += bytes;
+            most = most.max(held);
+        }
+        most
+    }
+
+    fn in_place(&self, device: usize, reg: Reg) -> bool {
+        self.plan.registers()[reg].window.is_some_and(|w| self.reach[device].in_place[w.matrix.0 as usize])
+    }
+}

@@ -1,6 +1,6 @@
 //! From the core's operands to tiles, and from its element type to a concrete one.
 
-use lapidary_core::{HostRect, Instruction, Memory, Operand, Scalar};
+use lapidary_core::{HostRect, Instruction, Memory, Op, Operand, Scalar};
 
 use crate::buffer::Buffer;
 use crate::tile::Tile;
@@ -29,19 +29,19 @@ pub(crate) fn concrete<'a, T: Scalar, U: Scalar>(
     instruction.map_scalars(|value| unsafe { std::mem::transmute_copy(&value) })
 }
 
-/// A host rectangle as a tile, if its columns or its rows are contiguous; the
-/// flag says that the tile holds the transposed rectangle.
+/// A host rectangle as a tile, and how it stands in the rectangle: one of its
+/// strides is 1.
 ///
 /// # Safety
 /// The rectangle lies in memory that may be accessed.
-pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect<T>) -> (Tile<T>, bool) {
+pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect<T>) -> (Tile<T>, Op) {
     let HostRect { origin, row_stride, col_stride, rows, cols } = rect;
     // SAFETY: as the caller promises.
     unsafe {
         if row_stride == 1 {
-            (Tile::new(origin, rows, cols, col_stride), false)
+            (Tile::new(origin, rows, cols, col_stride), Op::NoTrans)
         } else {
-            (Tile::new(origin, cols, rows, row_stride), true)
+            (Tile::new(origin, cols, rows, row_stride), Op::Trans)
         }
     }
 }

@@ -1,13 +1,13 @@
 //! A CPU core as a device.
 
 use lapidary_core::{
-    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
+    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar, Side,
 };
 
 use crate::buffer::Buffer;
 use crate::conv::{concrete, host_tile, tile};
 use crate::fast::{self, Lanes};
-use crate::reference;
+use crate::reference::{self, Axis, Order};
 use crate::tile::Tile;
 
 /// Which code carries instructions out.
@@ -39,7 +39,7 @@ impl CpuDevice {
             description: description(),
             memory,
             host_memory: memory.is_none(),
-            flops: 2.0e9 * fast::flops_per_cycle(),
+            flops: flops(),
             bandwidth: 6.0e9,
         };
         CpuDevice { info, path: Path::Fast }
@@ -58,9 +58,26 @@ impl CpuDevice {
     }
 }
 
+/// The vector instructions that the fast path uses, and the operations of one
+/// cycle: two fused multiply-adds on each element of a vector.
+fn instruction_set() -> (&'static str, f64) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512f") {
+        return ("AVX-512", 32.0);
+    } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+        return ("AVX2", 16.0);
+    }
+    ("portable", 4.0)
+}
+
+/// A core at 2.5 GHz: good enough for a cost model.
+fn flops() -> f64 {
+    2.5e9 * instruction_set().1
+}
+
 /// Model and instruction set.
 fn description() -> String {
-    let isa = fast::instruction_set();
+    let isa = instruction_set().0;
     let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         line.split_once(':').map(|(_, model)| model.trim().to_owned())
@@ -82,9 +99,9 @@ impl Device for CpuDevice {
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
         unsafe {
-            let packed = Tile::new(to.start(), from.rows, from.cols, from.rows);
-            let (source, transposed) = host_tile(from);
-            fast::copy(if transposed { Op::Trans } else { Op::NoTrans }, source, packed);
+            let packed = Tile::new(to.start::<T>(), from.rows, from.cols, from.rows);
+            let (source, op) = host_tile(from);
+            move_elements(op, source, packed);
         }
         Ok(())
     }
@@ -92,9 +109,9 @@ impl Device for CpuDevice {
     unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
         unsafe {
-            let packed = Tile::new(from.start(), to.rows, to.cols, to.rows);
-            let (target, transposed) = host_tile(to);
-            fast::copy(if transposed { Op::Trans } else { Op::NoTrans }, packed, target);
+            let packed = Tile::new(from.start::<T>(), to.rows, to.cols, to.rows);
+            let (target, op) = host_tile(to);
+            move_elements(op, packed, target);
         }
         Ok(())
     }
@@ -113,6 +130,27 @@ impl Device for CpuDevice {
     }
 }
 
+/// `B ← op(A)` for any element type.
+///
+/// # Safety
+/// The contract of tiles.
+unsafe fn move_elements<T: Element>(op: Op, a: Tile<T>, b: Tile<T>) {
+    // SAFETY: as the caller promises; `cast` keeps the type.
+    unsafe {
+        match T::DTYPE {
+            DType::F32 => fast::copy::<f32>(op, a.cast(), b.cast()),
+            DType::F64 => fast::copy::<f64>(op, a.cast(), b.cast()),
+            // pivots: one column, or one row of a transposed column
+            DType::I32 => {
+                for i in 0..b.rows() * b.cols() {
+                    let (row, col) = (i % b.rows(), i / b.rows());
+                    b.set(row, col, if op.is_trans() { a.get(col, row) } else { a.get(row, col) });
+                }
+            }
+        }
+    }
+}
+
 /// Calls the functions of one module with the operands of an instruction.
 macro_rules! carry_out {
     ($module:ident, $instruction:expr) => {
@@ -123,11 +161,15 @@ macro_rules! carry_out {
             Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
                 $module::trsm(side, uplo, op, diag, alpha, tile(a), tile(b));
             }
-            Instruction::Trtri { uplo, diag, a, inverse } => $module::trtri(uplo, diag, tile(a), tile(inverse)),
+            Instruction::Trtri { uplo, diag, a, inverse } => $module::trtri(uplo, diag, tile::<T>(a), tile(inverse)),
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
                 $module::getrf(pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());
             }
-            Instruction::Laswp { swaps, a, ipiv } => $module::laswp(swaps, tile::<T>(a), tile(ipiv)),
+            Instruction::Laswp { swaps, a, ipiv } => {
+                let axis = if swaps.side == Side::Left { Axis::Rows } else { Axis::Cols };
+                let order = if swaps.forward { Order::Forward } else { Order::Backward };
+                $module::laswp(axis, order, swaps.first_row, tile::<T>(a), tile(ipiv));
+            }
             Instruction::Copy { a, b } => $module::copy(Op::NoTrans, tile::<T>(a), tile(b)),
             Instruction::Scale { beta, c } => $module::scale(beta, tile(c)),
         }

@@ -1,5 +1,11 @@
 //! The CPU backend of Lapidary.
 
+mod buffer;
+mod conv;
+mod device;
 pub mod fast;
 pub mod reference;
 pub mod tile;
+
+pub use buffer::Buffer;
+pub use device::{CpuDevice, Path};

@@ -43,6 +43,15 @@ impl<T: Copy> Tile<T> {
         Tile { ptr, rows, cols, ld }
     }
 
+    /// The same memory as elements of another type.
+    ///
+    /// # Safety
+    /// `U` has the size and the representation of `T`.
+    #[must_use]
+    pub unsafe fn cast<U>(self) -> Tile<U> {
+        Tile { ptr: self.ptr.cast(), rows: self.rows, cols: self.cols, ld: self.ld }
+    }
+
     /// The number of rows.
     #[inline]
     #[must_use]

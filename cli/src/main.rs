@@ -8,6 +8,7 @@ mod options;
 mod progress;
 mod report;
 mod residual;
+mod shape;
 mod trace;
 mod verbs;
 

@@ -9,7 +9,7 @@ use crate::failure::Result;
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
 pub struct DeviceOptions {
-    /// Devices: cpu, opencl, opencl:0,1, wgpu:0, cpu+opencl:0 or all [default: $LAPIDARY_DEVICE, else cpu]
+    /// Devices: cpu, opencl, opencl:0,1, wgpu:0, cpu+opencl:0 or all [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
     /// Most memory to use on each device, for example 512M or 2G [default: $LAPIDARY_MEMORY_LIMIT, else all]
@@ -25,23 +25,13 @@ impl DeviceOptions {
 
     /// Opens the devices with panels of `nb` columns, where that is given.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
-        let mut settings = Settings::from_env()?;
-        settings.nb = nb.or(settings.nb);
-        self.open_in(settings, "cpu")
-    }
-
-    /// Opens every device, unless the flag or the environment names some.
-    pub fn open_all(&self) -> Result<Machine> {
-        self.open_in(Settings::from_env()?, "all")
-    }
-
-    fn open_in(&self, mut settings: Settings, otherwise: &str) -> Result<Machine> {
-        settings.memory_limit = self.memory_limit.or(settings.memory_limit);
-        let select = match (&self.device, settings.device.take()) {
-            (Some(flag), _) => flag.parse()?,
-            (None, Some(select)) => select,
-            (None, None) => otherwise.parse::<Select>()?,
+        let environment = Settings::from_env()?;
+        let settings = Settings {
+            memory_limit: self.memory_limit.or(environment.memory_limit),
+            nb: nb.or(environment.nb),
+            ..environment
         };
+        let select = self.device.as_deref().map_or_else(Select::from_env, str::parse)?;
         Ok(Machine::with_settings(&select, &settings)?)
     }
 }
@@ -64,20 +54,14 @@ impl From<DTypeFlag> for DType {
     }
 }
 
-/// Reads a size such as `1000`, `512M` or `2GiB`; the units are powers of 1024.
+/// Reads a size such as `1000`, `512M` or `2G`.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: usize = number.parse().map_err(|_| "a size is a number with an optional K, M, G or T".to_owned())?;
-    let factor = match unit.trim().to_ascii_uppercase().trim_end_matches('B').trim_end_matches('I') {
-        "" => 1,
-        "K" => 1 << 10,
-        "M" => 1 << 20,
-        "G" => 1 << 30,
-        "T" => 1 << 40,
-        _ => return Err(format!("unit {unit:?} is unknown (K, M, G or T)")),
-    };
-    number.checked_mul(factor).ok_or_else(|| "the size is too large".to_owned())
+    Settings::parse_bytes(text).ok_or_else(|| "a size is a number with an optional K, M or G".to_owned())
+}
+
+/// Reads a number that is at least one.
+pub fn parse_positive(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
 }
 
 /// The devices of a machine, in words.
@@ -102,16 +86,4 @@ pub fn threads() -> Value {
         }
     }
     Value::Object(threads)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parse_bytes;
-
-    #[test]
-    fn sizes_have_units() {
-        let parsed = ["7", "1K", "512M", "2GiB", "1tb"].map(|text| parse_bytes(text).unwrap());
-        assert_eq!(parsed, [7, 1 << 10, 512 << 20, 2 << 30, 1 << 40]);
-        assert!(["", "G", "1X", "-1", "99999999T"].iter().all(|text| parse_bytes(text).is_err()));
-    }
 }

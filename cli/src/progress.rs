@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::report::out;
+
 /// Steps of unlike length: the bar counts those that are done.
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -42,8 +44,8 @@ impl Progress {
     /// Prints a line of results without tearing the bar.
     pub fn println(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| println!("{line}")),
-            None => println!("{line}"),
+            Some(bar) => bar.suspend(|| out(line)),
+            None => out(line),
         }
     }
 }

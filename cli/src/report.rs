@@ -1,5 +1,6 @@
 //! Figures for the user and, the same ones, for programs.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -31,7 +32,7 @@ impl Report {
     pub fn print(&self) {
         let width = self.lines.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
         for (label, text) in &self.lines {
-            println!("{label:width$}  {text}");
+            out(&format!("{label:width$}  {text}"));
         }
     }
 
@@ -39,6 +40,11 @@ impl Report {
     pub fn save(self, path: Option<&Path>) -> Result<()> {
         path.map_or(Ok(()), |path| save_json(path, &Value::Object(self.figures)))
     }
+}
+
+/// Prints a line. A reader that has gone away (`| head`) is no failure.
+pub fn out(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Writes JSON whole or not at all.

@@ -10,19 +10,22 @@ use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Stora
 use crate::properties::{gemm, getrf, laswp, memory, solve, trsm};
 use crate::{Failure, Scope, Subject};
 
+/// Grades a subject in a property.
+pub type Check<S> = fn(&S, &Scope) -> Result<(), Failure>;
+
 /// A property with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Property<S> {
     /// Routine and property, for example `gemm: integers`.
     pub name: &'static str,
     /// Grades a subject.
-    pub check: fn(&S, &Scope) -> Result<(), Failure>,
+    pub check: Check<S>,
 }
 
 /// All properties for the numbers `T`.
 #[must_use]
 pub fn properties<S: Subject, T: Scalar>() -> Vec<Property<S>> {
-    let list: [(&'static str, fn(&S, &Scope) -> Result<(), Failure>); 23] = [
+    let list: [(&'static str, Check<S>); 23] = [
         ("memory: short ld", |_, _| memory::short_ld::<T>()),
         ("laswp: errors", |s, _| memory::laswp_errors::<S, T>(s)),
         ("laswp: random", |s, scope| search(scope, LaswpCase::any(scope), |case| laswp::check_laswp::<S, T>(s, case))),
@@ -30,7 +33,7 @@ pub fn properties<S: Subject, T: Scalar>() -> Vec<Property<S>> {
         ("gemm: precision", |s, _| gemm::check_precision::<S, T>(s)),
         ("gemm: integers", |s, scope| gemms::<S, T>(s, scope, &[Fill::Integers])),
         ("gemm: random", |s, scope| gemms::<S, T>(s, scope, &[Fill::Uniform, Fill::Graded])),
-        ("gemm: extremes", |s, scope| gemms::<S, T>(s, scope, &[Fill::Tiny, Fill::Huge])),
+        ("gemm: extremes", |s, scope| gemms::<S, T>(s, scope, &[Fill::Wide, Fill::Tiny, Fill::Huge])),
         ("gemm: non-finite", |s, scope| gemms::<S, T>(s, scope, &[Fill::NonFinite])),
         ("gemm: large", large_gemms::<S, T>),
         ("trsm: errors", |s, _| memory::trsm_errors::<S, T>(s)),

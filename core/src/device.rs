@@ -36,7 +36,7 @@ pub struct DeviceInfo {
 }
 
 /// A column-major rectangle in memory that a device reaches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Operand<'a, B> {
     /// The memory.
     pub memory: Memory<'a, B>,
@@ -60,6 +60,12 @@ pub enum Memory<'a, B> {
 }
 
 // derived, these would ask for `B: Clone`
+impl<B> Clone for Operand<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Operand<'_, B> {}
 impl<B> Clone for Memory<'_, B> {
     fn clone(&self) -> Self {
         *self

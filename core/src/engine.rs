@@ -221,7 +221,7 @@ impl<D: Device> Driver<D> {
     /// # Errors
     /// The transfer failed.
     pub unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
-        let buffer = self.resident(key);
+        let buffer = self.resident(key)?;
         // SAFETY: as the caller promises.
         unsafe { self.device.read::<E>(&buffer, host_rect(to, 0, 0, to.rows, to.cols)) }
     }
@@ -231,8 +231,9 @@ impl<D: Device> Driver<D> {
         lock(&self.residents).remove(&key);
     }
 
-    fn resident(&self, key: u64) -> Arc<D::Buffer> {
-        Arc::clone(lock(&self.residents).get(&key).expect("the owner of a resident matrix outlives its views"))
+    fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
+        let found = lock(&self.residents).get(&key).map(Arc::clone);
+        found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 
     /// The memory of a physical register, made when first used.
@@ -303,7 +304,7 @@ impl<D: Device> Driver<D> {
         let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
         Ok(match run.bindings[window.matrix.0 as usize].home {
             Home::Host(_) => None,
-            Home::Device(Resident { key, .. }) => Some(self.resident(key)),
+            Home::Device(Resident { key, .. }) => Some(self.resident(key)?),
         })
     }
 }

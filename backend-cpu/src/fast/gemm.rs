@@ -11,7 +11,7 @@ use crate::tile::Tile;
 /// Vectors of rows in a micro-tile.
 const MV: usize = 3;
 /// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
-const KC_BYTES: usize = 3072;
+const KC_BYTES: usize = 4096;
 /// Bytes of a packed block of A: half of a second-level cache.
 const A_BYTES: usize = 768 << 10;
 /// Columns of B between two packings of A.
@@ -28,10 +28,9 @@ pub unsafe fn gemm<T: Lanes>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T
     debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
     // SAFETY: the caller's contract; the shapes agree.
     unsafe {
-        if m == 0 || c.cols() == 0 {
-        } else if k == 0 || alpha == T::ZERO {
+        if k == 0 || alpha == T::ZERO {
             scale(beta, c);
-        } else {
+        } else if m > 0 && c.cols() > 0 {
             T::dispatch(Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
         }
     }
@@ -73,7 +72,7 @@ impl<T: Scalar> Gemm<T> {
         let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
         let mc = even(m, (A_BYTES / size_of::<T>() / kc).next_multiple_of(mr), mr);
         // A must have contiguous columns, and many columns of B repay its copy.
-        let pack_a = self.a.rs != 1 || n > 8 * V::NR;
+        let pack_a = self.a.rs != 1 || n > 4 * V::NR;
         // A row of B is a cache line per k where B is transposed.
         let pack_b = self.b.rs != 1 && m > mr;
         Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }

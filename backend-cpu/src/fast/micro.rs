@@ -4,6 +4,9 @@ use lapidary_core::Scalar;
 
 use super::simd::{Kernel, Simd};
 
+/// The least k whose product takes long enough to fetch C meanwhile.
+const PREFETCH: usize = 24;
+
 /// Elements addressed by a row and a column stride.
 #[derive(Clone, Copy)]
 pub(super) struct Strided<T> {
@@ -45,6 +48,9 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
         // SAFETY: the caller's tiles hold what the loops address.
         unsafe {
             let mask = V::mask(if TAIL { self.tail } else { 0 });
+            if self.k >= PREFETCH {
+                self.prefetch::<V>();
+            }
             let sum = self.product::<V>(mask);
             let alpha = V::splat(self.alpha);
             let beta = V::splat(self.beta);
@@ -63,6 +69,18 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
 }
 
 impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, N, TAIL> {
+    /// Fetches the tile of C while the product is computed.
+    #[inline(always)]
+    unsafe fn prefetch<V: Simd<Elem = T>>(&self) {
+        let line = 64 / size_of::<T>();
+        for j in 0..N {
+            for i in (0..MV * V::LANES).step_by(line) {
+                // SAFETY: a hint touches nothing.
+                unsafe { V::prefetch(self.c.wrapping_add(i + j * self.ldc)) }
+            }
+        }
+    }
+
     /// A·B.
     #[inline(always)]
     unsafe fn product<V: Simd<Elem = T>>(&self, mask: V::Mask) -> [[V; MV]; N] {

@@ -56,12 +56,13 @@ impl Drop for Workspace {
 /// `from` can be read, and `to` written for `outer` rounded up to `width`, times `k`.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
-    for i in (0..outer).step_by(width) {
-        let (size, from, to) = (width.min(outer - i), from.at(i, 0), to.wrapping_add(i * k));
-        // SAFETY: the panel lies in both; the source is only read.
+    let step = if from.rs == 1 { TOGETHER * width } else { width };
+    for i in (0..outer).step_by(step) {
+        let (size, from, to) = (step.min(outer - i), from.at(i, 0), to.wrapping_add(i * k));
+        // SAFETY: the panels lie in both; the source is only read.
         unsafe {
             if from.rs == 1 {
-                copy_panel::<V>(size, k, from, to, width);
+                copy_panels::<V>(width, size, k, from, to);
             } else {
                 transpose::<V>(Tile::new(from.ptr.cast_mut(), k, size, from.rs), Tile::new(to, size, k, width));
             }
@@ -69,21 +70,33 @@ pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: S
     }
 }
 
-/// Copies k columns of `size` contiguous elements.
+/// Panels that are copied together: the source is then read in runs that are
+/// long enough for the processor to fetch ahead.
+const TOGETHER: usize = 8;
+
+/// Copies k columns of `size` contiguous elements into panels.
 #[inline(always)]
-unsafe fn copy_panel<V: Simd>(size: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem, width: usize) {
-    let (whole, rest) = (size / V::LANES * V::LANES, size % V::LANES);
-    // SAFETY: the caller's panel.
+unsafe fn copy_panels<V: Simd>(width: usize, size: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
+    for p in 0..k {
+        for i in (0..size).step_by(width) {
+            // SAFETY: the caller's panels.
+            unsafe { copy_run::<V>(width.min(size - i), from.at(i, p).ptr, to.add(i * k + p * width)) }
+        }
+    }
+}
+
+/// Copies `size` contiguous elements.
+#[inline(always)]
+unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem) {
+    let whole = size / V::LANES * V::LANES;
+    // SAFETY: the caller's run; its end is masked.
     unsafe {
-        let mask = V::mask(rest);
-        for p in 0..k {
-            let (from, to) = (from.at(0, p).ptr, to.add(p * width));
-            for i in (0..whole).step_by(V::LANES) {
-                V::load(from.add(i)).store(to.add(i));
-            }
-            if rest > 0 {
-                V::load_masked(from.add(whole), mask).store_masked(to.add(whole), mask);
-            }
+        for i in (0..whole).step_by(V::LANES) {
+            V::load(from.add(i)).store(to.add(i));
+        }
+        if whole < size {
+            let mask = V::mask(size - whole);
+            V::load_masked(from.add(whole), mask).store_masked(to.add(whole), mask);
         }
     }
 }

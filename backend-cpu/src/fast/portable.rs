@@ -61,6 +61,8 @@ impl<T: Scalar> Simd for Array<T> {
         (0..mask).for_each(|l| unsafe { *to.add(l) = self.0[l] });
     }
     #[inline(always)]
+    unsafe fn prefetch(_at: *const T) {}
+    #[inline(always)]
     unsafe fn splat(value: T) -> Self {
         Array([value; LANES])
     }

@@ -32,6 +32,8 @@ pub(crate) trait Simd: Copy {
     /// Lanes outside the mask are zero and not read.
     unsafe fn load_masked(from: *const Self::Elem, mask: Self::Mask) -> Self;
     unsafe fn store_masked(self, to: *mut Self::Elem, mask: Self::Mask);
+    /// Asks for the cache line at an address, of which nothing is required.
+    unsafe fn prefetch(at: *const Self::Elem);
     unsafe fn splat(value: Self::Elem) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     unsafe fn div(self, other: Self) -> Self;
@@ -75,7 +77,7 @@ mod sealed {
 }
 
 /// The most bits of a vector: whatever the processor has, but for tests.
-#[cfg(not(test))]
+#[cfg(all(target_arch = "x86_64", not(test)))]
 #[inline(always)]
 fn widest() -> usize {
     usize::MAX
@@ -87,7 +89,7 @@ thread_local! {
     pub(super) static WIDEST: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
 }
 
-#[cfg(test)]
+#[cfg(all(target_arch = "x86_64", test))]
 fn widest() -> usize {
     WIDEST.get()
 }

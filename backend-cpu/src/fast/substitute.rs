@@ -8,7 +8,7 @@ use super::trsm::{Flags, right_hand_sides};
 use crate::tile::Tile;
 
 /// The largest triangle.
-pub(super) const ORDER: usize = 32;
+pub(super) const ORDER: usize = 16;
 /// Vectors of right-hand sides that are solved side by side.
 const WIDE: usize = 6;
 /// Right-hand sides that are transposed at a time, of any vector's width.
@@ -100,30 +100,35 @@ impl<T: Scalar> Substitute<'_, T> {
     #[inline(always)]
     unsafe fn solve<V: Simd<Elem = T>>(&self, x: Tile<T>) {
         let wide = WIDE * V::LANES;
-        let whole = x.rows() / wide * wide;
-        // SAFETY: the strips lie in x.
-        unsafe {
-            let one = V::mask(V::LANES);
-            for i in (0..whole).step_by(wide) {
-                self.strip::<V, WIDE, false>(x.sub(i, 0, wide, x.cols()), one);
-            }
-            for i in (whole..x.rows()).step_by(V::LANES) {
-                let size = V::LANES.min(x.rows() - i);
-                self.strip::<V, 1, true>(x.sub(i, 0, size, x.cols()), V::mask(size));
+        for i in (0..x.rows()).step_by(wide) {
+            let x = x.sub(i, 0, wide.min(x.rows() - i), x.cols());
+            // SAFETY: the strips lie in x.
+            unsafe {
+                match x.rows().div_ceil(V::LANES) {
+                    1 => self.strip::<V, 1, true>(x),
+                    2 => self.strip::<V, 2, true>(x),
+                    3 => self.strip::<V, 3, true>(x),
+                    4 => self.strip::<V, 4, true>(x),
+                    5 => self.strip::<V, 5, true>(x),
+                    _ if x.rows() < wide => self.strip::<V, WIDE, true>(x),
+                    _ => self.strip::<V, WIDE, false>(x),
+                }
             }
         }
     }
 
-    /// `N` vectors of right-hand sides, unknown after unknown.
+    /// `N` vectors of right-hand sides, the last one partial if `TAIL`, unknown
+    /// after unknown.
     #[inline(always)]
-    unsafe fn strip<V: Simd<Elem = T>, const N: usize, const TAIL: bool>(&self, x: Tile<T>, mask: V::Mask) {
+    unsafe fn strip<V: Simd<Elem = T>, const N: usize, const TAIL: bool>(&self, x: Tile<T>) {
         let Triangle { order, unit, ref rows } = *self.triangle;
         let at = |s| x.at(0, if self.f.forward() { s } else { order - 1 - s });
         // SAFETY: the strip lies in x; a tail is masked.
         unsafe {
+            let mask = V::mask(if TAIL { x.rows() - (N - 1) * V::LANES } else { 0 });
             let load = |p: *mut T, i| {
                 let p = p.add(i * V::LANES);
-                if TAIL { V::load_masked(p, mask) } else { V::load(p) }
+                if TAIL && i == N - 1 { V::load_masked(p, mask) } else { V::load(p) }
             };
             let alpha = V::splat(self.alpha);
             for (s, row) in rows.iter().enumerate().take(order) {
@@ -137,7 +142,7 @@ impl<T: Scalar> Substitute<'_, T> {
                 for (i, sum) in sum.iter().enumerate() {
                     let x = if unit { *sum } else { sum.div(V::splat(row[s])) };
                     let to = at(s).add(i * V::LANES);
-                    if TAIL { x.store_masked(to, mask) } else { x.store(to) }
+                    if TAIL && i == N - 1 { x.store_masked(to, mask) } else { x.store(to) }
                 }
             }
         }

@@ -43,10 +43,9 @@ pub unsafe fn trsm<T: Lanes>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: 
     debug_assert_eq!(a.shape(), (order, order));
     // SAFETY: the caller's contract; the shapes agree.
     unsafe {
-        if order == 0 || others == 0 {
-        } else if alpha == T::ZERO {
+        if alpha == T::ZERO {
             scale(alpha, b);
-        } else {
+        } else if order > 0 && others > 0 {
             solve(Flags { side, uplo, op, diag }, alpha, a, b);
         }
     }

@@ -38,6 +38,10 @@ macro_rules! vector {
                 unsafe { $store(to, self.0) }
             }
             #[inline(always)]
+            unsafe fn prefetch(at: *const $t) {
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+            }
+            #[inline(always)]
             unsafe fn splat(value: $t) -> Self {
                 $name(unsafe { $splat(value) })
             }

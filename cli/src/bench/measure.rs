@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lapidary::{Machine, Scalar};
+use lapidary::Scalar;
 use serde_json::{Value, json};
 
 use super::peer::Peer;
@@ -76,18 +76,13 @@ impl Measured {
 
 /// Runs each once to warm up and to check, then `reps` times in turn, so that
 /// drifting clocks and temperatures meet both alike.
-pub fn measure<T: Scalar>(
-    problem: &mut Problem<T>,
-    machine: &Machine,
-    peer: Option<&Peer<T>>,
-    reps: usize,
-) -> Result<Measured> {
-    problem.ours(machine)?;
-    let check = problem.check();
-    let peer_check = peer.map(|peer| problem.peer(peer).map(|()| problem.check())).transpose()?;
+pub fn measure<T: Scalar>(problem: &mut Problem<'_, T>, peer: Option<&Peer<T>>, reps: usize) -> Result<Measured> {
+    problem.ours()?;
+    let check = problem.check_ours()?;
+    let peer_check = peer.map(|peer| problem.peer(peer).and_then(|()| problem.check())).transpose()?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..reps {
-        ours.push(timed(problem, |p| p.ours(machine))?);
+        ours.push(timed(problem, Problem::ours)?);
         if let Some(peer) = peer {
             theirs.push(timed(problem, |p| p.peer(peer))?);
         }
@@ -98,8 +93,11 @@ pub fn measure<T: Scalar>(
 }
 
 /// Seconds of one run; restoring the operands is not counted.
-fn timed<T: Scalar>(problem: &mut Problem<T>, run: impl FnOnce(&mut Problem<T>) -> Result<()>) -> Result<f64> {
-    problem.reset();
+fn timed<'m, T: Scalar>(
+    problem: &mut Problem<'m, T>,
+    run: impl FnOnce(&mut Problem<'m, T>) -> Result<()>,
+) -> Result<f64> {
+    problem.reset()?;
     let start = Instant::now();
     run(problem)?;
     Ok(start.elapsed().as_secs_f64())

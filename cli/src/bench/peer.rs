@@ -9,8 +9,9 @@ use std::path::Path;
 use lapidary::{DType, Scalar};
 use libloading::Library;
 
-use super::problem::{Operands, Shape, not_singular};
+use super::problem::{Operands, not_singular};
 use crate::failure::{Failure, Result};
+use crate::shape::Shape;
 
 type Int = *const i32;
 type Flag = *const c_char;
@@ -62,10 +63,10 @@ impl<T: Scalar> Peer<T> {
         let [lda, ldb, ldc] = ints([work.a.rows(), work.b.rows(), work.c.rows()].map(|ld| ld.max(1)))?;
         let (op_a, op_b) = (flag(shape.a.op), flag(shape.op_b));
         let (a, b, c) = (work.a.data(), work.b.data(), work.c.data_mut());
+        let (alpha, beta) = (T::ONE, T::ZERO);
         // SAFETY: the sizes and strides are those of the three matrices.
         unsafe {
-            let (alpha, beta) = (&raw const T::ONE, &raw const T::ZERO);
-            gemm(&op_a, &op_b, &m, &n, &k, alpha, a.as_ptr(), &lda, b.as_ptr(), &ldb, beta, c.as_mut_ptr(), &ldc, 1, 1);
+            gemm(&op_a, &op_b, &m, &n, &k, &alpha, a.as_ptr(), &lda, b.as_ptr(), &ldb, &beta, c.as_mut_ptr(), &ldc, 1, 1);
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
         .x_label_area_size(44)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..most(|p| p.0), 0.0..most(|p| p.1))?;
-    chart.configure_mesh().x_desc(axis).y_desc("GFLOP/s (median)").light_line_style(WHITE).draw()?;
+    chart.configure_mesh().x_desc(axis).y_desc("GFLOP/s (median)").max_light_lines(0).draw()?;
     for (curve, color) in curves.iter().zip(COLORS.iter().cycle()) {
         let points = || curve.points.iter().copied();
         let line = chart.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;

@@ -1,103 +1,12 @@
 //! The operands of one timed call, how to run it and how to check it.
 
-use clap::ValueEnum;
-use lapidary::{Diag, Gemm, Getrf, Getrs, Machine, Op, Scalar, Side, Trsm};
+use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Machine, MatMut, Scalar, Trsm};
 
 use super::peer::Peer;
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
-
-/// What can be timed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Routine {
-    /// C = op(A)·op(B)
-    Gemm,
-    /// op(A)·X = B or X·op(A) = B, A triangular
-    Trsm,
-    /// A = P·L·U
-    Getrf,
-    /// A·X = B from the factors of A
-    Getrs,
-    /// A·X = B
-    Gesv,
-}
-
-impl Routine {
-    /// The name in the BLAS or LAPACK, without the letter of the type.
-    pub fn name(self) -> &'static str {
-        match self {
-            Routine::Gemm => "gemm",
-            Routine::Trsm => "trsm",
-            Routine::Getrf => "getrf",
-            Routine::Getrs => "getrs",
-            Routine::Gesv => "gesv",
-        }
-    }
-}
-
-/// One call, without its operands.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    /// The routine.
-    pub routine: Routine,
-    /// Rows of C, B or A.
-    pub m: usize,
-    /// Columns of C, B or A; the order of A in a solve.
-    pub n: usize,
-    /// The inner size of a product.
-    pub k: usize,
-    /// Right-hand sides of a solve.
-    pub nrhs: usize,
-    /// How B enters a product.
-    pub op_b: Op,
-    /// How A enters, and which part of it.
-    pub a: Triangle,
-}
-
-impl Shape {
-    /// The sizes that matter to the routine, by name.
-    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
-        match self.routine {
-            Routine::Gemm => vec![("m", self.m), ("n", self.n), ("k", self.k)],
-            Routine::Trsm | Routine::Getrf => vec![("m", self.m), ("n", self.n)],
-            Routine::Getrs | Routine::Gesv => vec![("n", self.n), ("nrhs", self.nrhs)],
-        }
-    }
-
-    /// The flags that matter to the routine, by name.
-    pub fn flags(&self) -> Vec<(&'static str, String)> {
-        let Triangle { side, uplo, op, diag } = self.a;
-        match self.routine {
-            Routine::Gemm => vec![("transa", op.to_string()), ("transb", self.op_b.to_string())],
-            Routine::Trsm => vec![
-                ("side", side.to_string()),
-                ("uplo", uplo.to_string()),
-                ("transa", op.to_string()),
-                ("diag", diag.to_string()),
-            ],
-            Routine::Getrf | Routine::Getrs | Routine::Gesv => Vec::new(),
-        }
-    }
-
-    /// Floating-point operations, as LAPACK counts them.
-    pub fn flops(&self) -> f64 {
-        let [m, n, k, nrhs] = [self.m, self.n, self.k, self.nrhs].map(|size| size as f64);
-        let least = m.min(n);
-        match self.routine {
-            Routine::Gemm => 2.0 * m * n * k,
-            Routine::Trsm if self.a.side == Side::Left => m * m * n,
-            Routine::Trsm => m * n * n,
-            Routine::Getrf => least * least * (m.max(n) - least / 3.0),
-            Routine::Getrs => 2.0 * n * n * nrhs,
-            Routine::Gesv => 2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs,
-        }
-    }
-
-    fn triangle_order(&self) -> usize {
-        if self.a.side == Side::Left { self.m } else { self.n }
-    }
-}
+use crate::shape::{Routine, Shape};
 
 /// What the check of a result said.
 #[derive(Clone, Copy, Debug)]
@@ -130,38 +39,52 @@ pub struct Operands<T> {
     pub ipiv: Vec<i32>,
 }
 
+/// The matrices of a run that lie on a device.
+struct Resident<'m, T: Scalar> {
+    a: DeviceMatrix<'m, T>,
+    b: DeviceMatrix<'m, T>,
+    c: DeviceMatrix<'m, T>,
+}
+
+impl<'m, T: Scalar> Resident<'m, T> {
+    fn new(machine: &'m Machine, from: &Operands<T>) -> Result<Self> {
+        let upload = |matrix: &Dense<T>| machine.upload(matrix.view());
+        Ok(Resident { a: upload(&from.a)?, b: upload(&from.b)?, c: upload(&from.c)? })
+    }
+
+    fn download(&self, to: &mut Operands<T>) -> Result<()> {
+        self.a.download(to.a.view_mut())?;
+        self.b.download(to.b.view_mut())?;
+        Ok(self.c.download(to.c.view_mut())?)
+    }
+}
+
 /// One call with its operands.
-pub struct Problem<T> {
+pub struct Problem<'m, T: Scalar> {
     shape: Shape,
+    machine: &'m Machine,
     /// The operands as every run finds them.
     inputs: Operands<T>,
     /// The matrix behind the factors in `inputs.a`, for getrs.
     factored: Option<Dense<T>>,
     /// The operands of the current run.
     work: Operands<T>,
+    /// Our operands, if they are to stay on a device.
+    resident: Option<Resident<'m, T>>,
 }
 
-impl<T: Scalar> Problem<T> {
+impl<'m, T: Scalar> Problem<'m, T> {
     /// Random operands, the same for the same seed.
-    pub fn new(shape: Shape, seed: u64, machine: &Machine) -> Result<Self> {
-        let mut rng = fastrand::Rng::with_seed(seed);
-        let Shape { m, n, k, nrhs, .. } = shape;
-        let (a, b, c) = match shape.routine {
-            Routine::Gemm => (shape.a.op.shape((m, k)), shape.op_b.shape((k, n)), (m, n)),
-            Routine::Trsm => ((shape.triangle_order(), shape.triangle_order()), (m, n), (0, 0)),
-            Routine::Getrf => ((m, n), (0, 0), (0, 0)),
-            Routine::Getrs | Routine::Gesv => ((n, n), (n, nrhs), (0, 0)),
-        };
-        let mut random = |(rows, cols)| Dense::random(rows, cols, &mut rng);
-        let ipiv = vec![0; a.0.min(a.1)];
-        let mut inputs = Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv };
+    pub fn new(shape: Shape, seed: u64, machine: &'m Machine, resident: bool) -> Result<Self> {
+        let mut inputs = operands(&shape, seed)?;
         let mut factored = None;
         match shape.routine {
             Routine::Trsm => tame(&mut inputs.a, shape.a.diag),
             Routine::Getrs => factored = Some(factor(&mut inputs, machine)?),
             Routine::Gemm | Routine::Getrf | Routine::Gesv => {}
         }
-        Ok(Problem { shape, work: inputs.clone(), inputs, factored })
+        let resident = resident.then(|| Resident::new(machine, &inputs)).transpose()?;
+        Ok(Problem { shape, machine, work: inputs.clone(), inputs, factored, resident })
     }
 
     /// The call.
@@ -170,27 +93,43 @@ impl<T: Scalar> Problem<T> {
     }
 
     /// Restores what a run overwrites.
-    pub fn reset(&mut self) {
+    pub fn reset(&mut self) -> Result<()> {
         let (work, inputs) = (&mut self.work, &self.inputs);
         if matches!(self.shape.routine, Routine::Getrf | Routine::Gesv) {
             work.a.data_mut().copy_from_slice(inputs.a.data());
         }
         work.b.data_mut().copy_from_slice(inputs.b.data());
         work.ipiv.copy_from_slice(&inputs.ipiv);
+        if self.resident.take().is_some() {
+            self.resident = Some(Resident::new(self.machine, inputs)?);
+        }
+        Ok(())
     }
 
     /// One call of ours.
-    pub fn ours(&mut self, machine: &Machine) -> Result<()> {
-        let Triangle { side, uplo, op, diag } = self.shape.a;
+    pub fn ours(&mut self) -> Result<()> {
+        let (machine, Triangle { side, uplo, op, diag }) = (self.machine, self.shape.a);
         let Operands { a, b, c, ipiv } = &mut self.work;
+        let [a, b, c]: [MatMut<'_, T>; 3] = match &mut self.resident {
+            Some(on) => [on.a.view_mut(), on.b.view_mut(), on.c.view_mut()],
+            None => [a.view_mut(), b.view_mut(), c.view_mut()],
+        };
         match self.shape.routine {
-            Routine::Gemm => machine.gemm(Gemm::new(a.view(), b.view(), c.view_mut()).op_a(op).op_b(self.shape.op_b))?,
-            Routine::Trsm => machine.trsm(Trsm::new(a.view(), b.view_mut()).side(side).uplo(uplo).op(op).diag(diag))?,
-            Routine::Getrf => return not_singular(machine.getrf_into(Getrf::new(a.view_mut(), ipiv))?),
-            Routine::Getrs => machine.getrs(Getrs::new(a.view(), ipiv, b.view_mut()))?,
-            Routine::Gesv => return not_singular(machine.gesv(a.view_mut(), b.view_mut())?.info()),
+            Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
+            Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag))?,
+            Routine::Getrf => return not_singular(machine.getrf_into(Getrf::new(a, ipiv))?),
+            Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
+            Routine::Gesv => return not_singular(machine.gesv(a, b)?.info()),
         }
         Ok(())
+    }
+
+    /// Compares the result of our last run with its bound, and resets.
+    pub fn check_ours(&mut self) -> Result<Check> {
+        if let Some(resident) = &self.resident {
+            resident.download(&mut self.work)?;
+        }
+        self.check()
     }
 
     /// One call of the peer's.
@@ -204,8 +143,8 @@ impl<T: Scalar> Problem<T> {
         }
     }
 
-    /// Compares the result of the last run with its bound, and resets.
-    pub fn check(&mut self) -> Check {
+    /// Compares the result in `work` with its bound, and resets.
+    pub fn check(&mut self) -> Result<Check> {
         let (shape, inputs, work) = (&self.shape, &self.inputs, &self.work);
         let check = match shape.routine {
             Routine::Gemm => {
@@ -225,9 +164,24 @@ impl<T: Scalar> Problem<T> {
                 Check { what: "dget02", ratio: residual::solution(a, &work.b, &inputs.b), threshold: LU_THRESHOLD }
             }
         };
-        self.reset();
-        check
+        self.reset()?;
+        Ok(check)
     }
+}
+
+/// Random matrices in the shapes that the routine wants.
+fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let Shape { m, n, k, nrhs, .. } = *shape;
+    let unused = (1, 1); // not every device can hold an empty matrix
+    let (a, b, c) = match shape.routine {
+        Routine::Gemm => (shape.a.op.shape((m, k)), shape.op_b.shape((k, n)), (m, n)),
+        Routine::Trsm => ((shape.triangle_order(), shape.triangle_order()), (m, n), unused),
+        Routine::Getrf => ((m, n), unused, unused),
+        Routine::Getrs | Routine::Gesv => ((n, n), (n, nrhs), unused),
+    };
+    let mut random = |(rows, cols)| Dense::random(rows, cols, &mut rng);
+    Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)] })
 }
 
 /// Replaces A by its factors and gives A back.

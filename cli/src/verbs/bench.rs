@@ -2,63 +2,40 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use lapidary::{Diag, Machine, Op, Scalar, Side, Uplo};
+use lapidary::{DType, Machine, Scalar};
 use serde_json::{Map, Value, json};
 
 use crate::bench::measure::{Measured, measure};
 use crate::bench::peer::Peer;
 use crate::bench::plot::{Curve, svg};
-use crate::bench::problem::{Problem, Routine, Shape};
+use crate::bench::problem::Problem;
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::options::{DTypeFlag, DeviceOptions, describe, names, threads};
+use crate::options::{DTypeFlag, DeviceOptions, describe, names, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::save_json;
-use crate::residual::Triangle;
+use crate::shape::{Shape, ShapeOptions};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The routine
-    #[arg(value_enum)]
-    routine: Routine,
-    /// Rows, one size or a list [default: n]
-    #[arg(long, value_delimiter = ',', value_name = "M")]
-    m: Vec<usize>,
-    /// Columns or order, one size or a list
-    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1024")]
-    n: Vec<usize>,
-    /// Inner size of a product, one size or a list [default: n]
-    #[arg(long, value_delimiter = ',', value_name = "K")]
-    k: Vec<usize>,
-    /// Right-hand sides, one number or a list
-    #[arg(long, value_delimiter = ',', value_name = "NRHS", default_value = "1")]
-    nrhs: Vec<usize>,
+    #[command(flatten)]
+    shape: ShapeOptions,
     /// Columns of a panel [default: the library's choice]
-    #[arg(long, value_name = "NB")]
+    #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
-    /// How A enters: n or t
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    transa: Trans,
-    /// How B enters: n or t
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    transb: Trans,
-    /// Where the triangular A stands: l or r
-    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
-    side: SideFlag,
-    /// Which triangle of A: l or u
-    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
-    uplo: UploFlag,
-    /// What stands on the diagonal of A: n (stored) or u (ones)
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    diag: DiagFlag,
     /// Element type
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
     #[command(flatten)]
     device: DeviceOptions,
+    /// Keep the matrices in device memory: no transfers in the time
+    #[arg(long, conflicts_with = "host")]
+    resident: bool,
+    /// Keep the matrices in host memory: transfers are part of the time (the default)
+    #[arg(long)]
+    host: bool,
     /// Timed repetitions of each size
     #[arg(long, default_value_t = 5, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
     reps: u32,
@@ -77,43 +54,18 @@ pub struct Args {
 }
 
 const HELP: &str = "\
-Matrices lie in host memory; transfers are part of the time. Each size runs once to warm up and to be
-checked (docs/numerics.md), then R times; the median counts. Ratio: how many times as fast as the peer.
+Each size runs once to warm up and to be checked (docs/numerics.md), then R times; the median counts.
+With a peer both run in turn; ratio is how many times as fast as the peer we are.
 
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json
   lapidary bench trsm --m 2000 --n 500 --side r --uplo u --transa t
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
 
-/// A flag of the BLAS with two letters.
-macro_rules! letters {
-    ($($name:ident -> $to:ident { $($letter:ident = $variant:ident),+ })+) => {$(
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-        enum $name {
-            $($letter),+
-        }
-
-        impl From<$name> for $to {
-            fn from(flag: $name) -> $to {
-                match flag {
-                    $($name::$letter => $to::$variant),+
-                }
-            }
-        }
-    )+};
-}
-
-letters! {
-    Trans -> Op { N = NoTrans, T = Trans }
-    SideFlag -> Side { L = Left, R = Right }
-    UploFlag -> Uplo { L = Lower, U = Upper }
-    DiagFlag -> Diag { N = NonUnit, U = Unit }
-}
-
 /// Times every size, prints a table, writes what is asked for.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
-    let shapes = shapes(args)?;
+    let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.nb)?;
     let results = match args.dtype {
         DTypeFlag::F32 => run_all::<f32>(args, &machine, &shapes)?,
@@ -132,36 +84,6 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// One call for each place in the lists; a single size serves every place.
-fn shapes(args: &Args) -> Result<Vec<Shape>> {
-    let lists = [&args.m, &args.n, &args.k, &args.nrhs];
-    let count = lists.iter().map(|list| list.len()).max().unwrap_or(1);
-    if let Some(list) = lists.iter().find(|list| list.len() > 1 && list.len() < count) {
-        return Err(Failure::usage(format!("lists of {count} and of {} sizes do not go together", list.len())));
-    }
-    let at = |list: &[usize], i: usize| list.get(if list.len() == 1 { 0 } else { i }).copied();
-    let shape = |i: usize| {
-        let n = at(&args.n, i).unwrap_or(0);
-        Shape {
-            routine: args.routine,
-            m: at(&args.m, i).unwrap_or(n),
-            n,
-            k: at(&args.k, i).unwrap_or(n),
-            nrhs: at(&args.nrhs, i).unwrap_or(1),
-            op_b: args.transb.into(),
-            a: Triangle {
-                side: args.side.into(),
-                uplo: args.uplo.into(),
-                op: args.transa.into(),
-                diag: args.diag.into(),
-            },
-        }
-    };
-    let shapes: Vec<Shape> = (0..count).map(shape).collect();
-    let empty = shapes.iter().flat_map(Shape::sizes).any(|(_, size)| size == 0);
-    if empty { Err(Failure::usage("a size is zero, there is nothing to time")) } else { Ok(shapes) }
-}
-
 fn run_all<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<Vec<Measured>> {
     let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
     let progress = Progress::new(shapes.len());
@@ -169,9 +91,9 @@ fn run_all<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Resul
     progress.println(&header(&shapes[0], peer.is_some()));
     let mut results = Vec::new();
     for shape in shapes {
-        progress.begin(&format!("{} {}", args.routine.name(), words(&shape.sizes())));
-        let mut problem = Problem::<T>::new(*shape, args.seed, machine)?;
-        let measured = measure(&mut problem, machine, peer.as_ref(), args.reps as usize)?;
+        progress.begin(&format!("{} {}", args.shape.routine.name(), words(&shape.sizes())));
+        let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
+        let measured = measure(&mut problem, peer.as_ref(), args.reps as usize)?;
         progress.println(&row(shape, &measured));
         progress.done();
         results.push(measured);
@@ -184,8 +106,8 @@ fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
 }
 
 fn title(args: &Args, shape: &Shape) -> String {
-    let dtype = lapidary::DType::from(args.dtype);
-    format!("{} {dtype} {}", args.routine.name(), words(&shape.flags())).trim_end().to_owned()
+    let dtype = DType::from(args.dtype);
+    format!("{} {dtype} {}", args.shape.routine.name(), words(&shape.flags())).trim_end().to_owned()
 }
 
 fn header(shape: &Shape, peer: bool) -> String {
@@ -210,9 +132,9 @@ fn row(shape: &Shape, measured: &Measured) -> String {
 fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measured]) -> Value {
     let entries: Vec<Value> = shapes.iter().zip(results).map(|(shape, measured)| entry(shape, measured)).collect();
     json!({
-        "routine": args.routine.name(), "dtype": lapidary::DType::from(args.dtype).to_string(),
+        "routine": args.shape.routine.name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "memory": "host", "nb": args.nb, "repetitions": args.reps, "seed": args.seed,
+        "memory": if args.resident { "resident" } else { "host" }, "nb": args.nb, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(machine), "threads": threads(), "peer_library": args.peer, "results": entries,
     })
 }

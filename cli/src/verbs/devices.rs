@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::failure::Result;
 use crate::options::{DeviceOptions, describe};
+use crate::report::out;
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -18,14 +19,19 @@ pub struct Args {
 
 /// Lists the devices.
 pub fn run(args: &Args) -> Result<()> {
-    let machine = args.device.open_all()?;
+    let machine = args.device.open()?;
     if args.json {
-        println!("{:#}", json!({ "devices": describe(&machine) }));
+        out(&format!("{:#}", json!({ "devices": describe(&machine) })));
         return Ok(());
     }
     for device in machine.devices() {
-        let gib = device.memory as f64 / f64::from(1 << 30);
-        println!("{:10}  {gib:7.1} GiB  {}", device.name, device.description);
+        out(&format!("{:10}  {:>11}  {}", device.name, memory(device.memory), device.description));
     }
     Ok(())
+}
+
+/// The memory of a device, in words.
+fn memory(bytes: Option<usize>) -> String {
+    let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+    bytes.map_or_else(|| "host memory".to_owned(), gib)
 }

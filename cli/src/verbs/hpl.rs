@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::dense::{Dense, largest};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::options::{DeviceOptions, describe, names, threads};
+use crate::options::{DeviceOptions, describe, names, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, seconds};
 use crate::residual::{HPL_THRESHOLD, epsilon};
@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
     /// Columns of a panel [default: the library's choice]
-    #[arg(long, value_name = "NB")]
+    #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
     /// Seed of the random matrix
     #[arg(long, default_value_t = 42)]
@@ -61,7 +61,7 @@ pub fn run(args: &Args) -> Result<()> {
 
     progress.begin("solve");
     let start = Instant::now();
-    lu.solve(&machine, x.view_mut())?;
+    lu.solve(x.view_mut())?;
     let solve = start.elapsed().as_secs_f64();
     progress.done();
 

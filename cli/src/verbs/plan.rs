@@ -1,4 +1,150 @@
-//! stub
+//! `lapidary plan`: how a routine would run, by a cost model, without running it.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use lapidary::core::algorithms::{gemm, getrf, getrs, trsm};
+use lapidary::core::{Blocking, CostModel, Plan, Reach, Resources, Schedule, Timeline};
+use lapidary::{Layout, Machine, Op, Scalar, TrsmMode};
+
+use crate::failure::{Failure, Result};
+use crate::io::atomic;
+use crate::options::{DTypeFlag, parse_bytes, parse_positive};
+use crate::report::{out, save_json};
+use crate::shape::{Routine, Shape, ShapeOptions};
+use crate::trace::{self, Event};
+
+/// Flags of the verb.
 #[derive(clap::Args, Debug)]
-pub struct Args {}
-pub fn run(_: &Args) -> crate::failure::Result<()> { let _ = crate::trace::chrome(&[]); Ok(()) }
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    shape: ShapeOptions,
+    /// Columns of a panel [default: the library's choice]
+    #[arg(long, value_name = "NB", value_parser = parse_positive)]
+    nb: Option<usize>,
+    /// Element type
+    #[arg(long, value_enum, default_value = "f64")]
+    dtype: DTypeFlag,
+    /// Number of devices, all alike
+    #[arg(long, default_value = "1", value_name = "D", value_parser = parse_positive)]
+    devices: usize,
+    /// Memory of each device for copies, for example 512M or 2G [default: they work in host memory]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory_limit: Option<usize>,
+    /// Speed of a device [default: the estimate for this CPU]
+    #[arg(long, value_name = "GFLOPS")]
+    gflops: Option<f64>,
+    /// Speed of a transfer, in GB/s [default: the estimate for this CPU]
+    #[arg(long, value_name = "GB/S")]
+    bandwidth: Option<f64>,
+    /// Microseconds before a command takes effect
+    #[arg(long, default_value_t = 5.0, value_name = "US")]
+    latency: f64,
+    /// Write the timeline here, for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+    /// Write the dependencies of the tasks here, for Graphviz
+    #[arg(long, value_name = "FILE")]
+    dot: Option<PathBuf>,
+}
+
+const HELP: &str = "\
+Examples:
+  lapidary plan gemm --n 4096 --devices 2 --memory-limit 256M
+  lapidary plan getrf --n 2000 --memory-limit 16M --trace lu.json
+  lapidary plan trsm --n 3000 --dot trsm.dot && dot -Tsvg trsm.dot > trsm.svg";
+
+/// Plans, schedules, simulates, prints.
+pub fn run(args: &Args) -> Result<()> {
+    args.trace.iter().chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
+    let shapes = args.shape.shapes()?;
+    let [shape] = shapes[..] else {
+        return Err(Failure::usage("a list of sizes cannot be planned, give one size"));
+    };
+    match args.dtype {
+        DTypeFlag::F32 => show::<f32>(args, &shape),
+        DTypeFlag::F64 => show::<f64>(args, &shape),
+    }
+}
+
+fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
+    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size() };
+    let plan = plan::<T>(shape, &resources, args.nb)?;
+    let reach = Reach {
+        memory: args.memory_limit.unwrap_or(usize::MAX),
+        in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
+    };
+    let schedule = Schedule::new(plan, vec![reach; args.devices])?;
+    let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
+    out(schedule.print(&timeline).to_string().trim_end());
+    if let Some(path) = &args.trace {
+        save_json(path, &trace::chrome(&events(&schedule, &timeline)))?;
+    }
+    if let Some(path) = &args.dot {
+        let text = dot(&schedule);
+        atomic::write(path, |file| file.write_all(text.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// The plan that the library would make.
+fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> Result<Plan<T>> {
+    let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
+    let alpha = T::ONE;
+    match shape.routine {
+        Routine::Gemm => {
+            let problem = gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta: T::ZERO };
+            Ok(gemm::plan(&problem, &resources.gemm(m, n)))
+        }
+        Routine::Trsm => {
+            let mode = TrsmMode::default();
+            let problem = trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode };
+            Ok(trsm::plan(&problem, &resources.trsm(problem.order(), problem.nrhs())))
+        }
+        Routine::Getrf => {
+            let chosen = resources.getrf(m, n);
+            let blocking = Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen };
+            Ok(getrf::plan(&getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor }, &blocking))
+        }
+        Routine::Getrs => Ok(getrs::plan(&getrs::Problem::new(n, nrhs, Op::NoTrans), &resources.trsm(n, nrhs))),
+        Routine::Gesv => Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
+    }
+}
+
+/// The model of one device: what the flags say, else the estimates for `cpu:0`.
+fn costs(args: &Args) -> Result<CostModel> {
+    let machine = Machine::open(&"cpu:0".parse()?)?;
+    let info = machine.devices().next().ok_or_else(|| Failure::check("cpu:0 did not open"))?;
+    let model = CostModel {
+        flops: args.gflops.map_or(info.flops, |gflops| gflops * 1e9),
+        bandwidth: args.bandwidth.map_or(info.bandwidth, |bandwidth| bandwidth * 1e9),
+        latency: args.latency * 1e-6,
+    };
+    let right = model.flops > 0.0 && model.bandwidth > 0.0 && model.latency >= 0.0;
+    if right { Ok(model) } else { Err(Failure::usage("--gflops and --bandwidth must be positive, --latency not negative")) }
+}
+
+fn events<T: Scalar>(schedule: &Schedule<T>, timeline: &Timeline) -> Vec<Event> {
+    let event = |entry: &lapidary::core::Entry| Event {
+        device: entry.lane.device,
+        queue: entry.lane.queue.to_string(),
+        label: schedule.plan().describe(entry.issue.command),
+        start: entry.start,
+        end: entry.end,
+    };
+    timeline.entries.iter().map(event).collect()
+}
+
+/// The tasks and what each waits for, in Graphviz's language.
+fn dot<T: Scalar>(schedule: &Schedule<T>) -> String {
+    let (plan, tasks) = (schedule.plan(), &schedule.graph().tasks);
+    let mut text = format!("digraph {} {{\n  node [shape=box];\n", plan.operation());
+    for (task, id) in plan.tasks().iter().zip(0_u32..) {
+        writeln!(text, "  t{id} [label=\"{}\"];", task.label).expect("writing to a string");
+        for later in tasks.successors(id) {
+            writeln!(text, "  t{id} -> t{later};").expect("writing to a string");
+        }
+    }
+    text + "}\n"
+}

@@ -118,9 +118,9 @@ fn solve<T: Scalar>(args: &Args, machine: &Machine, a: Table, b: Table, read: f6
     begin("solve");
     let start = Instant::now();
     let mut x = b.to_col_major()?;
-    lu.solve(machine, x.view_mut())?;
+    lu.solve(x.view_mut())?;
     let steps = match args.refine {
-        true => Some(machine.solve_refined(a.view(), &lu, b.view(), x.view_mut())?.iterations),
+        true => Some(lu.refine(a.view(), b.view(), x.view_mut())?.steps),
         false => None,
     };
     let times = Times { read, factor, solve: start.elapsed().as_secs_f64() };
@@ -128,7 +128,7 @@ fn solve<T: Scalar>(args: &Args, machine: &Machine, a: Table, b: Table, read: f6
 
     begin("check");
     let error = residual::solution(&a, &x, &b);
-    let rcond = lu.rcond(machine, a.norm_one())?;
+    let rcond = lu.rcond(a.norm_one())?;
     drop(progress);
 
     let mut report = Report::default();

@@ -16,6 +16,9 @@ pub enum Fill {
     Integers,
     /// Magnitudes from 2^-20 to 2^20.
     Graded,
+    /// Magnitudes over four fifths of the range of exponents (2^±400 for `f64`);
+    /// the other factor is uniform.
+    Wide,
     /// Around the smallest normal number, many subnormal.
     Tiny,
     /// Near the square root of the largest number: products near overflow.
@@ -30,6 +33,7 @@ impl fmt::Display for Fill {
             Fill::Uniform => "uniform",
             Fill::Integers => "integers",
             Fill::Graded => "graded",
+            Fill::Wide => "wide",
             Fill::Tiny => "tiny",
             Fill::Huge => "huge",
             Fill::NonFinite => "non-finite",
@@ -50,6 +54,7 @@ impl Fill {
             Fill::Uniform => rng.uniform(),
             Fill::Integers => rng.integer(8),
             Fill::Graded => rng.uniform() * (20.0 * rng.uniform()).exp2(),
+            Fill::Wide => rng.uniform() * (-0.39 * T::MIN_POSITIVE.log2() * rng.uniform()).exp2(),
             Fill::Tiny => rng.uniform() * T::MIN_POSITIVE * 4.0,
             Fill::Huge => rng.uniform() * huge::<T>(),
             Fill::NonFinite if rng.once_in(rare) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.below(3)],
@@ -63,8 +68,8 @@ impl Fill {
     #[must_use]
     pub fn partner(self) -> Fill {
         match self {
-            Fill::Tiny => Fill::Uniform,
-            other => other,
+            Fill::Wide | Fill::Tiny => Fill::Uniform,
+            Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge | Fill::NonFinite => self,
         }
     }
 }

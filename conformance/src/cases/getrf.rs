@@ -90,7 +90,7 @@ impl GetrfCase {
         let matrix = match self.shape {
             Shape::Random => Fill::Uniform.matrix::<T>(m, n, rng),
             Shape::Graded => graded_columns(&Fill::Uniform.matrix::<T>(m, n, rng), rng),
-            Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn => self.from_factors(rng),
+            Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn => self.product_of_factors(rng),
             Shape::Permuted => identity_rows(&rng.permutation(m), n),
             Shape::Dominant => dominant(&Fill::Uniform.matrix::<T>(m, n, rng)),
             Shape::Wilkinson => Dense::from_fn(m, n, wilkinson(n)),
@@ -103,7 +103,7 @@ impl GetrfCase {
     /// `P·L·U` with L = I + N, N·N = 0, so that L⁻¹ = I − N is as short as L, and
     /// powers of two on the diagonal of U: no step of any variant of the
     /// algorithm rounds.
-    fn from_factors(&self, rng: &mut Rng) -> Dense {
+    fn product_of_factors(&self, rng: &mut Rng) -> Dense {
         let least = self.m.min(self.n);
         let zero = rng.below(least.max(1));
         let multiplier = if self.shape == Shape::Ties { 1.0 } else { 0.5 };
@@ -119,12 +119,18 @@ impl GetrfCase {
         }
         let mut l = Dense::from_fn(self.m, least, |i, j| if i == j { 1.0 } else { 0.0 });
         // nothing may be left to eliminate under a zero pivot
-        let kept = |j: &usize| !(matches!(self.shape, Shape::Singular | Shape::ZeroColumn) && *j == zero);
-        for j in (0..least).step_by(2).filter(kept) {
+        let eliminated = |j: &usize| !(matches!(self.shape, Shape::Singular | Shape::ZeroColumn) && *j == zero);
+        for j in (0..least).step_by(2).filter(eliminated) {
             (j + 1..self.m).filter(|i| i % 2 == 1 || *i >= least).for_each(|i| l.set(i, j, multiplier * rng.sign()));
         }
         let a = product::product::<f64>(1.0, &l, &u, 0.0, &Dense::from_fn(self.m, self.n, |_, _| 0.0)).rounded();
-        let order = if self.shape == Shape::Ties { (0..self.m).collect() } else { rng.permutation(self.m) };
+        let kept = match self.shape {
+            Shape::Ties => self.m,
+            // no candidate stands out above a zero pivot, so its row must be in its place
+            Shape::Singular | Shape::ZeroColumn => (zero + 1).min(self.m),
+            _ => 0,
+        };
+        let order: Vec<usize> = (0..kept).chain(rng.permutation(self.m - kept).into_iter().map(|i| kept + i)).collect();
         Dense::from_fn(self.m, self.n, |i, j| a.at(order[i], j))
     }
 

@@ -91,7 +91,7 @@ impl Product {
     /// The exact result, rounded.
     #[must_use]
     pub fn rounded(&self) -> Dense {
-        let cols = if self.rows == 0 { 0 } else { self.value.len() / self.rows };
+        let cols = self.value.len().checked_div(self.rows).unwrap_or(0);
         Dense::from_fn(self.rows, cols, |i, j| self.value(i, j).value())
     }
 }

@@ -1,0 +1,188 @@
+//! One call of a routine, without its operands: sizes and flags.
+
+use clap::{Args, ValueEnum};
+use lapidary::{Diag, Op, Side, Uplo};
+
+use crate::failure::{Failure, Result};
+use crate::residual::Triangle;
+
+/// The routines that can be timed and planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Routine {
+    /// C = op(A)·op(B)
+    Gemm,
+    /// op(A)·X = B or X·op(A) = B, A triangular
+    Trsm,
+    /// A = P·L·U
+    Getrf,
+    /// A·X = B from the factors of A
+    Getrs,
+    /// A·X = B
+    Gesv,
+}
+
+impl Routine {
+    /// The name in the BLAS or LAPACK, without the letter of the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Routine::Gemm => "gemm",
+            Routine::Trsm => "trsm",
+            Routine::Getrf => "getrf",
+            Routine::Getrs => "getrs",
+            Routine::Gesv => "gesv",
+        }
+    }
+}
+
+/// One call, without its operands.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// The routine.
+    pub routine: Routine,
+    /// Rows of C, B or A.
+    pub m: usize,
+    /// Columns of C, B or A; the order of A in a solve.
+    pub n: usize,
+    /// The inner size of a product.
+    pub k: usize,
+    /// Right-hand sides of a solve.
+    pub nrhs: usize,
+    /// How B enters a product.
+    pub op_b: Op,
+    /// How A enters, and which part of it.
+    pub a: Triangle,
+}
+
+impl Shape {
+    /// The sizes that matter to the routine, by name.
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
+        match self.routine {
+            Routine::Gemm => vec![("m", self.m), ("n", self.n), ("k", self.k)],
+            Routine::Trsm | Routine::Getrf => vec![("m", self.m), ("n", self.n)],
+            Routine::Getrs | Routine::Gesv => vec![("n", self.n), ("nrhs", self.nrhs)],
+        }
+    }
+
+    /// The flags that matter to the routine, by name.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let Triangle { side, uplo, op, diag } = self.a;
+        match self.routine {
+            Routine::Gemm => vec![("transa", op.to_string()), ("transb", self.op_b.to_string())],
+            Routine::Trsm => vec![
+                ("side", side.to_string()),
+                ("uplo", uplo.to_string()),
+                ("transa", op.to_string()),
+                ("diag", diag.to_string()),
+            ],
+            Routine::Getrf | Routine::Getrs | Routine::Gesv => Vec::new(),
+        }
+    }
+
+    /// Floating-point operations, as LAPACK counts them.
+    pub fn flops(&self) -> f64 {
+        let [m, n, k, nrhs] = [self.m, self.n, self.k, self.nrhs].map(|size| size as f64);
+        let least = m.min(n);
+        match self.routine {
+            Routine::Gemm => 2.0 * m * n * k,
+            Routine::Trsm if self.a.side == Side::Left => m * m * n,
+            Routine::Trsm => m * n * n,
+            Routine::Getrf => least * least * (m.max(n) - least / 3.0),
+            Routine::Getrs => 2.0 * n * n * nrhs,
+            Routine::Gesv => 2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs,
+        }
+    }
+
+    /// Order of the triangular matrix of a trsm.
+    pub fn triangle_order(&self) -> usize {
+        if self.a.side == Side::Left { self.m } else { self.n }
+    }
+}
+
+/// Sizes and flags of a routine, from the command line.
+#[derive(Args, Debug)]
+pub struct ShapeOptions {
+    /// The routine
+    #[arg(value_enum)]
+    pub routine: Routine,
+    /// Rows, one size or a list [default: n]
+    #[arg(long, value_delimiter = ',', value_name = "M")]
+    m: Vec<usize>,
+    /// Columns or order, one size or a list
+    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1024")]
+    n: Vec<usize>,
+    /// Inner size of a product, one size or a list [default: n]
+    #[arg(long, value_delimiter = ',', value_name = "K")]
+    k: Vec<usize>,
+    /// Right-hand sides, one number or a list
+    #[arg(long, value_delimiter = ',', value_name = "NRHS", default_value = "1")]
+    nrhs: Vec<usize>,
+    /// How A enters: n or t
+    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
+    transa: Trans,
+    /// How B enters: n or t
+    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
+    transb: Trans,
+    /// Where the triangular A stands: l or r
+    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
+    side: SideFlag,
+    /// Which triangle of A: l or u
+    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
+    uplo: UploFlag,
+    /// What stands on the diagonal of A: n (stored) or u (ones)
+    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
+    diag: DiagFlag,
+}
+
+/// A flag of the BLAS with two letters.
+macro_rules! letters {
+    ($($name:ident -> $to:ident { $($letter:ident = $variant:ident),+ })+) => {$(
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+        enum $name {
+            $($letter),+
+        }
+
+        impl From<$name> for $to {
+            fn from(flag: $name) -> $to {
+                match flag {
+                    $($name::$letter => $to::$variant),+
+                }
+            }
+        }
+    )+};
+}
+
+letters! {
+    Trans -> Op { N = NoTrans, T = Trans }
+    SideFlag -> Side { L = Left, R = Right }
+    UploFlag -> Uplo { L = Lower, U = Upper }
+    DiagFlag -> Diag { N = NonUnit, U = Unit }
+}
+
+impl ShapeOptions {
+    /// One call for each place in the lists; a single size serves every place.
+    pub fn shapes(&self) -> Result<Vec<Shape>> {
+        let lists = [&self.m, &self.n, &self.k, &self.nrhs];
+        let count = lists.iter().map(|list| list.len()).max().unwrap_or(1);
+        if let Some(list) = lists.iter().find(|list| list.len() > 1 && list.len() < count) {
+            return Err(Failure::usage(format!("lists of {count} and of {} sizes do not go together", list.len())));
+        }
+        let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
+        let empty = shapes.iter().flat_map(Shape::sizes).any(|(_, size)| size == 0);
+        if empty { Err(Failure::usage("a size is zero, there is nothing to do")) } else { Ok(shapes) }
+    }
+
+    fn shape(&self, i: usize) -> Shape {
+        let at = |list: &[usize]| list.get(if list.len() == 1 { 0 } else { i }).copied();
+        let n = at(&self.n).unwrap_or(0);
+        let (side, uplo, op, diag) = (self.side.into(), self.uplo.into(), self.transa.into(), self.diag.into());
+        Shape {
+            routine: self.routine,
+            m: at(&self.m).unwrap_or(n),
+            n,
+            k: at(&self.k).unwrap_or(n),
+            nrhs: at(&self.nrhs).unwrap_or(1),
+            op_b: self.transb.into(),
+            a: Triangle { side, uplo, op, diag },
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A folder of its own for each test, and the program run in it.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+/// What a run of the program gave.
+pub struct Run {
+    /// Exit status.
+    pub status: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// An empty folder that goes away with the test.
+pub struct Sandbox(TempDir);
+
+impl Sandbox {
+    /// A new folder.
+    pub fn new() -> Self {
+        Sandbox(tempfile::tempdir().unwrap())
+    }
+
+    /// Writes a file of text.
+    pub fn text(&self, name: &str, text: &str) {
+        self.bytes(name, text.as_bytes());
+    }
+
+    /// Writes a file.
+    pub fn bytes(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.0.path().join(name), bytes).unwrap();
+    }
+
+    /// Reads a file of text.
+    pub fn read(&self, name: &str) -> String {
+        String::from_utf8(self.read_bytes(name)).unwrap()
+    }
+
+    /// Reads a file.
+    pub fn read_bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.0.path().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// Reads a file of JSON.
+    pub fn json(&self, name: &str) -> serde_json::Value {
+        serde_json::from_str(&self.read(name)).unwrap()
+    }
+
+    /// The names in the folder, hidden ones too.
+    pub fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Runs the program in the folder.
+    pub fn run(&self, args: &[&str]) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
+        command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT");
+        let output = command.current_dir(self.0.path()).args(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Asserts an exit status and shows what was said otherwise.
+pub fn outcome(run: &Run, status: i32) {
+    assert_eq!(run.status, status, "{}{}", run.stdout, run.stderr);
+}
+
+/// A .npy file made by hand, version 1.0.
+pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+    let order = if fortran { "True" } else { "False" };
+    let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+    let length = u16::try_from(header.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
+}

@@ -1,0 +1,226 @@
+//! Subjects with one deliberate fault each, on top of the plain loops.
+
+use lapidary_conformance::Subject;
+use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, Op, Result, Scalar, Side, Trsm, TrsmMode, Uplo};
+
+use super::naive::{Naive, swap, under};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Products are summed in half the precision.
+    LowPrecision,
+    /// The last product is dropped where k is one more than a tile.
+    TileEdge,
+    /// `β·C` is added for `β = 0` too.
+    ReadsOldC,
+    /// A and B are read for `α = 0` too.
+    ReadsUnderZeroAlpha,
+    /// Products with a zero of B are skipped.
+    SkipsZeros,
+    /// Subnormal results become zero.
+    Flushes,
+    /// The element after each line is written.
+    WritesGap,
+    /// A read-only operand is written and put back one bit off.
+    WritesA,
+    /// The last row of C is left as it was.
+    DropsLastRow,
+    /// `A` is taken untransposed where it is square.
+    IgnoresOp,
+    /// The product is formed with β rounded to an integer.
+    RoundsBeta,
+    /// A wrong call writes before it is refused.
+    WritesBeforeCheck,
+    /// The opposite triangle is multiplied by zero.
+    ReadsOppositeTriangle,
+    /// The unit diagonal is multiplied by one.
+    ReadsUnitDiagonal,
+    /// Diagonals are multiplied by their reciprocals.
+    Reciprocals,
+    /// The second largest candidate is the pivot.
+    WrongPivot,
+    /// Of equal candidates the last is the pivot.
+    LastOfTies,
+    /// `info` is always zero.
+    LosesInfo,
+    /// `info` names the last zero pivot.
+    LastInfo,
+    /// The factorisation stops at a zero pivot.
+    StopsAtZero,
+    /// The last column is not updated where n is one more than a tile.
+    StaleColumn,
+    /// `Aᵀ` is solved as A.
+    SolvesUntransposed,
+    /// Exchanges are always done in order.
+    AlwaysForward,
+}
+
+/// The plain loops with a fault.
+pub struct Wrong(pub Fault);
+
+fn last_row<T: Scalar>(c: &MatMut<'_, T>) -> Vec<T> {
+    let last = c.rows().saturating_sub(1);
+    (0..if c.rows() == 0 { 0 } else { c.cols() }).map(|j| c.at(last, j)).collect()
+}
+
+/// Changes element (i, j), which may lie outside the matrix but inside its buffer.
+fn poke<T: Scalar>(address: Option<*mut T>, index: usize, change: impl Fn(T) -> T) {
+    let place = address.expect("host memory").wrapping_add(index);
+    // SAFETY: the callers stay inside a buffer of the suite, which has a tail.
+    unsafe { place.write(change(place.read())) };
+}
+
+impl Wrong {
+    fn is(&self, fault: Fault) -> bool {
+        self.0 == fault
+    }
+
+    fn product<T: Scalar>(&self, x: T, y: T) -> T {
+        if self.is(Fault::SkipsZeros) && y == T::ZERO { T::ZERO } else { x * y }
+    }
+
+    fn add<T: Scalar>(&self, sum: T, term: T) -> T {
+        let low = |x: f64| if T::UNIT_ROUNDOFF < 1e-10 { f64::from(x as f32) } else { truncated(x) };
+        if self.is(Fault::LowPrecision) { T::from_f64(low((sum + term).to_f64())) } else { sum + term }
+    }
+
+    fn loops<T: Scalar>(&self, args: Gemm<'_, T>) {
+        let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args;
+        let k = op_a.shape(a.shape()).1;
+        let k = if self.is(Fault::TileEdge) && k > 1 && k % 4 == 1 { k - 1 } else { k };
+        let op_a = if self.is(Fault::IgnoresOp) && a.rows() == a.cols() { Op::NoTrans } else { op_a };
+        let reads = alpha != T::ZERO || self.is(Fault::ReadsUnderZeroAlpha);
+        for i in 0..c.rows() {
+            for j in 0..c.cols() {
+                let terms = (0..if reads { k } else { 0 }).map(|p| self.product(under(&a, op_a, i, p), under(&b, op_b, p, j)));
+                let product = alpha * terms.fold(T::ZERO, |sum, term| self.add(sum, term));
+                let old = if beta == T::ZERO && !self.is(Fault::ReadsOldC) { T::ZERO } else { beta * c.at(i, j) };
+                let sum = product + old;
+                let flush = self.is(Fault::Flushes) && sum.abs().to_f64() < T::MIN_POSITIVE;
+                c.set(i, j, if flush { T::ZERO } else { sum });
+            }
+        }
+    }
+}
+
+fn truncated(x: f64) -> f64 {
+    f64::from(f32::from_bits((x as f32).to_bits() & !0x1fff))
+}
+
+impl Subject for Wrong {
+    fn name(&self) -> String {
+        format!("{:?}", self.0)
+    }
+
+    fn gemm<T: Scalar>(&self, mut args: Gemm<'_, T>) -> Result<()> {
+        if self.is(Fault::WritesBeforeCheck) && !args.c.as_ref().shape().eq(&(0, 0)) && args.c.rows() * args.c.cols() > 0 {
+            args.c.set(0, 0, T::ONE);
+        }
+        let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
+        let beta = if self.is(Fault::RoundsBeta) { T::from_f64(beta.to_f64().round()) } else { beta };
+        let kept = last_row(&c);
+        self.loops(Gemm { alpha, op_a, a, op_b, b, beta, c: c.reborrow() });
+        if c.rows() * c.cols() == 0 {
+            return Ok(());
+        }
+        if self.is(Fault::DropsLastRow) {
+            let last = c.rows() - 1;
+            kept.into_iter().enumerate().for_each(|(j, x)| c.set(last, j, x));
+        }
+        if self.is(Fault::WritesGap) {
+            let raw = c.raw();
+            poke(c.host_ptr(), raw.index(c.rows() - 1, c.cols() - 1) + 1, |_| T::ZERO);
+        }
+        if self.is(Fault::WritesA) && a.rows() * a.cols() > 0 {
+            poke(a.host_ptr(), 0, |x: T| T::from_f64(x.to_f64() * (1.0 + 4.0 * T::UNIT_ROUNDOFF)));
+        }
+        Ok(())
+    }
+
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let Trsm { side, uplo, op, diag, alpha, a, mut b, mode } = args.check()?.into_inner();
+        let order = a.rows();
+        let mut touched = T::ZERO;
+        for i in 0..order {
+            for j in 0..order {
+                let opposite = if uplo == Uplo::Lower { i < j } else { i > j };
+                let unit = i == j && diag == Diag::Unit;
+                let read = (opposite && self.is(Fault::ReadsOppositeTriangle)) || (unit && self.is(Fault::ReadsUnitDiagonal));
+                touched += if read { T::ZERO * a.at(i, j) } else { T::ZERO };
+            }
+        }
+        Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode: TrsmMode::Substitution })?;
+        if self.is(Fault::Reciprocals) && side == Side::Left && order > 0 && diag == Diag::NonUnit {
+            let reciprocal = T::ONE / a.at(order / 2, order / 2);
+            touched += if reciprocal.is_finite() { T::ZERO } else { T::ZERO * reciprocal };
+        }
+        let _ = mode;
+        for i in 0..b.rows() {
+            for j in 0..b.cols() {
+                b.set(i, j, b.at(i, j) + touched);
+            }
+        }
+        Ok(())
+    }
+
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
+        let (m, n) = a.shape();
+        let mut zeros = Vec::new();
+        let stale: Vec<T> = (0..m).map(|i| if n > 0 { a.at(i, n - 1) } else { T::ZERO }).collect();
+        for j in 0..m.min(n) {
+            let p = if pivoting { self.pivot(&a, j) } else { j };
+            ipiv[j] = i32::try_from(p).expect("few rows");
+            swap(&mut a, j, p);
+            if a.at(j, j) == T::ZERO {
+                zeros.push(j + 1);
+                if self.is(Fault::StopsAtZero) {
+                    break;
+                }
+                continue;
+            }
+            eliminate(&mut a, j);
+        }
+        if self.is(Fault::StaleColumn) && n > 1 && n % 4 == 1 {
+            (0..m).for_each(|i| a.set(i, n - 1, stale[i]));
+        }
+        Ok(match self.0 {
+            Fault::LosesInfo => 0,
+            Fault::LastInfo => zeros.last().copied().unwrap_or(0),
+            _ => zeros.first().copied().unwrap_or(0),
+        })
+    }
+
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        Naive.getrs(if self.is(Fault::SolvesUntransposed) { args.op(Op::NoTrans) } else { args })
+    }
+
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        Naive.laswp(Laswp { forward: args.forward || self.is(Fault::AlwaysForward), ..args })
+    }
+}
+
+impl Wrong {
+    fn pivot<T: Scalar>(&self, a: &MatMut<'_, T>, j: usize) -> usize {
+        let (mut best, mut second) = (j, j);
+        for i in j + 1..a.rows() {
+            let (x, y) = (a.at(i, j).abs(), a.at(best, j).abs());
+            if x > y || (x == y && self.is(Fault::LastOfTies)) {
+                second = best;
+                best = i;
+            }
+        }
+        if self.is(Fault::WrongPivot) && a.at(second, j) != T::ZERO { second } else { best }
+    }
+}
+
+fn eliminate<T: Scalar>(a: &mut MatMut<'_, T>, j: usize) {
+    for i in j + 1..a.rows() {
+        let l = a.at(i, j) / a.at(j, j);
+        a.set(i, j, l);
+        for q in j + 1..a.cols() {
+            a.set(i, q, a.at(i, q) - l * a.at(j, q));
+        }
+    }
+}

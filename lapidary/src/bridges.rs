@@ -1,0 +1,1 @@
+//! Views of other crates' matrices, without copying. Each crate is a feature.

@@ -1,0 +1,59 @@
+//! The devices of a machine: one variant for each backend of this build.
+
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar, SlotId};
+
+/// A device of any backend. What is called on it is one match, then static code.
+#[derive(Debug)]
+pub(crate) enum Handle {
+    Cpu(Driver<CpuDevice>),
+}
+
+/// Calls a method of the driver inside.
+macro_rules! driver {
+    ($handle:expr, $driver:ident => $call:expr) => {
+        match $handle {
+            Handle::Cpu($driver) => $call,
+        }
+    };
+}
+
+impl Drive for Handle {
+    fn info(&self) -> &DeviceInfo {
+        driver!(self, d => d.info())
+    }
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
+        driver!(self, d => d.drive(run, lane));
+    }
+    fn free(&self, slots: &[SlotId]) {
+        driver!(self, d => d.free(slots));
+    }
+    fn free_all(&self) {
+        driver!(self, d => d.free_all());
+    }
+}
+
+impl Handle {
+    /// See [`Driver::launch`].
+    pub(crate) unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
+        // SAFETY: as the caller promises.
+        driver!(self, d => unsafe { d.launch(instruction) })
+    }
+
+    /// See [`Driver::upload`].
+    pub(crate) unsafe fn upload<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+        // SAFETY: as the caller promises.
+        driver!(self, d => unsafe { d.upload::<E>(key, from) })
+    }
+
+    /// See [`Driver::download`].
+    pub(crate) unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
+        // SAFETY: as the caller promises.
+        driver!(self, d => unsafe { d.download::<E>(key, to) })
+    }
+
+    /// See [`Driver::discard`].
+    pub(crate) fn discard(&self, key: u64) {
+        driver!(self, d => d.discard(key));
+    }
+}

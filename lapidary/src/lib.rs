@@ -1,0 +1,55 @@
+//! Dense linear algebra on whatever devices are there.
+//!
+//! A [`Machine`] is a set of devices that work on one call together. Its
+//! routines take views of matrices ([`MatRef`], [`MatMut`]) in host memory, of
+//! any size, row- or column-major, or of matrices that were [uploaded](Machine::upload).
+//!
+//! ```
+//! use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+//!
+//! let machine = Machine::open(&Select::all())?;
+//!
+//! // C ← 2·A·Bᵀ, column-major
+//! let (a, b) = ([1.0, 2.0, 3.0, 4.0], [1.0, 0.0, 1.0, 1.0]);
+//! let mut c = [0.0; 4];
+//! machine.gemm(
+//!     Gemm::new(MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 2)?, MatMut::col_major(&mut c, 2, 2)?)
+//!         .alpha(2.0)
+//!         .trans_b(),
+//! )?;
+//! assert_eq!(c, [8.0, 12.0, 6.0, 8.0]);
+//!
+//! // A·x = b, row-major: the matrix is replaced by its factors
+//! let mut a = [0.0, 2.0, 4.0, 1.0];
+//! let mut x = [2.0, 9.0];
+//! let lu = machine.getrf(MatMut::row_major(&mut a, 2, 2)?)?;
+//! assert_eq!(lu.info(), 0);
+//! lu.solve(MatMut::col_major(&mut x, 2, 1)?)?;
+//! assert_eq!(x, [2.0, 1.0]);
+//! # Ok::<(), lapidary::Error>(())
+//! ```
+//!
+//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`) and limited by
+//! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
+
+pub mod bridges;
+mod condition;
+mod handle;
+mod lu;
+mod machine;
+mod refine;
+mod resident;
+mod select;
+mod settings;
+
+pub use lapidary_core as core;
+pub use lapidary_core::{
+    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op,
+    Result, Scalar, Side, Trsm, TrsmMode, Uplo,
+};
+pub use lu::Lu;
+pub use machine::Machine;
+pub use refine::Refinement;
+pub use resident::DeviceMatrix;
+pub use select::{Backend, Select};
+pub use settings::Settings;

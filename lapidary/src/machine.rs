@@ -1,0 +1,225 @@
+//! A set of devices that work on one call together.
+
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
+use lapidary_core::{
+    Blocking, Crew, DType, DeviceInfo, Drive, Driver, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout, MatMut, Plan, RawMat,
+    Reach, Resources, Result, Scalar, Schedule, Trsm, reach, resident_device, run,
+};
+
+use crate::handle::Handle;
+use crate::lu::Lu;
+use crate::select::{Backend, Pick, Select};
+use crate::settings::Settings;
+
+/// Up to this many operations the call is one kernel on the caller's thread:
+/// planning and waking another device would cost more than it could save.
+const DIRECT_FLOPS: f64 = 4.0e6;
+
+/// A set of devices that work on one call together.
+///
+/// A machine may be shared by threads: large calls take turns, small ones do not wait.
+#[derive(Debug)]
+pub struct Machine {
+    pub(crate) handles: Vec<Handle>,
+    crew: Crew,
+    settings: Settings,
+}
+
+impl Machine {
+    /// Opens the selected devices with default settings.
+    ///
+    /// # Errors
+    /// A selected device does not exist.
+    pub fn open(select: &Select) -> Result<Self> {
+        Self::with_settings(select, &Settings::default())
+    }
+
+    /// Opens the devices and uses the settings that the environment names:
+    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`.
+    ///
+    /// # Errors
+    /// A variable is malformed, or a device does not exist.
+    pub fn from_env() -> Result<Self> {
+        Self::with_settings(&Select::from_env()?, &Settings::from_env()?)
+    }
+
+    /// Opens the selected devices.
+    ///
+    /// # Errors
+    /// A selected device does not exist.
+    pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
+        let handles = select.picks.iter().flat_map(|pick| open(pick, settings)).collect();
+        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone() })
+    }
+
+    /// What the devices are and have.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
+        self.handles.iter().map(Drive::info)
+    }
+
+    /// `C ← α·op(A)·op(B) + β·C`.
+    ///
+    /// # Errors
+    /// The shapes do not agree, or a device failed.
+    pub fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let (problem, memory) = gemm::normalise(&args.check()?);
+        if problem.is_empty() {
+            return Ok(());
+        }
+        let (m, n, k) = (problem.m, problem.n, problem.k);
+        if let Some(handle) = self.direct(2.0 * m as f64 * n as f64 * k as f64, &memory) {
+            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            return unsafe { handle.launch(&problem.instruction(memory)) };
+        }
+        self.run("gemm", &memory, |resources| gemm::plan(&problem, &resources.gemm(m, n)))
+    }
+
+    /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
+    ///
+    /// # Errors
+    /// The shapes do not agree, or a device failed.
+    pub fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let (problem, memory) = trsm::normalise(&args.check()?);
+        if problem.is_empty() {
+            return Ok(());
+        }
+        let (order, nrhs) = (problem.order(), problem.nrhs());
+        if let Some(handle) = self.direct(order as f64 * order as f64 * nrhs as f64, &memory) {
+            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            return unsafe { handle.launch(&problem.instruction(memory)) };
+        }
+        self.run("trsm", &memory, |resources| trsm::plan(&problem, &resources.trsm(order, nrhs)))
+    }
+
+    /// `A = P·L·U` in place. The result is `info`: 0, or `i` if `U(i, i)`,
+    /// counted from 1, is exactly zero; the factorisation is completed then too.
+    ///
+    /// # Errors
+    /// The arguments do not agree, or a device failed.
+    pub fn getrf_into<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        let args = args.check()?;
+        let problem = getrf::Problem::new(&args);
+        if problem.order() == 0 {
+            return Ok(0);
+        }
+        let mut info = 0_i32;
+        let args = args.into_inner();
+        let order = problem.order();
+        let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
+        let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
+        let direct = self.direct(flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
+        if let Some(handle) = direct {
+            let [a, ipiv, info] = memory;
+            let whole = Instruction::Getrf { pivoting: problem.pivoting, first_row: 0, a, ipiv, info };
+            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            unsafe { handle.launch::<T>(&whole)? };
+        } else {
+            self.run::<T>("getrf", &memory, |resources| {
+                getrf::plan(&problem, &self.panels(resources.getrf(problem.m, problem.n)))
+            })?;
+        }
+        Ok(usize::try_from(info).expect("info counts rows"))
+    }
+
+    /// `A = P·L·U` in place, with what is needed to solve with it.
+    ///
+    /// # Errors
+    /// A has more rows than `i32` counts, or a device failed.
+    pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'_, 'a, T>> {
+        let mut ipiv = vec![0; a.rows().min(a.cols())];
+        let info = self.getrf_into(Getrf::new(a.reborrow(), &mut ipiv))?;
+        Ok(Lu::new(self, a, ipiv, info))
+    }
+
+    /// `B ← op(A)⁻¹·B` from the factors of A.
+    ///
+    /// # Errors
+    /// The arguments do not agree, or a device failed.
+    pub fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        let args = args.check()?;
+        let (problem, [lu, b]) = getrs::normalise(&args);
+        if problem.is_empty() {
+            return Ok(());
+        }
+        let (n, nrhs) = problem.size();
+        let memory = [lu, read_column(args.ipiv)?, b];
+        self.run("getrs", &memory, |resources| getrs::plan(&problem, &resources.trsm(n, nrhs)))
+    }
+
+    /// Rows of A exchanged as pivots say.
+    ///
+    /// # Errors
+    /// The arguments do not agree, or a device failed.
+    pub fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        let args = args.check()?;
+        let (problem, a) = laswp::normalise(&args);
+        let memory = [a, read_column(args.ipiv)?];
+        self.run::<T>("laswp", &memory, |resources| laswp::plan(&problem, &resources.trsm(problem.m, problem.n)))
+    }
+
+    /// `B ← A⁻¹·B`; A is replaced by its factors. If A is singular
+    /// ([`Lu::info`] is not 0) B stays as it is.
+    ///
+    /// # Errors
+    /// A is not square, B has another number of rows, or a device failed.
+    pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'_, 'a, T>> {
+        crate::lu::check_system("gesv", &a.as_ref(), b.rows())?;
+        let lu = self.getrf(a)?;
+        if lu.info() == 0 {
+            lu.solve(b)?;
+        }
+        Ok(lu)
+    }
+
+    /// The block sizes with the user's panel width.
+    fn panels(&self, blocking: Blocking) -> Blocking {
+        Blocking { nb: self.settings.nb.unwrap_or(blocking.nb), ..blocking }
+    }
+
+    /// The device for a call so small that it is one kernel.
+    fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Handle> {
+        let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
+        let first = self.handles.first()?;
+        (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
+    }
+
+    /// Plans, schedules and runs a call on the devices that reach its memory.
+    fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl FnOnce(&Resources) -> Plan<T>) -> Result<()> {
+        let home = resident_device(operation, memory)?;
+        let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
+        let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
+        let reaches: Vec<Reach> = devices.iter().zip(&handles).map(|(&device, handle)| reach(device, handle.info(), memory)).collect();
+        let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&reaches), element: T::DTYPE.size() };
+        let schedule = Schedule::new(plan(&resources), reaches)?;
+        // SAFETY: `memory` comes from checked arguments: matrices are lent for the
+        // call, and those that are written uniquely.
+        unsafe { run(&self.crew, &handles, &schedule, memory) }
+    }
+}
+
+/// The smallest memory of the devices that work on copies.
+fn copy_limit(reaches: &[Reach]) -> Option<usize> {
+    reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min()
+}
+
+fn open(pick: &Pick, settings: &Settings) -> Vec<Handle> {
+    match pick.backend {
+        Backend::Cpu => {
+            let indices = pick.indices.clone().unwrap_or_else(|| (0..CpuDevice::count()).collect());
+            indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, settings.memory_limit)))).collect()
+        }
+    }
+}
+
+/// A slice of indices as a matrix of one column.
+fn column(indices: &mut [i32]) -> Result<RawMat> {
+    let rows = indices.len();
+    debug_assert_eq!(DType::I32.size(), size_of::<i32>());
+    Ok(MatMut::col_major(indices, rows, 1)?.raw())
+}
+
+/// A slice of indices that is only read, as a matrix of one column.
+fn read_column(indices: &[i32]) -> Result<RawMat> {
+    Ok(lapidary_core::MatRef::col_major(indices, indices.len(), 1)?.raw())
+}

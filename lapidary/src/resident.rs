@@ -1,0 +1,113 @@
+//! Matrices that stay on a device across calls.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lapidary_core::{Drive, Error, MatMut, MatRef, Resident, Result, Scalar};
+
+use crate::machine::Machine;
+
+/// Keys are unique in the process: a view used with another machine finds nothing.
+static KEYS: AtomicU64 = AtomicU64::new(0);
+
+/// Where the elements lie.
+#[derive(Debug)]
+enum Storage<T> {
+    /// Device memory is host memory here: a copy that all devices of the machine reach.
+    Host(Vec<T>),
+    /// Memory of one device.
+    Device(Resident),
+}
+
+/// A matrix on a device, column-major. Routines use it like a host matrix
+/// ([`DeviceMatrix::view`]) and move nothing.
+///
+/// ```
+/// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+/// let machine = Machine::open(&Select::all())?;
+/// let a = machine.upload(MatRef::col_major(&[1.0, 1.0, 0.0, 1.0], 2, 2)?)?;
+/// let mut p = machine.upload(MatRef::col_major(&[0.0; 4], 2, 2)?)?;
+/// machine.gemm(Gemm::new(a.view(), a.view(), p.view_mut()))?; // A²
+/// let mut host = [0.0; 4];
+/// p.download(MatMut::col_major(&mut host, 2, 2)?)?;
+/// assert_eq!(host, [1.0, 2.0, 0.0, 1.0]);
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceMatrix<'m, T: Scalar> {
+    machine: &'m Machine,
+    storage: Storage<T>,
+    rows: usize,
+    cols: usize,
+}
+
+impl Machine {
+    /// Copies a host matrix to the first device. Calls whose operands lie there
+    /// run there, without transfers.
+    ///
+    /// # Errors
+    /// The matrix lies on a device already, or the device has no memory left.
+    pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
+        if a.host_ptr().is_none() {
+            return Err(Error::invalid("upload", "the matrix lies on a device already"));
+        }
+        let (rows, cols) = a.shape();
+        let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
+            Storage::Host((0..rows * cols).map(|i| a.at(i % rows, i / rows)).collect())
+        } else {
+            let key = KEYS.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: a view of host memory of type T.
+            unsafe { self.handles[0].upload::<T>(key, &a.raw())? };
+            Storage::Device(Resident { device: 0, key })
+        };
+        Ok(DeviceMatrix { machine: self, storage, rows, cols })
+    }
+}
+
+impl<T: Scalar> DeviceMatrix<'_, T> {
+    /// The matrix, for reading.
+    #[must_use]
+    pub fn view(&self) -> MatRef<'_, T> {
+        match &self.storage {
+            Storage::Host(data) => MatRef::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
+            Storage::Device(resident) => MatRef::resident(*resident, self.rows, self.cols),
+        }
+    }
+
+    /// The matrix, for reading and writing.
+    #[must_use]
+    pub fn view_mut(&mut self) -> MatMut<'_, T> {
+        match &mut self.storage {
+            Storage::Host(data) => MatMut::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
+            Storage::Device(resident) => MatMut::resident(*resident, self.rows, self.cols),
+        }
+    }
+
+    /// Copies the matrix into host memory.
+    ///
+    /// # Errors
+    /// The shapes differ, `to` lies on a device, or the transfer failed.
+    pub fn download(&self, mut to: MatMut<'_, T>) -> Result<()> {
+        if to.shape() != (self.rows, self.cols) || to.host_ptr().is_none() {
+            let message = format!("the matrix is {}×{}, the destination is {to:?}", self.rows, self.cols);
+            return Err(Error::invalid("download", message));
+        }
+        match &self.storage {
+            Storage::Host(data) => {
+                for (i, &value) in data.iter().enumerate() {
+                    to.set(i % self.rows, i / self.rows, value);
+                }
+                Ok(())
+            }
+            // SAFETY: a unique view of host memory of type T and of the same shape.
+            Storage::Device(resident) => unsafe { self.machine.handles[resident.device].download::<T>(resident.key, &to.raw()) },
+        }
+    }
+}
+
+impl<T: Scalar> Drop for DeviceMatrix<'_, T> {
+    fn drop(&mut self) {
+        if let Storage::Device(resident) = self.storage {
+            self.machine.handles[resident.device].discard(resident.key);
+        }
+    }
+}

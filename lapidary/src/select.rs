@@ -1,0 +1,116 @@
+//! Which devices a machine consists of.
+
+use std::fmt;
+use std::str::FromStr;
+
+use lapidary_core::{Error, ErrorKind, Result};
+
+/// The kinds of devices that this build knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Backend {
+    /// Logical devices of the CPU.
+    Cpu,
+}
+
+impl Backend {
+    /// Every kind.
+    pub const ALL: [Backend; 1] = [Backend::Cpu];
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Cpu => "cpu",
+        })
+    }
+}
+
+/// Some devices of one kind: `cpu`, `cpu:0,1`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pick {
+    pub(crate) backend: Backend,
+    /// Their numbers; all devices of the kind if `None`.
+    pub(crate) indices: Option<Vec<usize>>,
+}
+
+/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`.
+///
+/// ```
+/// use lapidary::Select;
+/// let select: Select = "cpu:0,2".parse()?;
+/// assert_eq!(select.to_string(), "cpu:0,2");
+/// assert!("cpu:x".parse::<Select>().unwrap_err().to_string().contains("`x`"));
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Select {
+    pub(crate) picks: Vec<Pick>,
+}
+
+impl Select {
+    /// Whatever is there.
+    #[must_use]
+    pub fn all() -> Self {
+        Select { picks: Backend::ALL.map(|backend| Pick { backend, indices: None }).into() }
+    }
+
+    /// Devices `0..count` of one kind.
+    #[must_use]
+    pub fn first(backend: Backend, count: usize) -> Self {
+        Select { picks: vec![Pick { backend, indices: Some((0..count).collect()) }] }
+    }
+
+    /// The selection named by `LAPIDARY_DEVICE`; all devices if it is not set.
+    ///
+    /// # Errors
+    /// The variable does not name devices.
+    pub fn from_env() -> Result<Self> {
+        match std::env::var("LAPIDARY_DEVICE") {
+            Ok(text) => text.parse().map_err(|error: Error| error.with("variable", "LAPIDARY_DEVICE")),
+            Err(_) => Ok(Self::all()),
+        }
+    }
+}
+
+impl FromStr for Select {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "all" {
+            return Ok(Self::all());
+        }
+        let picks = text.split('+').map(|part| parse_pick(part.trim())).collect::<Result<_>>()?;
+        Ok(Select { picks })
+    }
+}
+
+fn parse_pick(part: &str) -> Result<Pick> {
+    let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
+    let backend = Backend::ALL.into_iter().find(|backend| backend.to_string() == kind).ok_or_else(|| {
+        let known: Vec<String> = Backend::ALL.iter().map(ToString::to_string).collect();
+        Error::new(ErrorKind::NoSuchDevice, "select", format!("no device kind `{kind}` in this build; there is: {}", known.join(", ")))
+    })?;
+    let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
+    if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
+        return Err(Error::invalid("select", format!("device {backend}:{repeated} is named twice")));
+    }
+    Ok(Pick { backend, indices })
+}
+
+fn parse_index(text: &str) -> Result<usize> {
+    text.trim().parse().map_err(|source| {
+        Error::invalid("select", format!("`{text}` is no device number; write cpu:0 or cpu:0,1")).caused_by(source)
+    })
+}
+
+impl fmt::Display for Select {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, Pick { backend, indices }) in self.picks.iter().enumerate() {
+            write!(f, "{}{backend}", if i == 0 { "" } else { "+" })?;
+            for (j, index) in indices.iter().flatten().enumerate() {
+                write!(f, "{}{index}", if j == 0 { ":" } else { "," })?;
+            }
+        }
+        Ok(())
+    }
+}

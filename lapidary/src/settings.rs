@@ -1,0 +1,61 @@
+//! What a user may set, from code or from the environment.
+
+use lapidary_core::{Error, Result};
+
+/// Settings of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes of memory that each device may use. A CPU device without a limit
+    /// works on the caller's matrices in place; with a limit it works on
+    /// copies within it, as a device with its own memory does.
+    pub memory_limit: Option<usize>,
+    /// Width of the panels of a factorisation, in place of the chosen one.
+    pub nb: Option<usize>,
+}
+
+impl Settings {
+    /// Settings from `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`) and `LAPIDARY_NB`.
+    ///
+    /// # Errors
+    /// A variable is set to something else.
+    pub fn from_env() -> Result<Self> {
+        let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
+        let nb = variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0))?;
+        Ok(Settings { memory_limit, nb })
+    }
+
+    /// A number of bytes: `4096`, `64K`, `256M`, `2G` (powers of 1024).
+    ///
+    /// ```
+    /// assert_eq!(lapidary::Settings::parse_bytes("256M"), Some(256 << 20));
+    /// ```
+    #[must_use]
+    pub fn parse_bytes(text: &str) -> Option<usize> {
+        let (digits, shift) = match text.as_bytes().last()? {
+            b'K' | b'k' => (&text[..text.len() - 1], 10),
+            b'M' | b'm' => (&text[..text.len() - 1], 20),
+            b'G' | b'g' => (&text[..text.len() - 1], 30),
+            _ => (text, 0),
+        };
+        digits.parse::<usize>().ok()?.checked_mul(1 << shift).filter(|&bytes| bytes > 0)
+    }
+}
+
+fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>> {
+    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    parse(&text).map(Some).ok_or_else(|| Error::invalid("settings", format!("{name} = `{text}` is no size")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Settings;
+
+    #[test]
+    fn sizes_have_suffixes() {
+        assert_eq!(Settings::parse_bytes("256M"), Some(256 << 20));
+        assert_eq!(Settings::parse_bytes("10"), Some(10));
+        for bad in ["", "M", "x", "1T", "0", "99999999999G"] {
+            assert_eq!(Settings::parse_bytes(bad), None, "{bad}");
+        }
+    }
+}

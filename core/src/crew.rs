@@ -7,9 +7,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::thread::JoinHandle;
 
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait};
 
 /// The body of a run: what a lane does. A pointer, since the threads outlive it.
 #[derive(Clone, Copy)]
@@ -59,7 +58,7 @@ impl Crew {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
             let shared = Arc::clone(&self.shared);
-            threads.push(std::thread::spawn(move || shared.serve()));
+            threads.push(spawn(move || shared.serve()));
         }
         if lanes > 1 {
             self.shared.begin(lanes - 1, body);

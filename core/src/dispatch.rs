@@ -5,8 +5,8 @@
 //! time, the tests in every legal order. Its rules:
 //!
 //! - A device takes the first task, in plan order, whose predecessors are done.
-//!   A device that copies may take the next one while it works, so that the LD
-//!   of the next overlaps the EXEC of this one (double buffering).
+//!   A device that copies may have one task for each of its queues, so that the
+//!   ST of one overlaps the EXEC of the next and the LD of the one after.
 //! - Registers get memory in plan order, as far as the device's limit allows;
 //!   memory is given back after the last use. Since the order of the plan needs
 //!   at most [`Graph::footprint`](crate::schedule) bytes, nothing can deadlock.
@@ -270,7 +270,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             None => true,
             Some(last) => {
                 let allocated = last.birth == self.plan.tasks()[last.task as usize].registers.end;
-                state.copies && allocated && state.taken.len() < 2
+                state.copies && allocated && state.taken.len() < Queue::ALL.len()
             }
         };
         if !room {

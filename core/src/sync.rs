@@ -2,9 +2,15 @@
 //! `--cfg loom` the model checker's.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use loom::{
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::{JoinHandle, spawn},
+};
 #[cfg(not(loom))]
-pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+pub(crate) use std::{
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::{JoinHandle, spawn},
+};
 
 /// Locks a mutex. A poisoned one is as good as any: whoever panics while
 /// holding a lock of the engine halts the run first.

@@ -1,159 +1,19 @@
-//! The engine: carries a schedule out. The only caller of a device.
-//!
-//! Each lane (a queue of a device) is driven by one thread, which asks the
-//! [`Dispatcher`] what to do, does it without the lock, and reports. The first
-//! error stops all lanes and reaches the caller with its context.
+//! A device with its physical registers and its resident matrices.
 
 use std::collections::HashMap;
 
-use crate::command::{Command, CommandId};
-use crate::crew::Crew;
+use crate::command::Command;
 use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
-use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
+use crate::dispatch::{Issue, Lane};
+use crate::engine::{Drive, HaltOnPanic, Run};
 use crate::enums::Layout;
-use crate::error::{Error, ErrorKind, Result};
-use crate::instruction::{Instruction, Tile};
+use crate::error::{Error, Result};
+use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
-use crate::plan::{Plan, Window};
+use crate::plan::Window;
 use crate::scalar::{DType, Element, Scalar};
-use crate::schedule::Schedule;
 use crate::slots::{Slot, SlotId};
-use crate::sync::{Arc, Condvar, Mutex, lock, wait};
-
-/// What the engine needs of a driven device: one choice of backend for each lane.
-pub trait Drive: Send + Sync {
-    /// What the device is and has.
-    fn info(&self) -> &DeviceInfo;
-    /// Works on one lane of a run until nothing is left to do.
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane);
-    /// Frees the physical registers.
-    fn free(&self, slots: &[SlotId]);
-    /// Frees all physical registers, at the end of a run.
-    fn free_all(&self);
-}
-
-/// A schedule while it runs.
-pub struct Run<'p, T: Scalar> {
-    plan: &'p Plan<T>,
-    bindings: &'p [RawMat],
-    state: Mutex<State<'p, T>>,
-    changed: Condvar,
-}
-
-struct State<'p, T: Scalar> {
-    dispatcher: Dispatcher<'p, T>,
-    error: Option<Error>,
-}
-
-// SAFETY: the raw bindings point to memory that the caller of `Engine::run` lends
-// for the run; which thread touches what and when is the dispatcher's business.
-unsafe impl<T: Scalar> Sync for Run<'_, T> {}
-
-impl<T: Scalar> std::fmt::Debug for Run<'_, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Run({})", self.plan.operation())
-    }
-}
-
-/// How a device sees matrices in memory.
-#[must_use]
-pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
-    let in_place = |raw: &RawMat| {
-        let home = match raw.home {
-            Home::Host(_) => info.host_memory,
-            Home::Device(resident) => resident.device == device,
-        };
-        home && raw.layout == Layout::ColMajor
-    };
-    Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect() }
-}
-
-/// Runs a schedule on devices; `bindings` holds the memory of the plan's matrices.
-///
-/// # Safety
-/// The memory of the bindings must be as the plan declares (shapes, element
-/// types, written or read), and nothing else may touch it meanwhile.
-///
-/// # Errors
-/// The first error of a command, with the command, its task and its device.
-/// Matrices that the plan writes are then partly written.
-pub unsafe fn run<T: Scalar, H: Drive>(crew: &Crew, devices: &[&H], schedule: &Schedule<T>, bindings: &[RawMat]) -> Result<()> {
-    let dispatcher = schedule.dispatcher();
-    let lanes: Vec<Lane> = dispatcher.lanes().collect();
-    let run = Run::new(schedule, bindings);
-    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]));
-    devices.iter().for_each(|device| device.free_all());
-    run.finish()
-}
-
-impl<'p, T: Scalar> Run<'p, T> {
-    /// A run before its first command.
-    #[must_use]
-    pub fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
-        let state = State { dispatcher: schedule.dispatcher(), error: None };
-        Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.
-    fn next(&self, lane: Lane, free: impl Fn(&[SlotId])) -> Option<Issue> {
-        let mut state = lock(&self.state);
-        loop {
-            let step = state.dispatcher.next(lane);
-            let released = state.dispatcher.take_released(lane.device);
-            if !released.is_empty() {
-                free(&released);
-            }
-            if state.dispatcher.take_changed() {
-                self.changed.notify_all();
-            }
-            match step {
-                Step::Run(issue) => return Some(issue),
-                Step::Finished => return None,
-                Step::Wait => state = wait(&self.changed, state),
-            }
-        }
-    }
-
-    fn complete(&self, lane: Lane, command: CommandId, result: Result<()>) {
-        let mut state = lock(&self.state);
-        match result {
-            Ok(()) => state.dispatcher.complete(lane, command),
-            Err(error) => {
-                state.dispatcher.halt();
-                let error = error.with("command", self.plan.describe(command)).with("device", lane.device);
-                state.error.get_or_insert(error);
-            }
-        }
-        if state.dispatcher.take_changed() {
-            self.changed.notify_all();
-        }
-    }
-
-    /// The outcome, when no lane has anything left to do.
-    ///
-    /// # Errors
-    /// The first error of a command.
-    pub fn finish(self) -> Result<()> {
-        #[cfg(not(loom))]
-        let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        #[cfg(loom)]
-        let state = self.state.into_inner().expect("loom's mutexes are not poisoned");
-        debug_assert!(state.error.is_some() || state.dispatcher.is_done());
-        state.error.map_or(Ok(()), Err)
-    }
-}
-
-/// Stops the other lanes when a lane panics, so that the panic reaches the caller.
-struct HaltOnPanic<'a, 'p, T: Scalar>(&'a Run<'p, T>);
-
-impl<T: Scalar> Drop for HaltOnPanic<'_, '_, T> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            lock(&self.0.state).dispatcher.halt();
-            self.0.changed.notify_all();
-        }
-    }
-}
+use crate::sync::{Arc, Mutex, lock};
 
 /// Buffers by key.
 type Table<K, B> = Mutex<HashMap<K, Arc<B>>>;
@@ -247,7 +107,7 @@ impl<D: Device> Driver<D> {
         Ok(buffer)
     }
 
-    fn execute<T: Scalar>(&self, run: &Run<'_, T>, issue: &Issue) -> Result<()> {
+    pub(super) fn execute<T: Scalar>(&self, run: &Run<'_, T>, issue: &Issue) -> Result<()> {
         match &run.plan.commands()[issue.command as usize] {
             Command::Ld(ld) => self.transfer(run, ld.reg, issue, Direction::Write),
             Command::St(st) => self.transfer(run, st.reg, issue, Direction::Read),
@@ -256,7 +116,7 @@ impl<D: Device> Driver<D> {
         }
     }
 
-    fn transfer<T: Scalar>(&self, run: &Run<'_, T>, reg: crate::Reg, issue: &Issue, direction: Direction) -> Result<()> {
+    fn transfer<T: Scalar>(&self, run: &Run<'_, T>, reg: Reg, issue: &Issue, direction: Direction) -> Result<()> {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
         let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"))?;
@@ -385,24 +245,5 @@ impl<D: Device> Drive for Driver<D> {
 
     fn free_all(&self) {
         lock(&self.slots).clear();
-    }
-}
-
-/// The one device whose memory the bindings lie in, if any does.
-///
-/// # Errors
-/// Operands lie on different devices.
-pub fn resident_device(operation: &'static str, bindings: &[RawMat]) -> Result<Option<usize>> {
-    let mut devices = bindings.iter().filter_map(|raw| match raw.home {
-        Home::Device(resident) => Some(resident.device),
-        Home::Host(_) => None,
-    });
-    let first = devices.next();
-    match devices.find(|&other| Some(other) != first) {
-        None => Ok(first),
-        Some(other) => {
-            let message = format!("operands lie on devices {} and {other}; upload them to the same one", first.unwrap_or(other));
-            Err(Error::new(ErrorKind::Unsupported, operation, message))
-        }
     }
 }

@@ -1,0 +1,121 @@
+//! A device that computes nothing and records what it is asked.
+//!
+//! Plans and schedules are tried on it without a driver: in which order things
+//! happened, how much memory was held at once, what a failure leaves behind.
+
+use crate::device::{Device, DeviceInfo, HostRect, Operand};
+use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::Instruction;
+use crate::scalar::{Element, Scalar};
+use crate::sync::{Arc, Mutex, lock};
+
+/// What a null device was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Memory of so many bytes.
+    Alloc(usize),
+    /// A rectangle of rows × columns into a register.
+    Write(usize, usize),
+    /// A rectangle of rows × columns out of a register.
+    Read(usize, usize),
+    /// A kernel by name.
+    Launch(&'static str),
+}
+
+/// The record of a null device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Requests in the order of their arrival.
+    pub requests: Vec<Request>,
+    /// Bytes held now.
+    pub held: usize,
+    /// Most bytes held at once.
+    pub most: usize,
+}
+
+/// A device that records.
+#[derive(Debug)]
+pub struct NullDevice {
+    info: DeviceInfo,
+    record: Arc<Mutex<Record>>,
+    /// The request that fails, counted from 0.
+    failure: Option<usize>,
+}
+
+/// Memory of a null device: its size.
+#[derive(Debug)]
+pub struct NullBuffer {
+    bytes: usize,
+    record: Arc<Mutex<Record>>,
+}
+
+impl Drop for NullBuffer {
+    fn drop(&mut self) {
+        lock(&self.record).held -= self.bytes;
+    }
+}
+
+impl NullDevice {
+    /// A device limited to `memory` bytes; without a limit it "works" in place.
+    #[must_use]
+    pub fn new(memory: Option<usize>) -> Self {
+        let info = DeviceInfo {
+            name: "null:0".to_owned(),
+            description: "records what it is asked".to_owned(),
+            memory,
+            host_memory: memory.is_none(),
+            flops: 1.0e9,
+            bandwidth: 1.0e9,
+        };
+        NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None }
+    }
+
+    /// The same device, failing at its `request`-th request.
+    #[must_use]
+    pub fn failing_at(self, request: usize) -> Self {
+        NullDevice { failure: Some(request), ..self }
+    }
+
+    /// What was asked so far.
+    #[must_use]
+    pub fn record(&self) -> Record {
+        lock(&self.record).clone()
+    }
+
+    fn note(&self, request: Request) -> Result<()> {
+        let mut record = lock(&self.record);
+        record.requests.push(request);
+        if self.failure == Some(record.requests.len() - 1) {
+            return Err(Error::new(ErrorKind::DeviceFailed, "null", "told to fail"));
+        }
+        Ok(())
+    }
+}
+
+impl Device for NullDevice {
+    type Buffer = NullBuffer;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<NullBuffer> {
+        self.note(Request::Alloc(bytes))?;
+        let mut record = lock(&self.record);
+        record.held += bytes;
+        record.most = record.most.max(record.held);
+        Ok(NullBuffer { bytes, record: Arc::clone(&self.record) })
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, _: &NullBuffer) -> Result<()> {
+        self.note(Request::Write(from.rows, from.cols))
+    }
+
+    unsafe fn read<T: Element>(&self, _: &NullBuffer, to: HostRect<T>) -> Result<()> {
+        self.note(Request::Read(to.rows, to.cols))
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, NullBuffer>>) -> Result<()> {
+        self.note(Request::Launch(instruction.name()))
+    }
+}

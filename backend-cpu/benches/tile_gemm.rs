@@ -49,8 +49,25 @@ fn gemm_crate<T: fast::Lanes>(case: Case<T>) {
     // SAFETY: the case holds matrices of these shapes.
     unsafe {
         gemm::gemm(
-            m, n, k, case.c, m as isize, 1, true, case.a, acs, ars, case.b, bcs, brs, T::ONE, -T::ONE, false, false,
-            false, serial,
+            m,
+            n,
+            k,
+            case.c,
+            m as isize,
+            1,
+            true,
+            case.a,
+            acs,
+            ars,
+            case.b,
+            bcs,
+            brs,
+            T::ONE,
+            -T::ONE,
+            false,
+            false,
+            false,
+            serial,
         );
     }
 }
@@ -74,9 +91,31 @@ macro_rules! per_type {
             // SAFETY: the case holds matrices of these shapes; no index lists are given.
             unsafe {
                 gemm(
-                    DType::$dtype, IType::U64, set, m, n, k, case.c.cast(), 1, m as isize, null, null, DstKind::Full,
-                    Accum::Add, case.a.cast(), ars, acs, false, null, 0, case.b.cast(), brs, bcs, false,
-                    (&raw const alpha).cast(), 1,
+                    DType::$dtype,
+                    IType::U64,
+                    set,
+                    m,
+                    n,
+                    k,
+                    case.c.cast(),
+                    1,
+                    m as isize,
+                    null,
+                    null,
+                    DstKind::Full,
+                    Accum::Add,
+                    case.a.cast(),
+                    ars,
+                    acs,
+                    false,
+                    null,
+                    0,
+                    case.b.cast(),
+                    brs,
+                    bcs,
+                    false,
+                    (&raw const alpha).cast(),
+                    1,
                 );
             }
         }
@@ -84,8 +123,19 @@ macro_rules! per_type {
         #[cfg(unix)]
         fn $blas() -> Option<impl FnMut(Case<$t>)> {
             type Gemm = unsafe extern "C" fn(
-                *const u8, *const u8, *const i32, *const i32, *const i32, *const $t, *const $t, *const i32, *const $t,
-                *const i32, *const $t, *mut $t, *const i32,
+                *const u8,
+                *const u8,
+                *const i32,
+                *const i32,
+                *const i32,
+                *const $t,
+                *const $t,
+                *const i32,
+                *const $t,
+                *const i32,
+                *const $t,
+                *mut $t,
+                *const i32,
             );
             let address = blas_symbol($symbol)?;
             // SAFETY: the symbol of every BLAS has this interface.

@@ -1,13 +1,13 @@
 //! A CPU core as a device.
 
 use lapidary_core::{
-    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar, Side,
+    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
 };
 
 use crate::buffer::Buffer;
 use crate::conv::{concrete, host_tile, tile};
 use crate::fast::{self, Lanes};
-use crate::reference::{self, Axis, Order};
+use crate::reference;
 use crate::tile::Tile;
 
 /// Which code carries instructions out.
@@ -165,11 +165,7 @@ macro_rules! carry_out {
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
                 $module::getrf(pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());
             }
-            Instruction::Laswp { swaps, a, ipiv } => {
-                let axis = if swaps.side == Side::Left { Axis::Rows } else { Axis::Cols };
-                let order = if swaps.forward { Order::Forward } else { Order::Backward };
-                $module::laswp(axis, order, swaps.first_row, tile::<T>(a), tile(ipiv));
-            }
+            Instruction::Laswp { swaps, a, ipiv } => $module::laswp(swaps, tile::<T>(a), tile(ipiv)),
             Instruction::Copy { a, b } => $module::copy(Op::NoTrans, tile::<T>(a), tile(b)),
             Instruction::Scale { beta, c } => $module::scale(beta, tile(c)),
         }

@@ -2,27 +2,9 @@
 //!
 //! All functions are `unsafe` under the [contract of tiles](crate::tile).
 
-use lapidary_core::{Diag, Op, Scalar, Side, Uplo};
+use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
 use crate::tile::Tile;
-
-/// What an exchange of a pivot vector moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Axis {
-    /// Rows of the tile.
-    Rows,
-    /// Columns of the tile: the rows of a matrix that is stored transposed.
-    Cols,
-}
-
-/// In which order the exchanges of a pivot vector are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// From the first to the last: P·A.
-    Forward,
-    /// From the last to the first: Pᵀ·A.
-    Backward,
-}
 
 /// Element (i, j) of op(A).
 ///
@@ -210,15 +192,15 @@ unsafe fn swap_rows<T: Scalar>(a: Tile<T>, i: usize, p: usize) {
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile); all pivots lie in the tile.
-pub unsafe fn laswp<T: Scalar>(axis: Axis, order: Order, first_row: usize, a: Tile<T>, ipiv: Tile<i32>) {
+pub unsafe fn laswp<T: Scalar>(swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     for step in 0..ipiv.rows() {
-        let i = if order == Order::Forward { step } else { ipiv.rows() - 1 - step };
+        let i = if swaps.forward { step } else { ipiv.rows() - 1 - step };
         // SAFETY: the caller's contract; all indices are inside.
         unsafe {
-            let p = ipiv.get(i, 0) as usize - first_row;
-            match axis {
-                Axis::Rows => swap_rows(a, i, p),
-                Axis::Cols => (0..a.rows()).for_each(|r| a.swap((r, i), (r, p))),
+            let p = ipiv.get(i, 0) as usize - swaps.first_row;
+            match swaps.side {
+                Side::Left => swap_rows(a, i, p),
+                Side::Right => (0..a.rows()).for_each(|r| a.swap((r, i), (r, p))),
             }
         }
     }

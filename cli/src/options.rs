@@ -26,11 +26,7 @@ impl DeviceOptions {
     /// Opens the devices with panels of `nb` columns, where that is given.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let environment = Settings::from_env()?;
-        let settings = Settings {
-            memory_limit: self.memory_limit.or(environment.memory_limit),
-            nb: nb.or(environment.nb),
-            ..environment
-        };
+        let settings = Settings { memory_limit: self.memory_limit.or(environment.memory_limit), nb: nb.or(environment.nb) };
         let select = self.device.as_deref().map_or_else(Select::from_env, str::parse)?;
         Ok(Machine::with_settings(&select, &settings)?)
     }

@@ -68,12 +68,9 @@ impl Shape {
         let Triangle { side, uplo, op, diag } = self.a;
         match self.routine {
             Routine::Gemm => vec![("transa", op.to_string()), ("transb", self.op_b.to_string())],
-            Routine::Trsm => vec![
-                ("side", side.to_string()),
-                ("uplo", uplo.to_string()),
-                ("transa", op.to_string()),
-                ("diag", diag.to_string()),
-            ],
+            Routine::Trsm => {
+                vec![("side", side.to_string()), ("uplo", uplo.to_string()), ("transa", op.to_string()), ("diag", diag.to_string())]
+            }
             Routine::Getrf | Routine::Getrs | Routine::Gesv => Vec::new(),
         }
     }

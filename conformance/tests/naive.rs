@@ -3,8 +3,8 @@
 #[allow(dead_code, reason = "each test uses its part")]
 mod support;
 
-use lapidary_conformance::properties::agreement::check_agreement;
 use lapidary_conformance::cases::{Fill, GemmCase};
+use lapidary_conformance::properties::agreement::check_agreement;
 use lapidary_conformance::suite::{properties, search};
 use lapidary_core::Scalar;
 use support::naive::Naive;
@@ -13,11 +13,9 @@ use support::wrong::{Fault, Wrong};
 
 fn all<T: Scalar>() {
     for property in properties::<Naive, T>() {
-        
         if let Err(failure) = (property.check)(&Naive, &scope(150)) {
             panic!("{}: {failure}", property.name);
         }
-        
     }
 }
 

@@ -20,7 +20,7 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
     (ReadsOldC, "gemm: random", "gemm: class"),
     (ReadsUnderZeroAlpha, "gemm: random", "gemm: class"),
     (SkipsZeros, "gemm: non-finite", "gemm: class"),
-    (Flushes, "gemm: extremes", "gemm: componentwise"),
+    (Flushes, "gemm: subnormal", "gemm: componentwise"),
     (WritesGap, "gemm: random", "memory: canaries"),
     (WritesA, "gemm: random", "memory: read-only operand"),
     (DropsLastRow, "gemm: integers", "gemm: exact integers"),

@@ -1,7 +1,68 @@
-//! Core of Lapidary (draft).
+//! The core of Lapidary: what every backend shares, and none of what one backend is.
+//!
+//! A call walks in one direction; each hand-over is a value that prints.
+//!
+//! 1. Arguments are checked once: [`Gemm::check`] gives [`Checked`].
+//! 2. A checked call is brought to its normal form, and an [algorithm](algorithms)
+//!    writes a [`Plan`]: commands over virtual registers, grouped into tasks,
+//!    cut as a [`Blocking`] says.
+//! 3. [`Schedule::new`] finds the dependencies and checks the memory.
+//! 4. The [engine](run) lets devices take tasks and drives their queues, as the
+//!    [`Dispatcher`] decides; it alone calls a [`Device`].
+//!
+//! # Who promises what
+//! - **Validation**: [`args`]. Nothing below checks again.
+//! - **Ordering**: commands that touch the same memory, one of them writing, run
+//!   in the order of the plan ([`graph`]). A device never sees two of them at once.
+//! - **Visibility**: when a device method returns, its effect is visible to all.
+//! - **Memory**: a schedule that was accepted fits its devices' limits.
+//! - **Failure**: the first error stops the run and reaches the caller with the
+//!   command and the device; what a plan writes is then partly written.
+//!
+//! # Words
+//! A *register* is a linear region of one device's memory, an *instruction* a
+//! kernel run on registers; `Ld`, `St`, `Exec`, `Mark` and `Bar` are the
+//! *commands*. A *window* is the rectangle that a register stands for; a device
+//! that reaches the matrix works on it *in place*. A *task* is what one device
+//! carries out from beginning to end.
 
-pub mod args; pub mod enums; pub mod error; pub mod matrix; pub mod scalar;
-pub mod command; pub mod instruction; pub mod plan; pub mod graph; mod ranges; pub mod dispatch; pub mod slots; pub mod schedule; pub mod simulate; pub mod device; pub mod blocking; pub mod engine; pub mod null; pub mod crew; mod sync; pub mod algorithms;
-pub use enums::*; pub use error::*; pub use matrix::*; pub use scalar::*; pub use args::*;
-pub use blocking::*; pub use plan::*; pub use dispatch::*; pub use device::*; pub use instruction::*; pub use schedule::*; pub use simulate::*;
-pub use crew::*; pub use engine::*; pub use command::{Queue, CommandId};pub use graph::*; pub use slots::*;
+pub mod algorithms;
+pub mod args;
+pub mod blocking;
+pub mod command;
+mod crew;
+pub mod device;
+pub mod dispatch;
+mod dot;
+mod engine;
+pub mod enums;
+mod error;
+pub mod graph;
+pub mod instruction;
+pub mod matrix;
+pub mod null;
+pub mod plan;
+mod ranges;
+pub mod scalar;
+pub mod schedule;
+pub mod simulate;
+mod slots;
+mod sync;
+
+pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
+pub use blocking::{Blocking, Resources};
+pub use command::{Command, CommandId, Queue};
+pub use crew::Crew;
+pub use device::{Device, DeviceInfo, HostRect, Memory, Operand};
+pub use dispatch::{Dispatcher, Issue, Lane, Reach, Step};
+pub use engine::{Drive, Driver, Run, reach, resident_device, run};
+pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+pub use error::{Error, ErrorKind, Result};
+pub use graph::Graph;
+pub use instruction::{Access, Instruction, Reg, Region, Swaps, Tile};
+pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
+pub use plan::Plan;
+pub use scalar::{DType, Element, Scalar};
+pub use schedule::Schedule;
+pub use simulate::{CostModel, Timeline};
+pub use slots::{Slot, SlotId};

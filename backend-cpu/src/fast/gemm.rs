@@ -2,6 +2,7 @@
 
 use lapidary_core::{Op, Scalar};
 
+use super::gemv::Gemv;
 use super::micro::{Micro, Strided};
 use super::pack::{Workspace, pack};
 use super::simd::{Kernel, Lanes, Simd};
@@ -14,6 +15,8 @@ const MV: usize = 3;
 const KC_BYTES: usize = 4096;
 /// Bytes of a packed block of A: half of a second-level cache.
 const A_BYTES: usize = 768 << 10;
+/// From this k on a product with one column reads A by columns.
+const GEMV_K: usize = 16;
 /// Columns of B between two packings of A.
 const NC: usize = 2048;
 
@@ -30,10 +33,28 @@ pub unsafe fn gemm<T: Lanes>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T
     unsafe {
         if k == 0 || alpha == T::ZERO {
             scale(beta, c);
+        } else if m > 0 && c.cols() == 1 && k >= GEMV_K {
+            one_column(alpha, strided(op_a, a), strided(op_b, b), k, beta, c);
         } else if m > 0 && c.cols() > 0 {
             T::dispatch(Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
         }
     }
+}
+
+/// The product with one column, which is made contiguous where it is not.
+unsafe fn one_column<T: Lanes>(alpha: T, a: Strided<T>, b: Strided<T>, k: usize, beta: T, c: Tile<T>) {
+    let mut copy = Vec::new();
+    // SAFETY: the caller's contract: b has k elements at that stride.
+    let x = unsafe {
+        if b.rs == 1 {
+            std::slice::from_raw_parts(b.ptr, k)
+        } else {
+            copy.extend((0..k).map(|p| *b.at(p, 0).ptr));
+            &copy
+        }
+    };
+    // SAFETY: the caller's contract; the shapes agree.
+    unsafe { T::dispatch(Gemv { m: c.rows(), alpha, a, x, beta, y: c.ptr() }) }
 }
 
 /// op(A) as strides.
@@ -62,19 +83,24 @@ struct Blocks {
 
 /// The size of equal parts of `total`, at most `most` and a multiple of `unit`.
 fn even(total: usize, most: usize, unit: usize) -> usize {
-    total.div_ceil(total.div_ceil(most)).next_multiple_of(unit)
+    // Small products must not pay for divisions.
+    let part = if total <= most { total } else { total.div_ceil(total.div_ceil(most)) };
+    part.next_multiple_of(unit)
 }
 
 impl<T: Scalar> Gemm<T> {
+    #[inline(always)]
     fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.c.shape();
         let mr = MV * V::LANES;
         let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
-        let mc = even(m, (A_BYTES / size_of::<T>() / kc).next_multiple_of(mr), mr);
+        let a_most = A_BYTES / size_of::<T>();
+        let mc =
+            if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
         // A must have contiguous columns, and many columns of B repay its copy.
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
-        // A row of B is a cache line per k where B is transposed.
-        let pack_b = self.b.rs != 1 && m > mr;
+        // A transposed B takes a cache line per k, which many rows of A repay.
+        let pack_b = self.b.rs != 1 && m > 4 * mr;
         Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
     }
 }

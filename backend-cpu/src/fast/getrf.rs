@@ -1,13 +1,12 @@
 //! LU with partial pivoting: recursion on the columns.
 
-use lapidary_core::{Diag, Op, Side, Uplo};
+use lapidary_core::{Diag, Op, Side, Swaps, Uplo};
 
 use super::gemm::gemm;
 use super::laswp::laswp;
 use super::panel::{COLUMNS, panel};
 use super::simd::Lanes;
 use super::trsm::trsm;
-use crate::reference::{Axis, Order};
 use crate::tile::Tile;
 
 /// P·A = L·U of an m × n tile, as in [`reference::getrf`](crate::reference::getrf).
@@ -30,9 +29,9 @@ pub unsafe fn getrf<T: Lanes>(pivoting: bool, first_row: usize, a: Tile<T>, ipiv
         let right = n - left;
         let [a1, a2] = [a.sub(0, 0, m, left), a.sub(0, left, m, right)];
         let (p1, p2) = (ipiv.sub(0, 0, left, 1), ipiv.sub(left, 0, steps - left, 1));
-        let swap = |part, pivots, row| {
+        let swap = |part, pivots, first_row| {
             if pivoting {
-                laswp(Axis::Rows, Order::Forward, row, part, pivots);
+                laswp(Swaps { side: Side::Left, forward: true, first_row }, part, pivots);
             }
         };
         // P1·A1 = L1·U11

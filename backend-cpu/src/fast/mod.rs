@@ -3,6 +3,7 @@
 //! All functions are `unsafe` under the [contract of tiles](crate::tile).
 
 mod gemm;
+mod gemv;
 mod getrf;
 mod laswp;
 mod micro;

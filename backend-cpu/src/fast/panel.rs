@@ -19,13 +19,7 @@ const CHUNK: usize = 512;
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub(super) unsafe fn panel<T: Lanes>(
-    pivoting: bool,
-    first_row: usize,
-    a: Tile<T>,
-    ipiv: Tile<i32>,
-    info: &mut i32,
-) {
+pub(super) unsafe fn panel<T: Lanes>(pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
     let (m, n) = a.shape();
     // By what the column before is scaled on the way.
     let mut scaling = T::ONE;

@@ -1,9 +1,9 @@
 //! Every fast instruction against the reference, with every vector type.
 
-use lapidary_core::{Diag, Op, Scalar, Side, Uplo};
+use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
 use super::simd::{Lanes, WIDEST};
-use crate::reference::{self, Axis, Order};
+use crate::reference;
 use crate::tile::Tile;
 
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
@@ -62,7 +62,9 @@ impl<T: Lanes> Matrix<T> {
     fn distance(&self, other: &Self) -> f64 {
         let pairs = || self.data.iter().zip(&other.data).map(|(x, y)| (x.to_f64(), y.to_f64()));
         assert!(pairs().all(|(x, y)| x.is_nan() == y.is_nan()), "NaN or a canary differs");
-        pairs().map(|(x, y)| if x == y { 0.0 } else { (x - y).abs() }).fold(0.0, |a, b| if b.is_nan() { a } else { a.max(b) })
+        pairs()
+            .map(|(x, y)| if x == y { 0.0 } else { (x - y).abs() })
+            .fold(0.0, |a, b| if b.is_nan() { a } else { a.max(b) })
     }
 }
 
@@ -95,8 +97,7 @@ fn gemm_agrees<T: Lanes>() {
     for case in 0..160 {
         let (m, n, k) = (sizes(&mut r), sizes(&mut r), if case % 40 == 0 { 900 } else { sizes(&mut r) });
         let (op_a, op_b) = (OPS[r.below(2)], OPS[r.below(2)]);
-        let shape = |op: Op, s| op.shape(s);
-        let (sa, sb) = (shape(op_a, (m, k)), shape(op_b, (k, n)));
+        let (sa, sb) = (op_a.shape((m, k)), op_b.shape((k, n)));
         let (mut a, mut b) = (Matrix::<T>::random(sa.0, sa.1, &mut r), Matrix::random(sb.0, sb.1, &mut r));
         let (alpha, beta) = (T::from_f64([1.0, -1.0, 0.5, 0.0][r.below(4)]), T::from_f64([1.0, 0.0, -2.0][r.below(3)]));
         let mut c = Matrix::random(m, n, &mut r);
@@ -226,7 +227,7 @@ fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mu
     // SAFETY: the tiles are separate and the pivots are rows of the matrix.
     unsafe {
         let ipiv = Tile::new(pivots.as_mut_ptr(), steps, 1, steps);
-        super::laswp(Axis::Rows, Order::Forward, 10, pa.tile(), ipiv);
+        super::laswp(Swaps { side: Side::Left, forward: true, first_row: 10 }, pa.tile(), ipiv);
     }
     for j in 0..n {
         for i in 0..m {
@@ -254,9 +255,15 @@ fn pivots_on_exact_integers_are_the_reference() {
         for case in 0..60 {
             // One column decides without rounding; ties, NaN and long columns included.
             let (m, nan) = (1 + r.below(1500), case % 4 == 0);
-            let mut a = Matrix::<f64>::new(m, 1, 0, |_, _| {
-                if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 }
-            });
+            let mut a =
+                Matrix::<f64>::new(
+                    m,
+                    1,
+                    0,
+                    |_, _| {
+                        if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 }
+                    },
+                );
             let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
             // SAFETY: the tiles are separate and their shapes agree.
             unsafe {
@@ -273,9 +280,9 @@ fn exchanges_and_copies_are_the_reference() {
     each_width(|| {
         let mut r = Random(17);
         for case in 0..64 {
-            let (axis, order) = ([Axis::Rows, Axis::Cols][case % 2], [Order::Forward, Order::Backward][case / 2 % 2]);
+            let swaps = Swaps { side: [Side::Left, Side::Right][case % 2], forward: case / 2 % 2 == 0, first_row: 5 };
             let (m, n) = (1 + sizes(&mut r) * 5, 1 + sizes(&mut r));
-            let size = if axis == Axis::Rows { m } else { n };
+            let size = if swaps.side == Side::Left { m } else { n };
             let mut pivots: Vec<i32> = (0..size).map(|i| 5 + (i + r.below(size - i)) as i32).collect();
             let mut a = Matrix::<f32>::random(m, n, &mut r);
             let mut plain = a.clone();
@@ -284,8 +291,8 @@ fn exchanges_and_copies_are_the_reference() {
             // SAFETY: the tiles are separate and their shapes agree.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), size, 1, size);
-                super::laswp(axis, order, 5, a.tile(), ipiv);
-                reference::laswp(axis, order, 5, plain.tile(), ipiv);
+                super::laswp(swaps, a.tile(), ipiv);
+                reference::laswp(swaps, plain.tile(), ipiv);
                 super::copy(Op::Trans, a.tile(), b.tile());
                 reference::copy(Op::Trans, a.tile(), c.tile());
             }

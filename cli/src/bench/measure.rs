@@ -93,10 +93,7 @@ pub fn measure<T: Scalar>(problem: &mut Problem<'_, T>, peer: Option<&Peer<T>>, 
 }
 
 /// Seconds of one run; restoring the operands is not counted.
-fn timed<'m, T: Scalar>(
-    problem: &mut Problem<'m, T>,
-    run: impl FnOnce(&mut Problem<'m, T>) -> Result<()>,
-) -> Result<f64> {
+fn timed<'m, T: Scalar>(problem: &mut Problem<'m, T>, run: impl FnOnce(&mut Problem<'m, T>) -> Result<()>) -> Result<f64> {
     problem.reset()?;
     let start = Instant::now();
     run(problem)?;

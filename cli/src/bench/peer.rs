@@ -3,7 +3,7 @@
 //! The Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL
 //! and the reference libraries share; flags are followed by their lengths.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 
 use lapidary::{DType, Scalar};
@@ -15,12 +15,10 @@ use crate::shape::Shape;
 
 type Int = *const i32;
 type Flag = *const c_char;
-type GemmFn<T> = unsafe extern "C" fn(
-    Flag, Flag, Int, Int, Int, *const T, *const T, Int, *const T, Int, *const T, *mut T, Int, usize, usize,
-);
-type TrsmFn<T> = unsafe extern "C" fn(
-    Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int, usize, usize, usize, usize,
-);
+type GemmFn<T> =
+    unsafe extern "C" fn(Flag, Flag, Int, Int, Int, *const T, *const T, Int, *const T, Int, *const T, *mut T, Int, usize, usize);
+type TrsmFn<T> =
+    unsafe extern "C" fn(Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int, usize, usize, usize, usize);
 type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32);
 type GetrsFn<T> = unsafe extern "C" fn(Flag, Int, Int, *const T, Int, *const i32, *mut T, Int, *mut i32, usize);
 type GesvFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut T, Int, *mut i32);
@@ -33,7 +31,7 @@ pub struct Peer<T> {
     getrs: Option<GetrsFn<T>>,
     gesv: Option<GesvFn<T>>,
     // the functions above are valid as long as the library is loaded
-    _library: Library,
+    library: Library,
 }
 
 impl<T: Scalar> Peer<T> {
@@ -51,9 +49,21 @@ impl<T: Scalar> Peer<T> {
                 getrf: find(&library, T::DTYPE, "getrf"),
                 getrs: find(&library, T::DTYPE, "getrs"),
                 gesv: find(&library, T::DTYPE, "gesv"),
-                _library: library,
+                library,
             })
         }
+    }
+
+    /// What an OpenBLAS says about itself: a kernel for another CPU, or one
+    /// thread of many, explains a slow peer.
+    pub fn describe(&self) -> Option<String> {
+        // SAFETY: OpenBLAS declares them so; no other library uses these names.
+        let (core, threads) = unsafe {
+            let core = self.library.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_corename").ok()?;
+            let threads = self.library.get::<unsafe extern "C" fn() -> c_int>("openblas_get_num_threads").ok()?;
+            (CStr::from_ptr(core()), threads())
+        };
+        Some(format!("OpenBLAS, {} kernels, {threads} threads", core.to_string_lossy()))
     }
 
     /// C = op(A)·op(B).
@@ -61,7 +71,7 @@ impl<T: Scalar> Peer<T> {
         let gemm = self.gemm.ok_or_else(|| missing("gemm"))?;
         let [m, n, k] = ints([shape.m, shape.n, shape.k])?;
         let [lda, ldb, ldc] = ints([work.a.rows(), work.b.rows(), work.c.rows()].map(|ld| ld.max(1)))?;
-        let (op_a, op_b) = (flag(shape.a.op), flag(shape.op_b));
+        let (op_a, op_b) = (flag(&shape.a.op), flag(&shape.op_b));
         let (a, b, c) = (work.a.data(), work.b.data(), work.c.data_mut());
         let (alpha, beta) = (T::ONE, T::ZERO);
         // SAFETY: the sizes and strides are those of the three matrices.
@@ -75,8 +85,8 @@ impl<T: Scalar> Peer<T> {
     pub fn trsm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
         let trsm = self.trsm.ok_or_else(|| missing("trsm"))?;
         let [m, n, lda, ldb] = ints([shape.m, shape.n, work.a.rows().max(1), work.b.rows().max(1)])?;
-        let [side, uplo] = [flag(shape.a.side), flag(shape.a.uplo)];
-        let [op, diag] = [flag(shape.a.op), flag(shape.a.diag)];
+        let [side, uplo] = [flag(&shape.a.side), flag(&shape.a.uplo)];
+        let [op, diag] = [flag(&shape.a.op), flag(&shape.a.diag)];
         let (a, b, alpha) = (work.a.data().as_ptr(), work.b.data_mut().as_mut_ptr(), T::ONE);
         // SAFETY: the sizes and strides are those of the two matrices.
         unsafe { trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a, &lda, b, &ldb, 1, 1, 1, 1) };
@@ -100,7 +110,7 @@ impl<T: Scalar> Peer<T> {
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         work.ipiv.iter_mut().for_each(|p| *p += 1);
         let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
-        let (op, mut info) = (flag('N'), 0);
+        let (op, mut info) = (flag(&'N'), 0);
         // SAFETY: the sizes and strides are those of the matrices, ipiv holds n rows of A.
         unsafe { getrs(&op, &n, &nrhs, lu, &ld, ipiv, b, &ld, &mut info, 1) };
         finished(info)
@@ -141,7 +151,7 @@ fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {
 }
 
 /// The letter of a flag.
-fn flag(flag: impl ToString) -> c_char {
+fn flag(flag: &impl ToString) -> c_char {
     flag.to_string().as_bytes()[0].cast_signed()
 }
 

@@ -13,8 +13,7 @@ use crate::failure::{Failure, Result};
 /// Reads the rows; the matrix is row-major.
 pub fn read(path: &Path, input: impl Read) -> Result<Dense<f64>> {
     // flexible: a ragged row gets our message, which names both lengths
-    let mut reader =
-        ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(input);
+    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(input);
     let (mut data, mut rows, mut cols) = (Vec::new(), 0, 0);
     let mut record = StringRecord::new();
     while reader.read_record(&mut record).map_err(|e| malformed(path, &e))? {

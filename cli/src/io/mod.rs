@@ -79,9 +79,7 @@ fn check(path: &Path, numbers: &Numbers) -> Result<()> {
     }
     match numbers.first_non_finite() {
         None => Ok(()),
-        Some((i, j, value)) => {
-            Err(Failure::file(path, format!("row {}, column {}: {value} is not a finite number", i + 1, j + 1)))
-        }
+        Some((i, j, value)) => Err(Failure::file(path, format!("row {}, column {}: {value} is not a finite number", i + 1, j + 1))),
     }
 }
 

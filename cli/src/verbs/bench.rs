@@ -67,15 +67,23 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.nb)?;
-    let results = match args.dtype {
-        DTypeFlag::F32 => run_all::<f32>(args, &machine, &shapes)?,
-        DTypeFlag::F64 => run_all::<f64>(args, &machine, &shapes)?,
-    };
+    match args.dtype {
+        DTypeFlag::F32 => run_as::<f32>(args, &machine, &shapes),
+        DTypeFlag::F64 => run_as::<f64>(args, &machine, &shapes),
+    }
+}
+
+fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<()> {
+    let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
+    let peer_name = peer.as_ref().map(|peer| peer.describe().unwrap_or_else(|| "of unknown make".to_owned()));
+    let results = time_all(args, machine, shapes, peer.as_ref(), peer_name.as_deref())?;
     if let Some(path) = &args.json {
-        save_json(path, &document(args, &machine, &shapes, &results))?;
+        let mut document = document(args, machine, shapes, &results);
+        document["peer"] = json!({ "library": args.peer, "description": peer_name });
+        save_json(path, &document)?;
     }
     if let Some(path) = &args.plot {
-        let text = plot(args, &shapes, &results)?;
+        let text = plot(args, shapes, &results)?;
         atomic::write(path, |out| out.write_all(text.as_bytes()))?;
     }
     match results.iter().filter(|result| !result.passed()).count() {
@@ -84,16 +92,24 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-fn run_all<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<Vec<Measured>> {
-    let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
+fn time_all<T: Scalar>(
+    args: &Args,
+    machine: &Machine,
+    shapes: &[Shape],
+    peer: Option<&Peer<T>>,
+    peer_name: Option<&str>,
+) -> Result<Vec<Measured>> {
     let progress = Progress::new(shapes.len());
     progress.println(&format!("{} on {}, {} repetitions", title(args, &shapes[0]), names(machine), args.reps));
+    if let (Some(path), Some(name)) = (&args.peer, peer_name) {
+        progress.println(&format!("peer {}: {name}", path.display()));
+    }
     progress.println(&header(&shapes[0], peer.is_some()));
     let mut results = Vec::new();
     for shape in shapes {
         progress.begin(&format!("{} {}", args.shape.routine.name(), words(&shape.sizes())));
         let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
-        let measured = measure(&mut problem, peer.as_ref(), args.reps as usize)?;
+        let measured = measure(&mut problem, peer, args.reps as usize)?;
         progress.println(&row(shape, &measured));
         progress.done();
         results.push(measured);
@@ -135,7 +151,7 @@ fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measure
         "routine": args.shape.routine.name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "memory": if args.resident { "resident" } else { "host" }, "nb": args.nb, "repetitions": args.reps, "seed": args.seed,
-        "devices": describe(machine), "threads": threads(), "peer_library": args.peer, "results": entries,
+        "devices": describe(machine), "threads": threads(), "results": entries,
     })
 }
 

@@ -46,33 +46,34 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open_with(args.nb)?;
     let n = args.n as usize;
     let progress = Progress::new(4);
-    progress.begin("generate");
-    let mut a = Dense::<f64>::zeros(n, n)?;
-    a.data_mut().chunks_mut(n).enumerate().for_each(|(j, column)| fill_column(args.seed, j, column));
-    let mut x = Dense::<f64>::zeros(n, 1)?;
-    fill_column(args.seed, n, x.data_mut());
-    progress.done();
-
-    progress.begin("factor");
-    let start = Instant::now();
-    let lu = machine.getrf(a.view_mut())?;
-    let factor = start.elapsed().as_secs_f64();
-    progress.done();
-
-    progress.begin("solve");
-    let start = Instant::now();
-    lu.solve(x.view_mut())?;
-    let solve = start.elapsed().as_secs_f64();
-    progress.done();
-
-    progress.begin("verify");
-    let residual = residual(args.seed, x.data());
+    let ([mut a, mut x], _) = phase(&progress, "generate", || generate(args.seed, n))?;
+    let (lu, factor) = phase(&progress, "factor", || Ok(machine.getrf(a.view_mut())?))?;
+    let ((), solve) = phase(&progress, "solve", || Ok(lu.solve(x.view_mut())?))?;
+    let (residual, _) = phase(&progress, "verify", || Ok(residual(args.seed, x.data())))?;
     drop(progress);
     let mut report = Report::default();
     report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(&machine));
     report.figure("n", n).figure("nb", args.nb).figure("seed", args.seed).figure("dtype", "f64");
     report.figure("devices", describe(&machine)).figure("threads", threads());
     finish(args, report, (factor, solve), residual)
+}
+
+/// What `work` gives, and its seconds.
+fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -> Result<(R, f64)> {
+    progress.begin(name);
+    let start = Instant::now();
+    let result = work()?;
+    let seconds = start.elapsed().as_secs_f64();
+    progress.done();
+    Ok((result, seconds))
+}
+
+/// The matrix A and the right-hand side b.
+fn generate(seed: u64, n: usize) -> Result<[Dense<f64>; 2]> {
+    let (mut a, mut b) = (Dense::zeros(n, n)?, Dense::zeros(n, 1)?);
+    a.data_mut().chunks_mut(n).enumerate().for_each(|(j, column)| fill_column(seed, j, column));
+    fill_column(seed, n, b.data_mut());
+    Ok([a, b])
 }
 
 fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual: f64) -> Result<()> {

@@ -1,6 +1,5 @@
 //! `lapidary plan`: how a routine would run, by a cost model, without running it.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use lapidary::core::algorithms::{gemm, getrf, getrs, trsm};
@@ -44,7 +43,7 @@ pub struct Args {
     /// Write the timeline here, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
-    /// Write the dependencies of the tasks here, for Graphviz
+    /// Write the commands and their dependencies here, for Graphviz
     #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,
 }
@@ -82,8 +81,7 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
         save_json(path, &trace::chrome(&events(&schedule, &timeline)))?;
     }
     if let Some(path) = &args.dot {
-        let text = dot(&schedule);
-        atomic::write(path, |file| file.write_all(text.as_bytes()))?;
+        atomic::write(path, |file| write!(file, "{}", schedule.dot()))?;
     }
     Ok(())
 }
@@ -126,25 +124,13 @@ fn costs(args: &Args) -> Result<CostModel> {
 }
 
 fn events<T: Scalar>(schedule: &Schedule<T>, timeline: &Timeline) -> Vec<Event> {
-    let event = |entry: &lapidary::core::Entry| Event {
+    let entries = timeline.entries.iter();
+    let events = entries.map(|entry| Event {
         device: entry.lane.device,
         queue: entry.lane.queue.to_string(),
         label: schedule.plan().describe(entry.issue.command),
         start: entry.start,
         end: entry.end,
-    };
-    timeline.entries.iter().map(event).collect()
-}
-
-/// The tasks and what each waits for, in Graphviz's language.
-fn dot<T: Scalar>(schedule: &Schedule<T>) -> String {
-    let (plan, tasks) = (schedule.plan(), &schedule.graph().tasks);
-    let mut text = format!("digraph {} {{\n  node [shape=box];\n", plan.operation());
-    for (task, id) in plan.tasks().iter().zip(0_u32..) {
-        writeln!(text, "  t{id} [label=\"{}\"];", task.label).expect("writing to a string");
-        for later in tasks.successors(id) {
-            writeln!(text, "  t{id} -> t{later};").expect("writing to a string");
-        }
-    }
-    text + "}\n"
+    });
+    events.collect()
 }

@@ -99,8 +99,37 @@ struct Times {
     solve: f64,
 }
 
+/// X and what is known about it.
+struct Outcome<T> {
+    x: Dense<T>,
+    factor_seconds: f64,
+    solve_seconds: f64,
+    refinement_steps: Option<usize>,
+    backward_error: f64,
+    rcond: f64,
+}
+
 fn solve<T: Scalar>(args: &Args, machine: &Machine, a: Table, b: Table, read: f64) -> Result<()> {
     let (vector, a, b) = (b.vector, narrowed::<T>(&args.a, a)?, narrowed::<T>(&args.b, b)?);
+    let outcome = compute(args, machine, &a, &b)?;
+    let times = Times { read, factor: outcome.factor_seconds, solve: outcome.solve_seconds };
+    let mut report = Report::default();
+    problem(&mut report, args, machine, &a, &b);
+    speed(&mut report, &b, &times);
+    let passed = quality(&mut report, &outcome);
+    solution(&mut report, &outcome.x);
+    report.print();
+    warn::<T>(outcome.rcond);
+    report.save(args.json.as_deref())?;
+    if !passed {
+        let error = outcome.backward_error;
+        return Err(Failure::check(format!("the backward error is {error:.3}, 30 is the limit; X is not written")));
+    }
+    args.output.as_deref().map_or(Ok(()), |path| io::write(path, &outcome.x, vector))
+}
+
+/// Factors, solves, refines if asked to, and checks.
+fn compute<T: Scalar>(args: &Args, machine: &Machine, a: &Dense<T>, b: &Dense<T>) -> Result<Outcome<T>> {
     let progress = (a.rows() >= LONG).then(|| Progress::new(3));
     let begin = |what: &str| progress.iter().for_each(|p| p.begin(what));
     let done = || progress.iter().for_each(Progress::done);
@@ -109,40 +138,24 @@ fn solve<T: Scalar>(args: &Args, machine: &Machine, a: Table, b: Table, read: f6
     let start = Instant::now();
     let mut factors = a.to_col_major()?;
     let lu = machine.getrf(factors.view_mut())?;
-    let factor = start.elapsed().as_secs_f64();
+    let factor_seconds = start.elapsed().as_secs_f64();
     done();
     if lu.info() > 0 {
-        return singular(args, lu.info());
+        return Err(singular(args, lu.info())?);
     }
 
     begin("solve");
     let start = Instant::now();
     let mut x = b.to_col_major()?;
     lu.solve(x.view_mut())?;
-    let steps = match args.refine {
-        true => Some(lu.refine(a.view(), b.view(), x.view_mut())?.steps),
-        false => None,
-    };
-    let times = Times { read, factor, solve: start.elapsed().as_secs_f64() };
+    let refined = args.refine.then(|| lu.refine(a.view(), b.view(), x.view_mut())).transpose()?;
+    let solve_seconds = start.elapsed().as_secs_f64();
     done();
 
     begin("check");
-    let error = residual::solution(&a, &x, &b);
-    let rcond = lu.rcond(a.norm_one())?;
-    drop(progress);
-
-    let mut report = Report::default();
-    problem(&mut report, args, machine, &a, &b);
-    speed(&mut report, &a, &b, &times);
-    let passed = quality::<T>(&mut report, error, rcond, steps);
-    solution(&mut report, &x);
-    report.print();
-    warn::<T>(rcond);
-    report.save(args.json.as_deref())?;
-    if !passed {
-        return Err(Failure::check(format!("the backward error is {error:.3}, 30 is the limit; X is not written")));
-    }
-    args.output.as_deref().map_or(Ok(()), |path| io::write(path, &x, vector))
+    let (backward_error, rcond) = (residual::solution(a, &x, b), lu.rcond(a.norm_one())?);
+    let refinement_steps = refined.map(|refined| refined.steps);
+    Ok(Outcome { x, factor_seconds, solve_seconds, refinement_steps, backward_error, rcond })
 }
 
 /// The matrix in the type to compute with, unless that overflows.
@@ -155,7 +168,7 @@ fn narrowed<T: Scalar>(path: &Path, table: Table) -> Result<Dense<T>> {
 }
 
 /// A zero pivot is a property of A, which the user must know by its place.
-fn singular(args: &Args, info: usize) -> Result<()> {
+fn singular(args: &Args, info: usize) -> Result<Failure> {
     let mut report = Report::default();
     report.figure("info", info).figure("singular", true);
     report.save(args.json.as_deref())?;
@@ -164,7 +177,7 @@ fn singular(args: &Args, info: usize) -> Result<()> {
          column {info} depends on the columns before it; nothing is written",
         args.a.display()
     );
-    Err(Failure::check(message))
+    Ok(Failure::check(message))
 }
 
 fn problem<T: Scalar>(report: &mut Report, args: &Args, machine: &Machine, a: &Dense<T>, b: &Dense<T>) {
@@ -176,8 +189,8 @@ fn problem<T: Scalar>(report: &mut Report, args: &Args, machine: &Machine, a: &D
     report.figure("devices", describe(machine)).figure("info", 0).figure("singular", false);
 }
 
-fn speed<T: Scalar>(report: &mut Report, a: &Dense<T>, b: &Dense<T>, times: &Times) {
-    let (n, nrhs) = (a.rows() as f64, b.cols() as f64);
+fn speed<T: Scalar>(report: &mut Report, b: &Dense<T>, times: &Times) {
+    let (n, nrhs) = (b.rows() as f64, b.cols() as f64);
     let gflops = (2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs) / (times.factor + times.solve) / 1e9;
     let each = [times.read, times.factor, times.solve].map(seconds);
     report.line("time", format!("read {}, factor {}, solve {}", each[0], each[1], each[2]));
@@ -187,7 +200,8 @@ fn speed<T: Scalar>(report: &mut Report, a: &Dense<T>, b: &Dense<T>, times: &Tim
 }
 
 /// Adds the figures about X's quality; tells whether the check passes.
-fn quality<T: Scalar>(report: &mut Report, error: f64, rcond: f64, steps: Option<usize>) -> bool {
+fn quality<T: Scalar>(report: &mut Report, outcome: &Outcome<T>) -> bool {
+    let Outcome { backward_error: error, rcond, refinement_steps: steps, .. } = *outcome;
     let passed = error < residual::LU_THRESHOLD; // false for NaN
     let verdict = if passed { "right" } else { "WRONG" };
     let digits = trusted_digits::<T>(rcond);

@@ -39,7 +39,11 @@ impl fmt::Display for GemmCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GemmCase { m, n, k, ops, alpha, beta, fill, same, storage: [a, b, c], seed } = self;
         write!(f, "gemm {}{} m={m} n={n} k={k} α={alpha} β={beta} A:{a} ", ops.0, ops.1)?;
-        if *same { f.write_str("B=A")? } else { write!(f, "B:{b}")? }
+        if *same {
+            f.write_str("B=A")?;
+        } else {
+            write!(f, "B:{b}")?;
+        }
         write!(f, " C:{c} {fill} seed={seed:#x}")
     }
 }
@@ -74,6 +78,20 @@ impl GemmCase {
                 if fill == Fill::Integers { case.of_integers() } else { case }
             },
         )
+    }
+
+    /// `C ← C/2 − A·B`, packed, of uniform numbers; `extents` are m, n and k.
+    #[must_use]
+    pub fn packed([m, n, k]: [usize; 3], seed: u64) -> Self {
+        let (ops, storage) = ((Op::NoTrans, Op::NoTrans), [Storage::default(); 3]);
+        GemmCase { m, n, k, ops, alpha: -1.0, beta: 0.5, fill: Fill::Uniform, same: false, storage, seed }
+    }
+
+    /// The case with each factor transposed or not.
+    #[must_use]
+    pub fn all_ops(self) -> [Self; 4] {
+        let (n, t) = (Op::NoTrans, Op::Trans);
+        [(n, n), (t, n), (n, t), (t, t)].map(|ops| GemmCase { ops, ..self })
     }
 
     fn of_one_matrix(self) -> Self {

@@ -1,5 +1,6 @@
 //! Cases of the LU factorisation.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use lapidary_core::{Getrf, Scalar};
@@ -105,33 +106,42 @@ impl GetrfCase {
     /// algorithm rounds.
     fn product_of_factors(&self, rng: &mut Rng) -> Dense {
         let least = self.m.min(self.n);
-        let zero = rng.below(least.max(1));
-        let multiplier = if self.shape == Shape::Ties { 1.0 } else { 0.5 };
-        let mut u = Dense::from_fn(least, self.n, |i, j| match i.cmp(&j) {
-            std::cmp::Ordering::Less => rng.integer(2),
-            std::cmp::Ordering::Equal => rng.sign() * [1.0, 2.0, 4.0][rng.below(3)],
-            std::cmp::Ordering::Greater => 0.0,
-        });
-        match self.shape {
-            Shape::Singular if least > 0 => u.set(zero, zero, 0.0),
-            Shape::ZeroColumn if least > 0 => (0..least).for_each(|i| u.set(i, zero, 0.0)),
-            _ => {}
-        }
-        let mut l = Dense::from_fn(self.m, least, |i, j| if i == j { 1.0 } else { 0.0 });
-        // nothing may be left to eliminate under a zero pivot
-        let eliminated = |j: &usize| !(matches!(self.shape, Shape::Singular | Shape::ZeroColumn) && *j == zero);
-        for j in (0..least).step_by(2).filter(eliminated) {
-            (j + 1..self.m).filter(|i| i % 2 == 1 || *i >= least).for_each(|i| l.set(i, j, multiplier * rng.sign()));
-        }
+        let zero = self.zero_pivot(least, rng);
+        let (l, u) = (self.exact_l(least, zero, rng), self.exact_u(least, zero, rng));
         let a = product::product::<f64>(1.0, &l, &u, 0.0, &Dense::from_fn(self.m, self.n, |_, _| 0.0)).rounded();
-        let kept = match self.shape {
-            Shape::Ties => self.m,
+        let kept = match zero {
+            _ if self.shape == Shape::Ties => self.m,
             // no candidate stands out above a zero pivot, so its row must be in its place
-            Shape::Singular | Shape::ZeroColumn => (zero + 1).min(self.m),
-            _ => 0,
+            Some(zero) => zero + 1,
+            None => 0,
         };
         let order: Vec<usize> = (0..kept).chain(rng.permutation(self.m - kept).into_iter().map(|i| kept + i)).collect();
         Dense::from_fn(self.m, self.n, |i, j| a.at(order[i], j))
+    }
+
+    fn zero_pivot(&self, least: usize, rng: &mut Rng) -> Option<usize> {
+        let singular = matches!(self.shape, Shape::Singular | Shape::ZeroColumn);
+        (singular && least > 0).then(|| rng.below(least))
+    }
+
+    /// Multipliers stand in even columns of odd rows, and nothing is left to
+    /// eliminate under a zero pivot.
+    fn exact_l(&self, least: usize, zero: Option<usize>, rng: &mut Rng) -> Dense {
+        let magnitude = if self.shape == Shape::Ties { 1.0 } else { 0.5 };
+        Dense::from_fn(self.m, least, |i, j| match i {
+            _ if i == j => 1.0,
+            _ if i > j && j % 2 == 0 && (i % 2 == 1 || i >= least) && zero != Some(j) => magnitude * rng.sign(),
+            _ => 0.0,
+        })
+    }
+
+    fn exact_u(&self, least: usize, zero: Option<usize>, rng: &mut Rng) -> Dense {
+        Dense::from_fn(least, self.n, |i, j| match i.cmp(&j) {
+            _ if zero == Some(j) && (i == j || self.shape == Shape::ZeroColumn) => 0.0,
+            Ordering::Less => rng.integer(2),
+            Ordering::Equal => rng.sign() * [1.0, 2.0, 4.0][rng.below(3)],
+            Ordering::Greater => 0.0,
+        })
     }
 
     /// The matrix in memory and room for its row exchanges.

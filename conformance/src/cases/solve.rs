@@ -41,8 +41,13 @@ impl SolveCase {
     /// Random cases.
     pub fn any(scope: &Scope) -> impl Strategy<Value = SolveCase> + use<> {
         let sizes = (scope.extent(), scope.extent());
-        (sizes, op(), prop::array::uniform2(storage()), seed())
-            .prop_map(|((n, nrhs), op, storage, seed)| SolveCase { n, nrhs, op, storage, seed })
+        (sizes, op(), prop::array::uniform2(storage()), seed()).prop_map(|((n, nrhs), op, storage, seed)| SolveCase {
+            n,
+            nrhs,
+            op,
+            storage,
+            seed,
+        })
     }
 
     /// A packed case with one right-hand side, as HPL solves it.

@@ -92,6 +92,27 @@ impl TrsmCase {
         )
     }
 
+    /// Substitutions in packed matrices of uniform numbers, for three right-hand
+    /// sides: from the left, from the right, from below.
+    #[must_use]
+    pub fn regular(order: usize) -> [Self; 3] {
+        let flags = [
+            (Side::Left, Uplo::Lower, Op::NoTrans),
+            (Side::Right, Uplo::Lower, Op::Trans),
+            (Side::Left, Uplo::Upper, Op::NoTrans),
+        ];
+        flags.map(|(side, uplo, op)| TrsmCase {
+            order,
+            nrhs: 3,
+            flags: (side, uplo, op, Diag::NonUnit),
+            alpha: 1.0,
+            fill: Fill::Uniform,
+            mode: TrsmMode::Substitution,
+            storage: [Storage::default(); 2],
+            seed: 1,
+        })
+    }
+
     /// Whether A is transposed when the system is brought to the left side.
     fn transposes(&self) -> bool {
         let (side, _, op, _) = self.flags;

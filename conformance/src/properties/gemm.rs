@@ -6,10 +6,10 @@ use super::memory::{completed, read_only, surroundings};
 use crate::bounds::{self, real};
 use crate::cases::gemm::GemmData;
 use crate::cases::{Fill, GemmCase, Rng, Storage, Stored};
-use crate::failure::{ratio, within};
+use crate::failure::{Worst, ratio, within};
+use crate::oracle::Dense;
 use crate::oracle::product::{Product, product};
 use crate::oracle::residual::times;
-use crate::oracle::{Dense, Double};
 use crate::{Failure, Subject};
 
 /// Everything that one call owes: memory, class, bounds 1, 2 and 3, and bound 5
@@ -68,8 +68,7 @@ fn normwise<T: Scalar>(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -
     within("gemm: norm-wise", bounds::gemm_normwise::<T>(), ratio(error.norm_frobenius(), scale))
 }
 
-/// Bound 4: `A = B = 1 + δ` with δ² just above the double of what a lower
-/// precision would lose.
+/// Bound 4: `A = B = 1 + δ`, with a δ that a lower precision loses.
 ///
 /// # Errors
 /// A lower precision was used.
@@ -93,22 +92,23 @@ pub fn check_precision<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure
 /// An element of the checksum is off, or memory was damaged.
 pub fn check_checksum<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
     let data = case.data::<T>();
-    let c = run(subject, case, &data).map_err(|failure| failure.in_case(case))?.dense();
-    let (a, b, old) = data.operands(case);
-    let rng = &mut Rng::new(!case.seed);
-    let t = Dense::from_fn(case.n, 1, |_, _| rng.uniform());
-    let expected = product::<T>(case.alpha, &a, &times::<T>(&b, &t), case.beta, &times::<T>(&old, &t));
-    let scale = product::<T>(case.alpha.abs(), &magnitudes(&a), &times::<T>(&magnitudes(&b), &magnitudes(&t)), case.beta.abs(),
-        &times::<T>(&magnitudes(&old), &magnitudes(&t)));
-    let mut worst = crate::failure::Worst::default();
-    for i in 0..case.m {
-        let row: Vec<f64> = (0..case.n).map(|j| c.at(i, j)).collect();
-        let error = expected.value(i, 0).distance(Double::dot(&row, t.column(0)).value());
-        worst.see(ratio(error, scale.value(i, 0).value()), (i, 0));
-    }
-    worst.within("gemm: checksum", bounds::checksum::<T>(case.k)).map_err(|failure| failure.in_case(case))
+    let verdict = run(subject, case, &data).and_then(|c| {
+        let worst = checksum_error::<T>(case, &data, &c.dense());
+        worst.within("gemm: checksum", bounds::checksum::<T>(case.k))
+    });
+    verdict.map_err(|failure| failure.in_case(case))
 }
 
-fn magnitudes(a: &Dense) -> Dense {
-    a.map(f64::abs)
+fn checksum_error<T: Scalar>(case: &GemmCase, data: &GemmData<T>, c: &Dense) -> Worst {
+    let (a, b, old) = data.operands(case);
+    let t = Fill::Uniform.matrix::<f64>(case.n, 1, &mut Rng::new(!case.seed));
+    let checksum = |alpha, beta, [a, b, c, t]: [&Dense; 4]| product::<T>(alpha, a, &times::<T>(b, t), beta, &times::<T>(c, t));
+    let expected = checksum(case.alpha, case.beta, [&a, &b, &old, &t]);
+    let sizes = [&a, &b, &old, &t].map(|x| x.map(f64::abs));
+    let scale = checksum(case.alpha.abs(), case.beta.abs(), sizes.each_ref());
+    let mut worst = Worst::default();
+    for ((i, j), x) in times::<T>(c, &t).elements() {
+        worst.see(ratio(expected.value(i, j).distance(x), scale.value(i, j).value()), (i, j));
+    }
+    worst
 }

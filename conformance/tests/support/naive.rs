@@ -20,7 +20,7 @@ pub fn swap<T: Scalar>(a: &mut MatMut<'_, T>, i: usize, p: usize) {
     }
 }
 
-/// Solves `op(A)·x = b` in place for one column of B (or row, by its transposed view).
+/// Solves `op(A)·X = B` in place, column by column.
 fn substitute<T: Scalar>(a: &MatRef<'_, T>, op: Op, uplo: Uplo, diag: Diag, b: &mut MatMut<'_, T>) {
     let n = a.rows();
     let order: Vec<usize> = if uplo.under(op) == Uplo::Lower { (0..n).collect() } else { (0..n).rev().collect() };
@@ -76,14 +76,14 @@ impl Subject for Naive {
         let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
         let (m, n) = a.shape();
         let mut info = 0;
-        for j in 0..m.min(n) {
+        for (j, exchange) in ipiv.iter_mut().enumerate() {
             let mut p = j;
             for i in j + 1..m {
                 if pivoting && a.at(i, j).abs() > a.at(p, j).abs() {
                     p = i;
                 }
             }
-            ipiv[j] = i32::try_from(p).expect("few rows");
+            *exchange = i32::try_from(p).expect("few rows");
             swap(&mut a, j, p);
             let pivot = a.at(j, j);
             if pivot == T::ZERO {

@@ -1,7 +1,7 @@
 //! Subjects with one deliberate fault each, on top of the plain loops.
 
 use lapidary_conformance::Subject;
-use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, Op, Result, Scalar, Side, Trsm, TrsmMode, Uplo};
+use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Op, Result, Scalar, Trsm, Uplo};
 
 use super::naive::{Naive, swap, under};
 
@@ -32,9 +32,9 @@ pub enum Fault {
     RoundsBeta,
     /// A wrong call writes before it is refused.
     WritesBeforeCheck,
-    /// The opposite triangle is multiplied by zero.
+    /// The opposite triangle is read, though it adds nothing.
     ReadsOppositeTriangle,
-    /// The unit diagonal is multiplied by one.
+    /// The unit diagonal is read, though it adds nothing.
     ReadsUnitDiagonal,
     /// Diagonals are multiplied by their reciprocals.
     Reciprocals,
@@ -114,51 +114,27 @@ impl Subject for Wrong {
     }
 
     fn gemm<T: Scalar>(&self, mut args: Gemm<'_, T>) -> Result<()> {
-        if self.is(Fault::WritesBeforeCheck) && !args.c.as_ref().shape().eq(&(0, 0)) && args.c.rows() * args.c.cols() > 0 {
+        if self.is(Fault::WritesBeforeCheck) && args.c.rows() * args.c.cols() > 0 {
             args.c.set(0, 0, T::ONE);
         }
         let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
         let beta = if self.is(Fault::RoundsBeta) { T::from_f64(beta.to_f64().round()) } else { beta };
         let kept = last_row(&c);
         self.loops(Gemm { alpha, op_a, a, op_b, b, beta, c: c.reborrow() });
-        if c.rows() * c.cols() == 0 {
-            return Ok(());
-        }
-        if self.is(Fault::DropsLastRow) {
-            let last = c.rows() - 1;
-            kept.into_iter().enumerate().for_each(|(j, x)| c.set(last, j, x));
-        }
-        if self.is(Fault::WritesGap) {
-            let raw = c.raw();
-            poke(c.host_ptr(), raw.index(c.rows() - 1, c.cols() - 1) + 1, |_| T::ZERO);
-        }
-        if self.is(Fault::WritesA) && a.rows() * a.cols() > 0 {
-            poke(a.host_ptr(), 0, |x: T| T::from_f64(x.to_f64() * (1.0 + 4.0 * T::UNIT_ROUNDOFF)));
+        if c.rows() * c.cols() > 0 {
+            self.damage(&a, &mut c, &kept);
         }
         Ok(())
     }
 
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
         let Trsm { side, uplo, op, diag, alpha, a, mut b, mode } = args.check()?.into_inner();
-        let order = a.rows();
-        let mut touched = T::ZERO;
-        for i in 0..order {
-            for j in 0..order {
-                let opposite = if uplo == Uplo::Lower { i < j } else { i > j };
-                let unit = i == j && diag == Diag::Unit;
-                let read = (opposite && self.is(Fault::ReadsOppositeTriangle)) || (unit && self.is(Fault::ReadsUnitDiagonal));
-                touched += if read { T::ZERO * a.at(i, j) } else { T::ZERO };
-            }
-        }
-        Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode: TrsmMode::Substitution })?;
-        if self.is(Fault::Reciprocals) && side == Side::Left && order > 0 && diag == Diag::NonUnit {
-            let reciprocal = T::ONE / a.at(order / 2, order / 2);
-            touched += if reciprocal.is_finite() { T::ZERO } else { T::ZERO * reciprocal };
-        }
-        let _ = mode;
+        Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode })?;
+        let indices = (0..a.rows()).flat_map(|i| (0..a.rows()).map(move |j| (i, j)));
+        let stray: T = indices.filter(|&at| self.strays(&a, at, uplo, diag)).map(|(i, j)| T::ZERO * (T::ONE / a.at(i, j))).sum();
         for i in 0..b.rows() {
             for j in 0..b.cols() {
-                b.set(i, j, b.at(i, j) + touched);
+                b.set(i, j, b.at(i, j) + stray);
             }
         }
         Ok(())
@@ -168,28 +144,25 @@ impl Subject for Wrong {
         let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
         let (m, n) = a.shape();
         let mut zeros = Vec::new();
-        let stale: Vec<T> = (0..m).map(|i| if n > 0 { a.at(i, n - 1) } else { T::ZERO }).collect();
-        for j in 0..m.min(n) {
+        let stale: Vec<T> = (0..m).filter(|_| n > 0).map(|i| a.at(i, n - 1)).collect();
+        for (j, exchange) in ipiv.iter_mut().enumerate() {
             let p = if pivoting { self.pivot(&a, j) } else { j };
-            ipiv[j] = i32::try_from(p).expect("few rows");
+            *exchange = i32::try_from(p).expect("few rows");
             swap(&mut a, j, p);
-            if a.at(j, j) == T::ZERO {
-                zeros.push(j + 1);
-                if self.is(Fault::StopsAtZero) {
-                    break;
-                }
+            if a.at(j, j) != T::ZERO {
+                eliminate(&mut a, j);
                 continue;
             }
-            eliminate(&mut a, j);
+            zeros.push(j + 1);
+            if self.is(Fault::StopsAtZero) {
+                break;
+            }
         }
         if self.is(Fault::StaleColumn) && n > 1 && n % 4 == 1 {
-            (0..m).for_each(|i| a.set(i, n - 1, stale[i]));
+            stale.into_iter().enumerate().for_each(|(i, x)| a.set(i, n - 1, x));
         }
-        Ok(match self.0 {
-            Fault::LosesInfo => 0,
-            Fault::LastInfo => zeros.last().copied().unwrap_or(0),
-            _ => zeros.first().copied().unwrap_or(0),
-        })
+        let info = if self.is(Fault::LastInfo) { zeros.last() } else { zeros.first() };
+        Ok(if self.is(Fault::LosesInfo) { 0 } else { info.copied().unwrap_or(0) })
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
@@ -202,6 +175,31 @@ impl Subject for Wrong {
 }
 
 impl Wrong {
+    /// Faults around a product that was right.
+    fn damage<T: Scalar>(&self, a: &MatRef<'_, T>, c: &mut MatMut<'_, T>, kept: &[T]) {
+        let (m, n) = c.shape();
+        if self.is(Fault::DropsLastRow) {
+            kept.iter().enumerate().for_each(|(j, &x)| c.set(m - 1, j, x));
+        }
+        if self.is(Fault::WritesGap) {
+            poke(c.host_ptr(), c.raw().index(m - 1, n - 1) + 1, |_| T::ZERO);
+        }
+        if self.is(Fault::WritesA) && a.rows() * a.cols() > 0 {
+            poke(a.host_ptr(), 0, |x: T| T::from_f64(x.to_f64() * (1.0 + 4.0 * T::UNIT_ROUNDOFF)));
+        }
+    }
+
+    /// Whether the fault lets a triangular solve read an element that it must
+    /// not, or take a reciprocal that is not finite.
+    fn strays<T: Scalar>(&self, a: &MatRef<'_, T>, (i, j): (usize, usize), uplo: Uplo, diag: Diag) -> bool {
+        match self.0 {
+            Fault::ReadsOppositeTriangle => i != j && (i < j) == (uplo == Uplo::Lower),
+            Fault::ReadsUnitDiagonal => i == j && diag == Diag::Unit,
+            Fault::Reciprocals => i == j && diag == Diag::NonUnit && a.at(i, j) != T::ZERO && !(T::ONE / a.at(i, j)).is_finite(),
+            _ => false,
+        }
+    }
+
     fn pivot<T: Scalar>(&self, a: &MatMut<'_, T>, j: usize) -> usize {
         let (mut best, mut second) = (j, j);
         for i in j + 1..a.rows() {

@@ -79,3 +79,22 @@ pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let length = u16::try_from(header.len()).unwrap().to_le_bytes();
     [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
 }
+
+/// Asserts exit status 2, a message that holds all the words, and that nothing was written.
+pub fn refused(s: &Sandbox, args: &[&str], words: &[&str]) {
+    let before = s.files();
+    let Run { status, stdout, stderr } = s.run(args);
+    assert_eq!((status, stdout.as_str()), (2, ""), "{args:?}: {stderr}");
+    assert!(words.iter().all(|word| stderr.contains(word)), "{args:?}: {words:?} are not all in {stderr:?}");
+    assert_eq!(s.files(), before, "{args:?} wrote something");
+}
+
+/// The bytes of numbers, little-endian.
+pub fn le64(values: &[f64]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// The bytes of numbers, little-endian.
+pub fn le32(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}

@@ -1,0 +1,151 @@
+//! y ← α·op(A)·x + β·y: a product with one column, bound by reading A once.
+//!
+//! The micro-kernel of the product would walk A in strips of a few rows, a
+//! page apart; here A is read along its columns.
+
+use lapidary_core::Scalar;
+
+use super::micro::Strided;
+use super::simd::{Kernel, Simd};
+
+/// Columns (or rows) of A that are read together.
+const TOGETHER: usize = 8;
+/// Rows whose part of y stays in the first-level cache.
+const ROWS: usize = 2048;
+
+/// y ← α·A·x + β·y, with A m × k and y contiguous.
+pub(super) struct Gemv<'a, T> {
+    pub m: usize,
+    pub alpha: T,
+    pub a: Strided<T>,
+    /// k contiguous elements.
+    pub x: &'a [T],
+    pub beta: T,
+    pub y: *mut T,
+}
+
+impl<T: Scalar> Kernel<T> for Gemv<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        // SAFETY: the caller's operands hold what the loops address.
+        unsafe {
+            if self.a.rs == 1 {
+                for i in (0..self.m).step_by(ROWS) {
+                    self.columns::<V>(i, ROWS.min(self.m - i));
+                }
+            } else {
+                self.rows::<V>();
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Gemv<'_, T> {
+    /// y ← β·y, then y ← y + (α·x_c)·A_c for a few columns c at a time.
+    #[inline(always)]
+    unsafe fn columns<V: Simd<Elem = T>>(&self, row: usize, m: usize) {
+        let y = self.y.wrapping_add(row);
+        // SAFETY: the rows lie in A and y; those of the tail are masked.
+        unsafe {
+            for i in 0..m {
+                let at = y.add(i);
+                *at = if self.beta == T::ZERO { T::ZERO } else { self.beta * *at };
+            }
+            let mut c = 0;
+            while c < self.x.len() {
+                if self.x.len() - c >= TOGETHER {
+                    self.add::<V, TOGETHER>(row, m, c);
+                    c += TOGETHER;
+                } else {
+                    self.add::<V, 1>(row, m, c);
+                    c += 1;
+                }
+            }
+        }
+    }
+
+    /// y ← y + Σ (α·x_c)·A_c over `N` columns.
+    #[inline(always)]
+    unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize) {
+        let columns: [*const T; N] = std::array::from_fn(|t| self.a.at(row, c + t).ptr);
+        let y = self.y.wrapping_add(row);
+        // SAFETY: the rows lie in A and y; those of the tail are masked.
+        unsafe {
+            let factors: [V; N] = std::array::from_fn(|t| V::splat(self.alpha * self.x[c + t]));
+            let whole = m / V::LANES * V::LANES;
+            for i in (0..whole).step_by(V::LANES) {
+                let mut sum = V::load(y.add(i));
+                for (column, factor) in columns.iter().zip(factors) {
+                    sum = V::load(column.add(i)).mul_add(factor, sum);
+                }
+                sum.store(y.add(i));
+            }
+            if whole < m {
+                let mask = V::mask(m - whole);
+                let mut sum = V::load_masked(y.add(whole), mask);
+                for (column, factor) in columns.iter().zip(factors) {
+                    sum = V::load_masked(column.add(whole), mask).mul_add(factor, sum);
+                }
+                sum.store_masked(y.add(whole), mask);
+            }
+        }
+    }
+
+    /// y_i ← α·(A_i·x) + β·y_i for a few contiguous rows i at a time.
+    #[inline(always)]
+    unsafe fn rows<V: Simd<Elem = T>>(&self) {
+        let mut i = 0;
+        // SAFETY: the rows lie in A and y.
+        unsafe {
+            while i < self.m {
+                if self.m - i >= TOGETHER {
+                    self.dot::<V, TOGETHER>(i);
+                    i += TOGETHER;
+                } else {
+                    self.dot::<V, 1>(i);
+                    i += 1;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dot<V: Simd<Elem = T>, const N: usize>(&self, i: usize) {
+        let rows: [*const T; N] = std::array::from_fn(|t| self.a.at(i + t, 0).ptr);
+        let (k, x) = (self.x.len(), self.x.as_ptr());
+        // SAFETY: the rows lie in A; elements of the tail are masked.
+        unsafe {
+            let mut sums = [V::splat(T::ZERO); N];
+            let whole = k / V::LANES * V::LANES;
+            for p in (0..whole).step_by(V::LANES) {
+                let factor = V::load(x.add(p));
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = V::load(row.add(p)).mul_add(factor, *sum);
+                }
+            }
+            if whole < k {
+                let mask = V::mask(k - whole);
+                let factor = V::load_masked(x.add(whole), mask);
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    *sum = V::load_masked(row.add(whole), mask).mul_add(factor, *sum);
+                }
+            }
+            for (t, sum) in sums.into_iter().enumerate() {
+                let y = self.y.add(i + t);
+                let product = self.alpha * total(sum);
+                *y = if self.beta == T::ZERO { product } else { product + self.beta * *y };
+            }
+        }
+    }
+}
+
+/// The sum of all lanes.
+#[inline(always)]
+unsafe fn total<V: Simd>(x: V) -> V::Elem {
+    let mut lanes = [V::Elem::ZERO; 16];
+    // SAFETY: no vector has more than 16 lanes.
+    unsafe { x.store(lanes.as_mut_ptr()) };
+    lanes[..V::LANES].iter().copied().sum()
+}

@@ -1,0 +1,7 @@
+//! The command line as a script sees it: files, messages, exit status.
+
+mod bad_input;
+mod good_input;
+mod solve;
+mod support;
+mod verbs;

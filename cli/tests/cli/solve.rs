@@ -1,0 +1,48 @@
+//! What `solve` says about its answer.
+
+use crate::support::Sandbox;
+
+#[test]
+fn a_singular_matrix_names_its_column() {
+    let s = Sandbox::new();
+    s.text("a.csv", "1,2,3\n2,4,7\n0,0,1\n");
+    s.text("b.csv", "1\n1\n1\n");
+    let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.npy"]);
+    assert_eq!(out.status, 1, "{}", out.stderr);
+    assert!(["a.csv", "singular", "info = 2", "column 2"].iter().all(|word| out.stderr.contains(word)), "{}", out.stderr);
+    assert_eq!(s.files(), ["a.csv", "b.csv"]);
+}
+
+#[test]
+fn an_ill_conditioned_matrix_gets_a_warning() {
+    let s = Sandbox::new();
+    let hilbert = |n: u32| -> String {
+        let row = |i| (0..n).map(|j| (1.0 / f64::from(i + j + 1)).to_string()).collect::<Vec<_>>().join(",");
+        (0..n).map(|i| row(i) + "\n").collect()
+    };
+    let warned = |n: u32| {
+        s.text("a.csv", &hilbert(n));
+        s.text("b.csv", &"1\n".repeat(n as usize));
+        let out = s.run(&["solve", "a.csv", "b.csv"]);
+        assert_eq!(out.status, 0, "{}", out.stderr);
+        out.stderr
+    };
+    assert_eq!(warned(3), "");
+    assert!(warned(9).contains("ill-conditioned"));
+    assert!(warned(14).contains("no digit of X can be trusted"));
+}
+
+#[test]
+fn refinement_and_json_hold_every_figure() {
+    let s = Sandbox::new();
+    s.text("a.csv", "4,1\n1,3\n");
+    s.text("b.csv", "1,2\n2,1\n");
+    let out = s.run(&["solve", "a.csv", "b.csv", "--refine", "--json", "f.json", "--memory-limit", "64M"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert!(out.stdout.contains("GFLOP/s") && out.stdout.contains("refinement"), "{}", out.stdout);
+    let figures = s.json("f.json");
+    let keys = ["read_seconds", "factor_seconds", "solve_seconds", "gflops", "rcond", "backward_error", "refinement_steps"];
+    assert!(keys.iter().all(|key| figures[key].is_number()), "{figures:#}");
+    assert_eq!((&figures["n"], &figures["nrhs"], &figures["passed"]), (&2.into(), &2.into(), &true.into()));
+    assert!(figures["devices"][0]["name"].is_string());
+}

@@ -1,0 +1,92 @@
+//! The other verbs.
+
+use crate::support::{Sandbox, outcome, refused};
+
+#[test]
+fn bench_checks_times_and_plots() {
+    let s = Sandbox::new();
+    let flags = ["--n", "8,16", "--reps", "3", "--json", "r.json", "--plot", "r.svg"];
+    for routine in ["gemm", "trsm", "getrf", "getrs", "gesv"] {
+        for dtype in ["f32", "f64"] {
+            let out = s.run(&[&["bench", routine, "--dtype", dtype][..], &flags].concat());
+            outcome(&out, 0);
+            let doc = s.json("r.json");
+            assert_eq!((&doc["routine"], &doc["dtype"]), (&routine.into(), &dtype.into()));
+            let result = &doc["results"][1];
+            assert_eq!((&result["sizes"]["n"], &result["ours"]["check"]["passed"]), (&16.into(), &true.into()));
+            assert_eq!(result["ours"]["samples_seconds"].as_array().unwrap().len(), 3);
+            assert!(["median_seconds", "min_seconds", "max_seconds", "gflops"].iter().all(|k| result["ours"][k].is_number()));
+            assert!(s.read("r.svg").starts_with("<svg"));
+        }
+    }
+}
+
+#[test]
+fn bench_takes_every_flag_of_the_routines() {
+    let s = Sandbox::new();
+    for (side, uplo) in [("l", "u"), ("r", "l"), ("R", "U")] {
+        let flags = ["--side", side, "--uplo", uplo, "--transa", "T", "--diag", "u", "--m", "9", "--n", "5", "--reps", "1"];
+        outcome(&s.run(&[&["bench", "trsm"][..], &flags].concat()), 0);
+    }
+    outcome(&s.run(&["bench", "gemm", "--m", "4", "--n", "6", "--k", "9", "--transa", "t", "--transb", "t", "--reps", "1"]), 0);
+    outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--memory-limit", "64K", "--reps", "1"]), 0);
+    outcome(&s.run(&["bench", "getrf", "--m", "7", "--n", "12", "--reps", "1"]), 0);
+    refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["do not go together"]);
+    refused(&s, &["bench", "gemm", "--n", "0"], &["zero"]);
+    refused(&s, &["bench", "gemm", "--peer", "./none.so"], &["none.so", "cannot load"]);
+    refused(&s, &["bench", "potrf"], &["potrf"]);
+}
+
+#[test]
+fn hpl_passes_and_reports() {
+    let s = Sandbox::new();
+    let out = s.run(&["hpl", "--n", "100", "--json", "h.json"]);
+    outcome(&out, 0);
+    assert!(out.stdout.contains("PASSED"), "{}", out.stdout);
+    let figures = s.json("h.json");
+    assert!(figures["residual"].as_f64().unwrap() < 16.0 && figures["gflops"].is_number());
+    refused(&s, &["hpl", "--n", "0"], &["--n"]);
+}
+
+#[test]
+fn plans_are_printed_traced_and_drawn() {
+    let s = Sandbox::new();
+    for routine in ["gemm", "trsm", "getrf", "getrs"] {
+        let flags =
+            ["--n", "300", "--nrhs", "40", "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
+        let out = s.run(&[&["plan", routine][..], &flags].concat());
+        outcome(&out, 0);
+        assert!(out.stdout.contains(&format!("schedule {routine} f64: 2 devices")), "{}", out.stdout);
+        let events = s.json("t.json")["traceEvents"].as_array().unwrap().clone();
+        assert!(events.iter().any(|e| e["ph"] == "X" && e["dur"].as_f64().unwrap() > 0.0 && e["pid"] == 1));
+        let dot = s.read("t.dot");
+        assert!(dot.starts_with(&format!("digraph \"{routine} f64\" {{")) && dot.contains("label="), "{dot}");
+    }
+    refused(&s, &["plan", "gesv"], &["getrf followed by getrs"]);
+    refused(&s, &["plan", "gemm", "--n", "4,5"], &["one size"]);
+    refused(&s, &["plan", "gemm", "--gflops", "0"], &["positive"]);
+}
+
+#[test]
+fn devices_are_listed_and_missing_ones_have_their_status() {
+    let s = Sandbox::new();
+    let out = s.run(&["devices", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+    assert!(list["devices"].as_array().unwrap().iter().any(|d| d["name"] == "cpu:0"), "{list}");
+    assert!(s.run(&["devices"]).stdout.starts_with("cpu:0"));
+    outcome(&s.run(&["devices", "--device", "opencl:99"]), 3);
+    outcome(&s.run(&["hpl", "--n", "4", "--device", "opencl:99"]), 3);
+}
+
+#[test]
+fn help_answers_with_examples() {
+    let s = Sandbox::new();
+    for verb in ["devices", "solve", "bench", "hpl", "plan"] {
+        let out = s.run(&[verb, "--help"]);
+        assert_eq!(out.status, 0);
+        assert!(out.stdout.contains("Example") && out.stdout.contains(&format!("lapidary {verb}")), "{}", out.stdout);
+    }
+    assert!(s.run(&["--help"]).stdout.contains("Exit status: 0"));
+    assert_eq!(s.run(&["polish"]).status, 2);
+    assert_eq!(s.run(&[]).status, 2);
+}

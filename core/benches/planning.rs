@@ -1,0 +1,65 @@
+//! What planning and scheduling cost: at most 1 µs per command, linear to 10⁶ commands.
+//!
+//! Each group plans, schedules and dispatches (without doing anything) the
+//! same routine at growing numbers of commands; the throughput is commands per
+//! second. The memory of a plan with its graph is printed beside it.
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use lapidary_core::algorithms::{gemm, getrf};
+use lapidary_core::{Blocking, Layout, Op, Plan, Reach, Schedule, Step};
+
+fn gemm_plan(tiles: usize) -> Plan<f64> {
+    let n = tiles * 8;
+    let problem = gemm::Problem { m: n, n, k: n, alpha: 1.0, op_a: Op::NoTrans, op_b: Op::NoTrans, beta: 1.0 };
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
+}
+
+fn getrf_plan(panels: usize) -> Plan<f64> {
+    let n = panels * 8;
+    let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor };
+    getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX })
+}
+
+/// Lets two devices take every command and report it done at once.
+fn dispatch(schedule: &Schedule<f64>) {
+    let mut dispatcher = schedule.dispatcher();
+    let lanes: Vec<_> = dispatcher.lanes().collect();
+    while !dispatcher.is_done() {
+        for &lane in &lanes {
+            if let Step::Run(issue) = dispatcher.next(lane) {
+                dispatcher.complete(lane, issue.command);
+            }
+        }
+    }
+}
+
+fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, sizes: &[usize]) {
+    let mut group = c.benchmark_group(name);
+    group.sample_size(10);
+    for &size in sizes {
+        let sample = plan(size);
+        let commands = sample.commands().len();
+        let reach = vec![Reach { memory: usize::MAX, in_place: vec![false; sample.matrices().len()] }; 2];
+        let schedule = Schedule::new(sample, reach.clone()).expect("no memory limit");
+        let bytes = (schedule.plan().bytes() + schedule.graph().bytes()) / commands;
+        println!("{name}: {commands} commands, {bytes} bytes per command");
+        group.throughput(Throughput::Elements(commands as u64));
+        group.bench_function(BenchmarkId::new("plan, schedule and dispatch", commands), |b| {
+            b.iter(|| {
+                let schedule = Schedule::new(black_box(plan(size)), reach.clone()).expect("no memory limit");
+                dispatch(&schedule);
+            });
+        });
+    }
+    group.finish();
+}
+
+fn planning(c: &mut Criterion) {
+    routine(c, "gemm", gemm_plan, &[8, 32, 69]);
+    routine(c, "getrf", getrf_plan, &[20, 80, 500]);
+}
+
+criterion_group!(benches, planning);
+criterion_main!(benches);

@@ -1,0 +1,59 @@
+//! The dependency graph of a schedule in the dot language of Graphviz.
+
+use std::fmt;
+
+use crate::command::Effects;
+use crate::scalar::Scalar;
+use crate::schedule::Schedule;
+
+struct Dot<'a, T: Scalar>(&'a Schedule<T>);
+
+impl<T: Scalar> Schedule<T> {
+    /// Commands as nodes, boxed by task; dependencies as arrows: those between
+    /// tasks run from box to box.
+    pub fn dot(&self) -> impl fmt::Display + '_ {
+        Dot(self)
+    }
+}
+
+impl<T: Scalar> fmt::Display for Dot<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plan = self.0.plan();
+        writeln!(f, "digraph \"{} {}\" {{", plan.operation(), T::DTYPE)?;
+        writeln!(f, "  compound=true; rankdir=TB; node [shape=box, fontname=monospace, style=filled, fillcolor=white];")?;
+        for (t, task) in plan.tasks().iter().enumerate() {
+            writeln!(f, "  subgraph cluster_{t} {{ label=\"{t}: {}\"; style=filled; fillcolor=gray95;", task.label)?;
+            for command in task.commands.clone() {
+                let queue = plan.commands()[command as usize].queue();
+                writeln!(f, "    c{command} [label=\"{}\", tooltip=\"{queue}\"];", plan.describe(command))?;
+            }
+            writeln!(f, "  }}")?;
+        }
+        self.command_arrows(f)?;
+        self.task_arrows(f)?;
+        writeln!(f, "}}")
+    }
+}
+
+impl<T: Scalar> Dot<'_, T> {
+    fn command_arrows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for command in (0..).take(self.0.plan().commands().len()) {
+            for later in self.0.graph().commands.successors(command) {
+                writeln!(f, "  c{command} -> c{later};")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Dot draws arrows between nodes: the last command of one box to the first of the other.
+    fn task_arrows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = self.0.plan().tasks();
+        for (t, task) in (0..).zip(tasks) {
+            for &later in self.0.graph().tasks.successors(t) {
+                let (from, to) = (task.commands.end - 1, tasks[later as usize].commands.start);
+                writeln!(f, "  c{from} -> c{to} [ltail=cluster_{t}, lhead=cluster_{later}, penwidth=2];")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! A BLAS with LAPACK, loaded while we run: the Fortran interface with 32-bit integers.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
+
+use lapidary::{DType, Scalar};
+use libloading::Library;
+
+type Int = *const i32;
+type Flag = *const c_char;
+type GemmFn<T> = unsafe extern "C" fn(Flag, Flag, Int, Int, Int, *const T, *const T, Int, *const T, Int, *const T, *mut T, Int);
+type TrsmFn<T> = unsafe extern "C" fn(Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int);
+type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32);
+
+const N: c_char = b'N'.cast_signed();
+const L: c_char = b'L'.cast_signed();
+
+/// A loaded library.
+pub struct Blas {
+    library: Library,
+}
+
+/// What the libraries must find in the environment, unless it is set: short
+/// spinning, an OpenMP that is there, and kernels for this processor.
+///
+/// OpenBLAS does not know processors newer than itself and then takes kernels
+/// that are five times slower; that would be no comparison.
+pub fn prepare_environment() {
+    let core = kernels().map(|core| ("OPENBLAS_CORETYPE", core));
+    for (name, value) in [("KMP_BLOCKTIME", "1"), ("MKL_THREADING_LAYER", "GNU")].into_iter().chain(core) {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: the first thing that `main` does, so that no other thread reads the environment.
+            unsafe { std::env::set_var(name, value) };
+        }
+    }
+}
+
+/// OpenBLAS's name for the kernels that this processor can run.
+fn kernels() -> Option<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512dq") {
+        return Some("SkylakeX");
+    } else if std::arch::is_x86_feature_detected!("avx2") {
+        return Some("Haswell");
+    }
+    None
+}
+
+fn ints<const K: usize>(sizes: [usize; K]) -> [i32; K] {
+    sizes.map(|size| i32::try_from(size).expect("sizes of a benchmark fit"))
+}
+
+impl Blas {
+    /// Loads a library.
+    pub fn open(path: &Path) -> Result<Self, libloading::Error> {
+        // SAFETY: the user names a BLAS; loading one runs its initialisers.
+        unsafe { Library::new(path) }.map(|library| Blas { library })
+    }
+
+    /// The function `name` for numbers `T`.
+    ///
+    /// # Safety
+    /// `F` is its type.
+    unsafe fn find<T: Scalar, F: Copy>(&self, name: &str) -> F {
+        let letter = if T::DTYPE == DType::F32 { 's' } else { 'd' };
+        // SAFETY: as the caller promises.
+        let symbol = unsafe { self.library.get::<F>(format!("{letter}{name}_")) };
+        *symbol.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// `C ← A·B` of order `n`.
+    pub fn gemm<T: Scalar>(&self, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+        assert!([a.len(), b.len(), c.len()].iter().all(|&len| len >= n * n));
+        let ([i], one, zero) = (ints([n]), T::ONE, T::ZERO);
+        // SAFETY: the standard function; the matrices are of order n.
+        unsafe {
+            let gemm: GemmFn<T> = self.find::<T, _>("gemm");
+            gemm(&N, &N, &i, &i, &i, &one, a.as_ptr(), &i, b.as_ptr(), &i, &zero, c.as_mut_ptr(), &i);
+        }
+    }
+
+    /// `B ← L⁻¹·B` with the lower triangle of A.
+    pub fn trsm<T: Scalar>(&self, n: usize, nrhs: usize, a: &[T], b: &mut [T]) {
+        assert!(a.len() >= n * n && b.len() >= n * nrhs);
+        let ([i, j], one) = (ints([n, nrhs]), T::ONE);
+        // SAFETY: the standard function; A is of order n, B is n×nrhs.
+        unsafe {
+            let trsm: TrsmFn<T> = self.find::<T, _>("trsm");
+            trsm(&L, &L, &N, &N, &i, &j, &one, a.as_ptr(), &i, b.as_mut_ptr(), &i);
+        }
+    }
+
+    /// `A = P·L·U` of order `n`.
+    pub fn getrf<T: Scalar>(&self, n: usize, a: &mut [T], ipiv: &mut [i32]) {
+        assert!(a.len() >= n * n && ipiv.len() >= n);
+        let ([i], mut info) = (ints([n]), 0);
+        // SAFETY: the standard function; A is of order n, ipiv holds n elements.
+        unsafe {
+            let getrf: GetrfFn<T> = self.find::<T, _>("getrf");
+            getrf(&i, &i, a.as_mut_ptr(), &i, ipiv.as_mut_ptr(), &mut info);
+        }
+        assert_eq!(info, 0, "a random matrix is regular");
+    }
+
+    /// What the library says it is.
+    pub fn version(&self) -> String {
+        self.openblas_version().or_else(|| self.mkl_version()).unwrap_or_else(|| "unknown".into())
+    }
+
+    fn openblas_version(&self) -> Option<String> {
+        // SAFETY: the function of OpenBLAS gives back a string that stays.
+        unsafe {
+            let config = self.library.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_config").ok()?;
+            Some(CStr::from_ptr(config()).to_string_lossy().into_owned())
+        }
+    }
+
+    fn mkl_version(&self) -> Option<String> {
+        let mut text = [0_u8; 256];
+        // SAFETY: the function of MKL writes at most 256 bytes, here with room for the last.
+        unsafe {
+            let get = self.library.get::<unsafe extern "C" fn(*mut c_char, c_int)>("MKL_Get_Version_String").ok()?;
+            get(text.as_mut_ptr().cast(), 255);
+        }
+        Some(CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().trim().to_owned())
+    }
+}

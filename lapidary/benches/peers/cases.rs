@@ -1,0 +1,195 @@
+//! What is timed: products, factorisations, triangular solves, small calls.
+
+use faer::traits::ComplexField;
+use lapidary::{Gemm, Getrf, Machine, MatMut, MatRef, Op, Scalar, Trsm};
+use lapidary_backend_cpu::fast::{self, Lanes};
+use lapidary_backend_cpu::tile::Tile;
+
+use crate::measure::{Side, in_turn, timed, timed_each};
+use crate::peer::{Peer, Peers};
+use crate::report::{Report, Unit};
+use crate::settings::Settings;
+
+/// The same numbers for the same seed, uniform in [-0.5, 0.5).
+pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1_u64 << 53) as f64 - 0.5
+    };
+    (0..len).map(|_| T::from_f64(next())).collect()
+}
+
+fn square<T: Scalar>(data: &[T], n: usize) -> MatRef<'_, T> {
+    MatRef::col_major(data, n, n).expect("n² elements")
+}
+
+fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
+    MatMut::col_major(data, n, n).expect("n² elements")
+}
+
+/// Differences that rounding explains, in units of `n·u` and of the largest element.
+const ROUNDING: f64 = 10.0;
+/// In a factorisation rounding is magnified by the conditions of leading blocks.
+const MAGNIFIED: f64 = 1e6;
+
+/// A speed counts only if the result is right, so that all sides must agree.
+fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
+    let ours = &results[0];
+    let largest = ours.iter().map(|x| x.abs().to_f64()).fold(0.0, f64::max);
+    for theirs in &results[1..] {
+        let apart = ours.iter().zip(theirs).map(|(x, y)| (*x - *y).abs().to_f64()).fold(0.0, f64::max);
+        assert!(apart <= slack * n as f64 * T::UNIT_ROUNDOFF * largest, "{what} n={n}: {apart:e} apart, of {largest:e}");
+    }
+}
+
+/// Square products in both precisions.
+pub fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    for n in settings.sizes(&[512, 1024, 2048, 4096]) {
+        gemm_of::<f64>("dgemm", n, settings, machine, peers, report);
+        gemm_of::<f32>("sgemm", n, settings, machine, peers, report);
+    }
+}
+
+fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+    machine.gemm(Gemm::new(square(a, n), square(b, n), square_mut(c, n))).expect("the product works");
+}
+
+fn gemm_of<T: Scalar + ComplexField>(
+    name: &str,
+    n: usize,
+    settings: &Settings,
+    machine: &Machine,
+    peers: &Peers,
+    report: &mut Report,
+) {
+    let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
+    let mut results = vec![vec![T::ZERO; n * n]; peers.list.len() + 1];
+    let (ours, theirs) = results.split_first_mut().expect("ours is there");
+    let mut sides = vec![Side::new("ours", || timed(|| our_gemm(machine, n, &a, &b, ours)))];
+    for (peer, c) in peers.list.iter().zip(theirs) {
+        sides.push(Side::new(peer.name(), || timed(|| peer.gemm(n, &a, &b, c))));
+    }
+    let times = in_turn(settings, sides);
+    assert_alike(name, n, ROUNDING, &results);
+    report.add(name, &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+}
+
+/// Factorisations with pivoting.
+pub fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    for n in settings.sizes(&[1000, 4000, 8000]) {
+        let a = random::<f64>(n * n, 3);
+        let mut results = vec![vec![0.0; n * n]; peers.list.len() + 1];
+        let (ours, theirs) = results.split_first_mut().expect("ours is there");
+        let mut ipiv = vec![0; n];
+        let mut sides = vec![Side::new("ours", || {
+            ours.copy_from_slice(&a);
+            timed(|| {
+                assert_eq!(machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"), 0)
+            })
+        })];
+        for (peer, lu) in peers.list.iter().zip(theirs) {
+            let (a, mut ipiv) = (&a, vec![0; n]);
+            sides.push(Side::new(peer.name(), move || {
+                lu.copy_from_slice(a);
+                timed(|| peer.getrf(n, lu, &mut ipiv))
+            }));
+        }
+        let times = in_turn(settings, sides);
+        assert_alike("dgetrf", n, MAGNIFIED, &results);
+        report.add("dgetrf", &format!("n={n}"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+    }
+}
+
+/// Triangular solves with few and with many right-hand sides.
+pub fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    for n in settings.sizes(&[4000]) {
+        for nrhs in [128.min(n), n] {
+            trsm_of(n, nrhs, settings, machine, peers, report);
+        }
+    }
+}
+
+/// A triangle whose solutions neither grow nor vanish.
+fn triangle(n: usize) -> Vec<f64> {
+    let mut a = random::<f64>(n * n, 4);
+    a.iter_mut().for_each(|x| *x /= n as f64);
+    a.iter_mut().step_by(n + 1).for_each(|x| *x = 2.0);
+    a
+}
+
+fn trsm_of(n: usize, nrhs: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    let (a, b) = (triangle(n), random::<f64>(n * nrhs, 5));
+    let mut results = vec![vec![0.0; n * nrhs]; peers.list.len() + 1];
+    let (ours, theirs) = results.split_first_mut().expect("ours is there");
+    let mut sides = vec![Side::new("ours", || {
+        ours.copy_from_slice(&b);
+        let x = MatMut::col_major(ours, n, nrhs).expect("n·nrhs elements");
+        timed(|| machine.trsm(Trsm::new(square(&a, n), x)).expect("the solve works"))
+    })];
+    for (peer, x) in peers.list.iter().zip(theirs) {
+        let (a, b) = (&a, &b);
+        sides.push(Side::new(peer.name(), move || {
+            x.copy_from_slice(b);
+            timed(|| peer.trsm(n, nrhs, a, x))
+        }));
+    }
+    let times = in_turn(settings, sides);
+    assert_alike("dtrsm", n, ROUNDING, &results);
+    report.add("dtrsm", &format!("n={n} nrhs={nrhs}"), Unit::Gflops((n * n * nrhs) as f64), &times);
+}
+
+/// Products where the way to the kernel counts, and calls with nothing to do.
+pub fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    for n in settings.sizes(&[4, 8, 16, 32, 64, 128]) {
+        let (a, b) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2));
+        let mut results = vec![vec![0.0; n * n]; peers.list.len() + 2];
+        let (ours, theirs) = results.split_first_mut().expect("ours is there");
+        let mut sides = vec![Side::new("ours", || timed_each(|| our_gemm(machine, n, &a, &b, ours)))];
+        let mut theirs = theirs.iter_mut();
+        for (peer, c) in peers.list.iter().zip(theirs.by_ref()) {
+            sides.push(small_peer(peer, n, (&a, &b), c));
+        }
+        for c in theirs.filter(|_| peers.tile) {
+            sides.push(Side::new("tile", || timed_each(|| kernel(n, &a, &b, c))));
+        }
+        let times = in_turn(settings, sides);
+        assert_alike("dgemm", n, ROUNDING, &results[..times.len()]);
+        report.add("dgemm", &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+    }
+    empty(settings, machine, report);
+}
+
+fn small_peer<'a>(peer: &'a Peer, n: usize, (a, b): (&'a [f64], &'a [f64]), c: &'a mut [f64]) -> Side<'a> {
+    Side::new(peer.name(), move || timed_each(|| peer.gemm(n, a, b, c)))
+}
+
+/// The kernel without a machine around it.
+fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
+    assert!([a.len(), b.len(), c.len()].iter().all(|&len| len >= n * n));
+    // SAFETY: tiles of order n over memory of that size; A and B are only read, C is ours alone.
+    unsafe {
+        let tile = |ptr: *const T| Tile::new(ptr.cast_mut(), n, n, n);
+        fast::gemm(Op::NoTrans, Op::NoTrans, T::ONE, tile(a.as_ptr()), tile(b.as_ptr()), T::ZERO, tile(c.as_mut_ptr()));
+    }
+}
+
+/// Calls that return at once: m, n or k is zero.
+fn empty(settings: &Settings, machine: &Machine, report: &mut Report) {
+    let call = |m: usize, n: usize, k: usize| {
+        let (a, b, mut c) = (vec![0.0; m * k], vec![0.0; k * n], vec![0.0; m * n]);
+        let side = Side::new("ours", move || {
+            timed_each(|| {
+                let view = |data, rows, cols| MatRef::col_major(data, rows, cols).expect("sizes agree");
+                let c = MatMut::col_major(&mut c, m, n).expect("sizes agree");
+                machine.gemm(Gemm::new(view(&a, m, k), view(&b, k, n), c).beta(1.0)).expect("nothing fails");
+            })
+        });
+        in_turn(settings, vec![side])
+    };
+    for (m, n, k) in [(0, 64, 64), (64, 0, 64), (64, 64, 0)] {
+        report.add("dgemm", &format!("m={m} n={n} k={k} beta=1"), Unit::Nanoseconds, &call(m, n, k));
+    }
+}

@@ -1,0 +1,52 @@
+//! Ours against other libraries, in one process and in turn.
+//!
+//! `cargo bench --bench peers -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
+//! [--seconds S] [--json FILE]`
+//!
+//! Groups: `gemm getrf trsm small outofcore`, all unless named. Peers:
+//! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
+//! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
+//! products `tile`, the kernel itself without a machine around it. A library
+//! that is not there is left out, unless `--peer` names it.
+//!
+//! **Threads that spin.** The workers of a BLAS go on looking for work after a
+//! call and would take the cores from whoever is timed next. So before each
+//! timed call we wait until the process's threads use no processor time
+//! ([`rest`]). Sides take turns, and every other round in reverse order.
+//!
+//! **Environment.** [`blas::prepare_environment`] sets three variables that the
+//! libraries read, unless they are set; the printed versions name the kernels.
+
+mod blas;
+mod cases;
+mod measure;
+mod outofcore;
+mod peer;
+mod report;
+mod rest;
+mod settings;
+
+use lapidary::Machine;
+
+use peer::Peers;
+use report::Report;
+use settings::Settings;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    blas::prepare_environment();
+    let settings = Settings::from_args(std::env::args().skip(1))?;
+    let machine = Machine::from_env()?;
+    let peers = Peers::open(&settings)?;
+    let mut report = Report::new(&machine, &peers);
+    for group in &settings.groups {
+        match group.as_str() {
+            "gemm" => cases::gemm(&settings, &machine, &peers, &mut report),
+            "getrf" => cases::getrf(&settings, &machine, &peers, &mut report),
+            "trsm" => cases::trsm(&settings, &machine, &peers, &mut report),
+            "small" => cases::small(&settings, &machine, &peers, &mut report),
+            "outofcore" => outofcore::run(&settings, &mut report)?,
+            other => return Err(format!("there is no group `{other}`: {}", settings::GROUPS.join(", ")).into()),
+        }
+    }
+    settings.json.as_deref().map_or(Ok(()), |path| report.save(path))
+}

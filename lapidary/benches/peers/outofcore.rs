@@ -1,0 +1,91 @@
+//! A system larger than the memory of the devices.
+
+use lapidary::{Machine, MatMut, Select, Settings as Limits};
+
+use crate::cases::random;
+use crate::measure::{Side, in_turn, timed};
+use crate::report::{Report, Unit};
+use crate::settings::Settings;
+
+/// Bytes that each device may use.
+const LIMIT: usize = 256 << 20;
+
+/// A run's quality and cost beside its time.
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    residual: f64,
+    peak_bytes: u64,
+}
+
+/// `A·x = b` with devices that keep copies within [`LIMIT`], and in place.
+pub fn run(settings: &Settings, report: &mut Report) -> lapidary::Result<()> {
+    let open = |memory_limit| Machine::with_settings(&Select::from_env()?, &Limits { memory_limit, ..Limits::default() });
+    let machines = [("limited", open(Some(LIMIT))?), ("in place", open(None)?)];
+    for n in settings.sizes(&[12_000]) {
+        let (a, b) = (random::<f64>(n * n, 6), random::<f64>(n, 7));
+        let mut work = [a.clone(), b.clone()];
+        let mut figures = [Figures::default(); 2];
+        let memory = std::cell::RefCell::new(&mut work);
+        let sides = machines.iter().zip(&mut figures).map(|((name, machine), figures)| {
+            let (a, b, memory) = (&a, &b, &memory);
+            Side::new(*name, move || {
+                let [lu, x] = &mut **memory.borrow_mut();
+                lu.copy_from_slice(a);
+                x.copy_from_slice(b);
+                let before = forget_peak();
+                let seconds = timed(|| solve(machine, n, lu, x));
+                *figures = Figures { peak_bytes: peak().saturating_sub(before), residual: hpl(n, a, b, x) };
+                seconds
+            })
+        });
+        let times = in_turn(settings, sides.collect());
+        report.add("dgesv", &format!("n={n} limit=256M"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+        for ((name, _), Figures { residual, peak_bytes }) in machines.iter().zip(figures) {
+            report.remark("dgesv", &format!("n={n} {name}"), "hpl_residual", residual);
+            report.remark(
+                "dgesv",
+                &format!("n={n} {name}"),
+                "peak_mebibytes_beyond_matrices",
+                peak_bytes as f64 / f64::from(1 << 20),
+            );
+        }
+    }
+    Ok(())
+}
+
+fn solve(machine: &Machine, n: usize, a: &mut [f64], b: &mut [f64]) {
+    let (a, b) = (MatMut::col_major(a, n, n).expect("n² elements"), MatMut::col_major(b, n, 1).expect("n elements"));
+    let lu = machine.gesv(a, b).expect("the solve works");
+    assert_eq!(lu.info(), 0, "a random matrix is regular");
+}
+
+/// `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`: docs/numerics.md, bound 9.
+fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
+    let (mut rest, mut sums) = (b.to_vec(), vec![0.0; n]);
+    for (column, &x) in a.chunks(n).zip(x) {
+        for ((rest, sum), &a) in rest.iter_mut().zip(&mut sums).zip(column) {
+            *rest -= a * x;
+            *sum += a.abs();
+        }
+    }
+    let norm = |v: &[f64]| v.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    norm(&rest) / (f64::EPSILON * (norm(&sums) * norm(x) + norm(b)) * n as f64)
+}
+
+/// Makes the peak start from now; what is resident (Linux; 0 elsewhere).
+fn forget_peak() -> u64 {
+    // "5" resets the peak of the resident set: proc(5), clear_refs
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    status("VmRSS:")
+}
+
+/// The peak of the resident set.
+fn peak() -> u64 {
+    status("VmHWM:")
+}
+
+fn status(key: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) << 10
+}

@@ -1,0 +1,123 @@
+//! The other libraries behind one set of routines.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::factor;
+use faer::linalg::{matmul::matmul, triangular_solve};
+use faer::traits::ComplexField;
+use faer::{Accum, MatMut, MatRef, Par};
+use lapidary::Scalar;
+
+use crate::blas::Blas;
+use crate::settings::Settings;
+
+/// Where Debian's `libopenblas0-pthread` lies.
+const OPENBLAS: &str = "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0";
+
+/// A library.
+pub enum Peer {
+    /// One with the Fortran interface: its name.
+    Blas(&'static str, Blas),
+    /// The Rust library, on as many threads.
+    Faer(Par),
+}
+
+/// The libraries that take part.
+pub struct Peers {
+    /// Whoever is there.
+    pub list: Vec<Peer>,
+    /// Whether small products are compared with the kernel itself.
+    pub tile: bool,
+}
+
+impl Peers {
+    /// Opens what is asked for, or else whatever is there.
+    pub fn open(settings: &Settings) -> Result<Self, String> {
+        let wanted = |name: &str| settings.peers.as_ref().is_none_or(|list| list.iter().any(|peer| peer == name));
+        let mut list = Vec::new();
+        for (name, path) in [("openblas", path("LAPIDARY_PEER_OPENBLAS", Some(OPENBLAS))), ("mkl", path("LAPIDARY_PEER_MKL", None))]
+        {
+            match path.map(|path| Blas::open(path.as_ref()).map_err(|error| error.to_string())) {
+                Some(Ok(blas)) if wanted(name) => list.push(Peer::Blas(name, blas)),
+                Some(Err(error)) if settings.peers.is_some() && wanted(name) => return Err(format!("{name}: {error}")),
+                None if settings.peers.is_some() && wanted(name) => {
+                    return Err(format!("LAPIDARY_PEER_{} names no library", name.to_uppercase()));
+                }
+                Some(Ok(_) | Err(_)) | None => {}
+            }
+        }
+        if wanted("faer") {
+            list.push(Peer::Faer(Par::rayon(threads())));
+        }
+        Ok(Peers { list, tile: wanted("tile") })
+    }
+}
+
+fn path(variable: &str, usual: Option<&str>) -> Option<String> {
+    std::env::var(variable).ok().or_else(|| usual.map(str::to_owned))
+}
+
+/// As many as ours has devices.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+impl Peer {
+    /// Its name in the table.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Peer::Blas(name, _) => name,
+            Peer::Faer(_) => "faer",
+        }
+    }
+
+    /// What it says it is.
+    pub fn version(&self) -> String {
+        match self {
+            Peer::Blas(_, blas) => blas.version(),
+            Peer::Faer(_) => faer_version().unwrap_or_else(|| "unknown".into()),
+        }
+    }
+
+    /// `C ← A·B` of order `n`.
+    pub fn gemm<T: Scalar + ComplexField>(&self, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+        match self {
+            Peer::Blas(_, blas) => blas.gemm(n, a, b, c),
+            Peer::Faer(par) => {
+                let (a, b) = (MatRef::from_column_major_slice(a, n, n), MatRef::from_column_major_slice(b, n, n));
+                matmul(MatMut::from_column_major_slice_mut(c, n, n), Accum::Replace, a, b, T::ONE, *par);
+            }
+        }
+    }
+
+    /// `B ← L⁻¹·B` with the lower triangle of A.
+    pub fn trsm<T: Scalar + ComplexField>(&self, n: usize, nrhs: usize, a: &[T], b: &mut [T]) {
+        match self {
+            Peer::Blas(_, blas) => blas.trsm(n, nrhs, a, b),
+            Peer::Faer(par) => {
+                let (a, b) = (MatRef::from_column_major_slice(a, n, n), MatMut::from_column_major_slice_mut(b, n, nrhs));
+                triangular_solve::solve_lower_triangular_in_place(a, b, *par);
+            }
+        }
+    }
+
+    /// `A = P·L·U` of order `n`.
+    pub fn getrf<T: Scalar + ComplexField>(&self, n: usize, a: &mut [T], ipiv: &mut [i32]) {
+        match self {
+            Peer::Blas(_, blas) => blas.getrf(n, a, ipiv),
+            Peer::Faer(par) => {
+                let (mut forward, mut backward) = (vec![0_usize; n], vec![0_usize; n]);
+                let params = faer::Spec::<factor::PartialPivLuParams, T>::default();
+                let mut memory = MemBuffer::new(factor::lu_in_place_scratch::<usize, T>(n, n, *par, params));
+                let (a, stack) = (MatMut::from_column_major_slice_mut(a, n, n), MemStack::new(&mut memory));
+                factor::lu_in_place(a, &mut forward, &mut backward, *par, stack, params);
+            }
+        }
+    }
+}
+
+/// The version in the lock file.
+fn faer_version() -> Option<String> {
+    let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).ok()?;
+    let (_, rest) = lock.split_once("name = \"faer\"\nversion = \"")?;
+    Some(rest.split('"').next()?.to_owned())
+}

@@ -1,0 +1,95 @@
+//! The table, and the same figures for programs.
+
+use std::path::Path;
+use std::process::Command;
+
+use lapidary::Machine;
+use serde_json::{Value, json};
+
+use crate::measure::Times;
+use crate::peer::{Peers, threads};
+
+/// How a time is shown.
+#[derive(Clone, Copy)]
+pub enum Unit {
+    /// As speed, with the operations of a call.
+    Gflops(f64),
+    /// As time.
+    Nanoseconds,
+}
+
+impl Unit {
+    fn show(self, seconds: f64) -> String {
+        match self {
+            Unit::Gflops(flops) => format!("{:10.2} GFLOP/s", flops / seconds / 1e9),
+            Unit::Nanoseconds => format!("{:10.1} ns", seconds * 1e9),
+        }
+    }
+}
+
+/// The figures so far.
+pub struct Report {
+    about: Value,
+    results: Vec<Value>,
+}
+
+impl Report {
+    /// Prints and keeps the conditions.
+    pub fn new(machine: &Machine, peers: &Peers) -> Self {
+        let devices: Vec<_> = machine.devices().map(|d| json!({ "name": d.name, "description": d.description })).collect();
+        let versions: Vec<_> = peers.list.iter().map(|peer| json!({ "name": peer.name(), "version": peer.version() })).collect();
+        let about = json!({
+            "date": output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
+            "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+            "devices": devices, "threads": threads(), "cpu_flags": simd_flags(),
+            "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["rev-parse", "HEAD"]),
+            "rustc": output("rustc", &["--version"]), "peers": versions,
+            "method": "sides in turn, order reversed every other round, each call after the threads came to rest; medians",
+        });
+        println!("{about:#}");
+        println!("{:<8}{:<26}{:<10}{:>18}{:>10}{:>24}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
+        Report { about, results: Vec::new() }
+    }
+
+    /// Prints and keeps one case; the first of `times` is ours. A ratio above 1 says that ours is faster.
+    pub fn add(&mut self, routine: &str, size: &str, unit: Unit, times: &[Times]) {
+        let ours = times[0].median();
+        for side in times {
+            let (median, ratio) = (side.median(), side.median() / ours);
+            let [min, max] = [side.seconds[0], side.seconds[side.seconds.len() - 1]].map(|seconds| seconds * 1e3);
+            let spread = format!("{min:.4} … {max:.4} ms");
+            let shown = unit.show(median);
+            println!("{routine:<8}{size:<26}{:<10}{shown:>18}{ratio:>10.3}{spread:>24}{:>6}", side.name, side.seconds.len());
+            let gflops = if let Unit::Gflops(flops) = unit { json!(flops / median / 1e9) } else { Value::Null };
+            self.results.push(json!({
+                "routine": routine, "size": size, "side": side.name, "median_seconds": median, "gflops": gflops,
+                "speed_ratio_ours_to_this": ratio, "samples_seconds": side.seconds,
+            }));
+        }
+    }
+
+    /// Prints and keeps one figure.
+    pub fn remark(&mut self, routine: &str, size: &str, key: &str, value: f64) {
+        println!("{routine:<8}{size:<26}{key} {value:.4}");
+        self.results.push(json!({ "routine": routine, "size": size, key: value }));
+    }
+
+    /// Writes everything into a file.
+    pub fn save(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        let text = format!("{:#}\n", json!({ "about": self.about, "results": self.results }));
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
+    }
+}
+
+/// What a program prints; empty without it.
+fn output(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program).args(args).output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The vector instructions that the processor has.
+fn simd_flags() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
+    flags.split_whitespace().filter(|flag| flag.starts_with("avx") || *flag == "fma").map(str::to_owned).collect()
+}

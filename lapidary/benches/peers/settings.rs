@@ -1,0 +1,64 @@
+//! What the command line asks for.
+
+use std::path::PathBuf;
+
+/// Every group.
+pub const GROUPS: [&str; 5] = ["gemm", "getrf", "trsm", "small", "outofcore"];
+
+/// What the command line asks for.
+pub struct Settings {
+    /// The groups to run.
+    pub groups: Vec<String>,
+    /// The peers; whatever is there if `None`.
+    pub peers: Option<Vec<String>>,
+    /// Sizes in place of a group's own.
+    sizes: Option<Vec<usize>>,
+    /// Repetitions in place of as many as fit the time.
+    pub reps: Option<usize>,
+    /// Seconds for the repetitions of one case.
+    pub seconds: f64,
+    /// Where the figures go.
+    pub json: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Reads the arguments; `--bench` is what cargo adds.
+    pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut settings = Settings { groups: Vec::new(), peers: None, sizes: None, reps: None, seconds: 20.0, json: None };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+            match arg.as_str() {
+                "--bench" => {}
+                "--peer" => settings.peers = Some(list(&value()?)?),
+                "--n" => settings.sizes = Some(list(&value()?)?),
+                "--reps" => settings.reps = Some(number(&value()?)?),
+                "--seconds" => settings.seconds = number(&value()?)?,
+                "--json" => settings.json = Some(value()?.into()),
+                group if GROUPS.contains(&group) => settings.groups.push(arg),
+                other => {
+                    return Err(format!(
+                        "what is `{other}`? There is {}, --peer, --n, --reps, --seconds, --json",
+                        GROUPS.join(", ")
+                    ));
+                }
+            }
+        }
+        if settings.groups.is_empty() {
+            settings.groups = GROUPS.map(str::to_owned).into();
+        }
+        Ok(settings)
+    }
+
+    /// The sizes of a group.
+    pub fn sizes(&self, own: &[usize]) -> Vec<usize> {
+        self.sizes.clone().unwrap_or_else(|| own.to_vec())
+    }
+}
+
+fn list<T: std::str::FromStr>(text: &str) -> Result<Vec<T>, String> {
+    text.split(',').map(number).collect()
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` is not understood"))
+}

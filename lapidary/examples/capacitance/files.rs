@@ -1,0 +1,83 @@
+//! Files that appear whole or not at all.
+
+use std::io::{Result, Write};
+use std::path::Path;
+
+use tempfile::Builder;
+
+use crate::study::{KNOWN, Solved};
+
+/// Fills a temporary file beside `path` and renames it.
+pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut builder = Builder::new();
+    // a temporary file is private by default; a result gets what the umask allows
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut temporary = builder.tempfile_in(folder)?;
+    temporary.write_all(content)?;
+    temporary.persist(path)?;
+    Ok(())
+}
+
+/// Writes the system and what must come out of it.
+pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> {
+    let n = solved.x.len();
+    std::fs::create_dir_all(folder)?;
+    write_atomically(&folder.join("A.npy"), &npy(&format!("({n}, {n})"), &solved.a))?;
+    write_atomically(&folder.join("b.npy"), &npy(&format!("({n},)"), &vec![1.0; n]))?;
+    write_atomically(&folder.join("expected.json"), expected(solved, grading).as_bytes())
+}
+
+/// NumPy's array file, version 1.0, in Fortran order.
+fn npy(shape: &str, data: &[f64]) -> Vec<u8> {
+    let header = format!("{{'descr': '<f8', 'fortran_order': True, 'shape': {shape}, }}");
+    // the format wants the data aligned to 64 bytes and a newline before it
+    let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(u16::try_from(length).expect("the header is short").to_le_bytes());
+    file.extend(format!("{header:width$}\n", width = length - 1).bytes());
+    file.extend(data.iter().flat_map(|value| value.to_le_bytes()));
+    file
+}
+
+/// Ten digits of the sum: the last ones of an f64 depend on the device.
+fn expected(solved: &Solved, grading: u32) -> String {
+    let (n, m, sum) = (solved.x.len(), solved.m, solved.capacitance());
+    format!(
+        r#"{{
+  "n": {n},
+  "sum_of_x": {sum:.10},
+  "sum_of_x_tolerance": 1e-9,
+  "capacitance_known": {KNOWN},
+  "unit": "4*pi*epsilon_0*edge",
+  "panels_per_edge": {m},
+  "grading": {grading},
+  "made_by": "cargo run --release -p lapidary --example capacitance -- {m} --grading {grading} --write-system data/capacitance"
+}}
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_data_of_an_npy_file_is_aligned() {
+        let file = npy("(2,)", &[1.0, -2.0]);
+        assert_eq!(file.len() % 64, 16);
+        assert_eq!(file[file.len() - 17], b'\n');
+        assert_eq!(file[file.len() - 8..], (-2.0_f64).to_le_bytes());
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomically(&path, b"long before").unwrap();
+        write_atomically(&path, b"after").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"after");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,95 @@
+//! Capacitance of the unit cube by the method of moments.
+//!
+//! A conducting cube is held at potential 1. Its surface is cut into panels of
+//! constant charge density; the potential of a panel is the closed form of
+//! [`potential`], exact at any distance. The potential at the centre of every
+//! panel must be 1, which is a dense system A·x = b. The unknowns are the
+//! charges over 4πε₀, so that their plain sum is the capacitance in units of
+//! 4πε₀·edge, known as 0.660678 (Hwang and Mascagni, J. Appl. Phys. 95, 2004;
+//! more digits: Helsing and Perfekt, ACHA 34, 2013).
+//!
+//! The charge density grows like d^(-1/3) at distance d from an edge. With equal
+//! panels that singularity sets the error, m^(-4/3) for m panels along an edge.
+//! Grading the panels towards the edges by t^g moves it to m^(-4g/3), until the
+//! panels' own m^(-3) is the larger part: g = 3 is the default, as more costs
+//! panels in the middle of the faces and condition. An even error of known order
+//! is also what Richardson's extrapolation needs.
+
+mod cube;
+mod files;
+mod picture;
+mod potential;
+mod study;
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use lapidary::{Machine, Select, Settings};
+
+use study::Solved;
+
+/// Capacitance of the unit cube, from finer and finer panels on its surface
+#[derive(Parser)]
+#[command(after_help = "Without --device the devices are those of $LAPIDARY_DEVICE, else all.")]
+struct Options {
+    /// Panels along an edge of the cube in the last system, of 6·MAX² unknowns
+    #[arg(default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=100))]
+    max: u32,
+    /// How strongly panels shrink towards the edges; 1: all are equal
+    #[arg(long, value_name = "G", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=5))]
+    grading: u32,
+    /// Devices: cpu, cpu:0,1 or all
+    #[arg(long, value_name = "SEL")]
+    device: Option<Select>,
+    /// Draw the charge density of the last system here, as SVG
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Write the last system here, as A.npy, b.npy and expected.json
+    #[arg(long, value_name = "DIR")]
+    write_system: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let select = options.device.clone().map_or_else(Select::from_env, Ok)?;
+    let machine = Machine::with_settings(&select, &Settings::from_env()?)?;
+    println!("{}", study::HEAD);
+    let mut done: Vec<Solved> = Vec::new();
+    for m in sizes(options.max as usize) {
+        let solved = study::solve(&machine, m, options.grading)?;
+        println!("{}", study::row(&solved, done.last()));
+        done.push(solved);
+    }
+    if let [.., coarse, fine] = &done[..] {
+        println!("\n{}", study::extrapolated(coarse, fine, options.grading));
+    }
+    write_files(options, done.last().expect("there is at least one size"))
+}
+
+/// 4, 8, … and `max` itself.
+fn sizes(max: usize) -> Vec<usize> {
+    (4..max).step_by(4).chain([max]).collect()
+}
+
+fn write_files(options: &Options, last: &Solved) -> Result<(), Box<dyn Error>> {
+    if let Some(path) = &options.out {
+        files::write_atomically(path, picture::svg(&last.panels, &last.x).as_bytes())?;
+        eprintln!("drew {}", path.display());
+    }
+    if let Some(folder) = &options.write_system {
+        files::write_system(folder, last, options.grading)?;
+        eprintln!("wrote A.npy, b.npy and expected.json in {}", folder.display());
+    }
+    Ok(())
+}

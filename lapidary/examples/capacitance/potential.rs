@@ -1,0 +1,123 @@
+//! The potential of a charged rectangle, and the matrix of all of them.
+//!
+//! Over a rectangle at height 0 with corners at (x, y) from the foot of the
+//! point, which is at height z,
+//!
+//! ```text
+//! ∬ 1/r = Σ ± F(x, y),   F = y·asinh(x/√(y²+z²)) + x·asinh(y/√(x²+z²)) − z·atan(x·y/(z·r))
+//! ```
+//!
+//! with + for the corners that are both the upper or both the lower ends (Durand,
+//! *Électrostatique*, 1964, writes ln(x + r) for the first asinh; what differs
+//! cancels between corners, and asinh keeps its digits where x is negative).
+//!
+//! Functions are those of `libm`: the same bits on every platform.
+
+use crate::cube::Panel;
+
+/// The mean of 1/r over the panel, r being the distance to the point: the
+/// potential, times 4πε₀, of a unit charge spread over the panel.
+pub fn potential(panel: &Panel, point: [f64; 3]) -> f64 {
+    let [u, v] = [point[(panel.axis + 1) % 3], point[(panel.axis + 2) % 3]];
+    let z = (point[panel.axis] - panel.level).abs();
+    let corner = |i: usize, j: usize| antiderivative(panel.u[i] - u, panel.v[j] - v, z);
+    (corner(1, 1) - corner(0, 1) - corner(1, 0) + corner(0, 0)) / panel.area()
+}
+
+/// F(x, y) at height z ≥ 0.
+fn antiderivative(x: f64, y: f64, z: f64) -> f64 {
+    let r = (x * x + y * y + z * z).sqrt();
+    times_asinh(y, x, z) + times_asinh(x, y, z) - z * libm::atan2(x * y, z * r)
+}
+
+/// `a·asinh(b/√(a²+z²))`, continued to 0 at a = 0.
+fn times_asinh(a: f64, b: f64, z: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { a * libm::asinh(b / (a * a + z * z).sqrt()) }
+}
+
+/// Column j holds the potential of panel j at the centres of all panels.
+/// Columns are filled by all threads of the machine.
+pub fn matrix(panels: &[Panel]) -> Vec<f64> {
+    let n = panels.len();
+    let mut a = vec![0.0; n * n];
+    let centres: Vec<[f64; 3]> = panels.iter().map(Panel::centre).collect();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = n.div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (columns, sources) in a.chunks_mut(share * n).zip(panels.chunks(share)) {
+            scope.spawn(|| fill(columns, sources, &centres));
+        }
+    });
+    a
+}
+
+fn fill(columns: &mut [f64], sources: &[Panel], centres: &[[f64; 3]]) {
+    for (column, source) in columns.chunks_mut(centres.len()).zip(sources) {
+        column.iter_mut().zip(centres).for_each(|(entry, &centre)| *entry = potential(source, centre));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cube::panels;
+
+    const PANEL: Panel = Panel { axis: 1, level: 1.0, u: [0.2, 0.5], v: [0.1, 0.9] };
+
+    /// The mean of 1/r by the midpoint rule with n² points.
+    fn midpoint(panel: &Panel, to: [f64; 3], n: usize) -> f64 {
+        let at = |[from, to]: [f64; 2], i: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
+        let distance = |from: [f64; 3]| (0..3).map(|k| (from[k] - to[k]).powi(2)).sum::<f64>().sqrt();
+        let cells = (0..n * n).map(|i| panel.point(at(panel.u, i / n), at(panel.v, i % n)));
+        cells.map(|from| 1.0 / distance(from)).sum::<f64>() / (n * n) as f64
+    }
+
+    /// Richardson's extrapolation of the midpoint rule: the error is of order n⁻⁴.
+    fn quadrature(panel: &Panel, to: [f64; 3]) -> f64 {
+        (4.0 * midpoint(panel, to, 256) - midpoint(panel, to, 128)) / 3.0
+    }
+
+    #[test]
+    fn the_closed_form_agrees_with_quadrature() {
+        let beside = [0.6, 1.0, 0.75]; // in the plane of the panel
+        let over_a_corner = [0.5, 1.3, 0.2];
+        for to in [[0.0, 0.0, 0.0], over_a_corner, beside, [0.4, 0.9, 0.3], [-3.0, 7.0, 2.0]] {
+            let (exact, approximate) = (potential(&PANEL, to), quadrature(&PANEL, to));
+            assert!((exact / approximate - 1.0).abs() < 1e-7, "{to:?}: {exact} is not {approximate}");
+        }
+    }
+
+    #[test]
+    fn the_potential_of_a_square_on_itself_is_the_known_one() {
+        let square = Panel { u: [0.0, 1.0], v: [0.0, 1.0], ..PANEL };
+        let known = 4.0 * (1.0 + 2.0_f64.sqrt()).ln();
+        assert!((potential(&square, square.centre()) - known).abs() < 1e-14);
+        assert!((potential(&square, square.point(0.0, 0.0)) - known / 2.0).abs() < 1e-14);
+    }
+
+    #[test]
+    fn far_panels_act_as_point_charges() {
+        let distance = 1e4_f64;
+        assert!((potential(&PANEL, [0.35, 1.0 + distance, 0.5]) * distance - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn equal_panels_in_parallel_faces_act_on_each_other_alike() {
+        let panels = panels(4, 1);
+        let (n, a) = (panels.len(), matrix(&panels));
+        for (i, j) in (0..n * n).map(|k| (k % n, k / n)).filter(|&(i, j)| panels[i].axis == panels[j].axis) {
+            assert!((a[i + j * n] - a[j + i * n]).abs() < 1e-12, "({i}, {j})");
+        }
+    }
+
+    #[test]
+    fn the_matrix_is_symmetric_up_to_the_size_of_the_panels() {
+        // both entries tend to the mean over both panels
+        let asymmetry = |m| {
+            let panels = panels(m, 1);
+            let (n, a) = (panels.len(), matrix(&panels));
+            (0..n * n).map(|k| (a[k] / a[k / n + k % n * n] - 1.0).abs()).fold(0.0, f64::max)
+        };
+        assert!(asymmetry(6) < 0.03, "{}", asymmetry(6));
+    }
+}

@@ -1,1 +1,0 @@
-//! Views of other crates' matrices, without copying. Each crate is a feature.

@@ -1,0 +1,75 @@
+//! Matrices of `faer`.
+
+use lapidary_core::{Element, MatMut, MatRef, Result};
+
+use super::strided::Strided;
+use super::{AsLapidary, AsLapidaryMut};
+
+fn strided<T>(matrix: faer::MatRef<'_, T>) -> Strided {
+    let (rows, cols) = matrix.shape();
+    Strided { rows, cols, row_stride: matrix.row_stride(), col_stride: matrix.col_stride() }
+}
+
+/// Views for reading.
+///
+/// ```
+/// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
+/// use lapidary::{Gemm, Machine, Select};
+/// use faer::{Mat, mat};
+///
+/// let machine = Machine::open(&Select::all())?;
+/// let a = mat![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+/// let mut c = Mat::zeros(3, 3);
+/// // C(:, 1..) ← Aᵀ·A(:, 1..)
+/// let mut right = c.subcols_mut(1, 2);
+/// machine.gemm(Gemm::new(a.transpose().as_lapidary()?, a.subcols(1, 2).as_lapidary()?, right.as_lapidary_mut()?))?;
+/// assert_eq!(c, mat![[0.0, 22.0, 27.0], [0.0, 29.0, 36.0], [0.0, 36.0, 45.0]]);
+///
+/// assert!(a.reverse_cols().as_lapidary().unwrap_err().to_string().contains("strides (1, -"));
+/// assert_eq!(Mat::<f32>::zeros(0, 3).as_lapidary()?.shape(), (0, 3));
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+impl<T: Element> AsLapidary for faer::MatRef<'_, T> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        // SAFETY: the view lends the elements that its strides reach.
+        unsafe { strided(*self).view(self.as_ptr()) }
+    }
+}
+
+impl<T: Element> AsLapidary for faer::MatMut<'_, T> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        let view = self.as_ref();
+        // SAFETY: the view lends the elements that its strides reach.
+        unsafe { strided(view).view(view.as_ptr()) }
+    }
+}
+
+impl<T: Element> AsLapidaryMut for faer::MatMut<'_, T> {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        let strided = strided(self.as_ref());
+        // SAFETY: the view lends the elements that its strides reach, uniquely.
+        unsafe { strided.view_mut(self.as_ptr_mut()) }
+    }
+}
+
+impl<T: Element> AsLapidary for faer::Mat<T> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        let view = self.as_ref();
+        // SAFETY: the matrix lends the elements that its strides reach.
+        unsafe { strided(view).view(view.as_ptr()) }
+    }
+}
+
+impl<T: Element> AsLapidaryMut for faer::Mat<T> {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        let strided = strided(self.as_ref());
+        // SAFETY: the matrix lends the elements that its strides reach, uniquely.
+        unsafe { strided.view_mut(self.as_mut().as_ptr_mut()) }
+    }
+}

@@ -1,0 +1,59 @@
+//! Matrices of `nalgebra`.
+
+use lapidary_core::{Element, MatMut, MatRef, Result};
+use nalgebra::{Dim, Matrix, RawStorage, RawStorageMut};
+
+use super::strided::Strided;
+use super::{AsLapidary, AsLapidaryMut};
+
+fn strided<T, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S>) -> Strided {
+    let (rows, cols) = matrix.shape();
+    let (row_stride, col_stride) = matrix.strides();
+    // a stride beyond isize is none that memory can have: it is refused as a negative one
+    let signed = |stride: usize| isize::try_from(stride).unwrap_or(-1);
+    Strided { rows, cols, row_stride: signed(row_stride), col_stride: signed(col_stride) }
+}
+
+/// Matrices, vectors and views of static or dynamic size.
+///
+/// ```
+/// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
+/// use lapidary::{Gemm, Machine, Select};
+/// use nalgebra::{DMatrix, Matrix2x3, Vector2, matrix};
+///
+/// let machine = Machine::open(&Select::all())?;
+/// let a: Matrix2x3<f64> = matrix![1.0, 2.0, 3.0; 4.0, 5.0, 6.0];
+/// let mut c = DMatrix::zeros(2, 2);
+/// // C ← A(:, ..2)·A(:, 1..)
+/// let (left, right) = (a.columns(0, 2), a.columns(1, 2));
+/// machine.gemm(Gemm::new(left.as_lapidary()?, right.as_lapidary()?, c.as_lapidary_mut()?))?;
+/// assert_eq!(c, matrix![12.0, 15.0; 33.0, 42.0]);
+///
+/// let mut x = Vector2::new(27.0, 75.0);
+/// machine.gesv(c.as_lapidary_mut()?, x.as_lapidary_mut()?)?;
+/// assert!((x - Vector2::new(1.0, 1.0)).norm() < 1e-13);
+///
+/// let corners = a.columns_with_step(0, 2, 1);
+/// assert_eq!(corners.as_lapidary()?.ld(), 4);
+/// let sparse = DMatrix::<f32>::zeros(5, 2);
+/// let sparse = sparse.view_with_steps((0, 0), (3, 2), (1, 0));
+/// assert!(sparse.as_lapidary().unwrap_err().to_string().contains("strides (2, 5)"));
+/// assert_eq!(DMatrix::<f32>::zeros(3, 0).as_lapidary()?.shape(), (3, 0));
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+impl<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>> AsLapidary for Matrix<T, R, C, S> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        // SAFETY: the matrix lends the elements that its strides reach.
+        unsafe { strided(self).view(self.as_ptr()) }
+    }
+}
+
+impl<T: Element, R: Dim, C: Dim, S: RawStorageMut<T, R, C>> AsLapidaryMut for Matrix<T, R, C, S> {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        let strided = strided(self);
+        // SAFETY: the matrix lends the elements that its strides reach, uniquely.
+        unsafe { strided.view_mut(self.as_mut_ptr()) }
+    }
+}

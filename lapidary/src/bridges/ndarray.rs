@@ -1,0 +1,50 @@
+//! Arrays of `ndarray` with two axes.
+
+use lapidary_core::{Element, MatMut, MatRef, Result};
+use ndarray::{ArrayRef2, Ix2, LayoutRef};
+
+use super::strided::Strided;
+use super::{AsLapidary, AsLapidaryMut};
+
+fn strided<T>(array: &LayoutRef<T, Ix2>) -> Strided {
+    let (rows, cols) = array.dim();
+    let [row_stride, col_stride] = [array.strides()[0], array.strides()[1]];
+    Strided { rows, cols, row_stride, col_stride }
+}
+
+/// Owned arrays and views: all of them dereference to `ArrayRef2`.
+///
+/// ```
+/// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
+/// use lapidary::{Gemm, Machine, Select};
+/// use ndarray::{Array2, array, s};
+///
+/// let machine = Machine::open(&Select::all())?;
+/// let a = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
+/// let mut c = Array2::zeros((3, 2));
+/// // C ← Aᵀ·A(:, 1..)
+/// let (transposed, columns) = (a.t(), a.slice(s![.., 1..]));
+/// machine.gemm(Gemm::new(transposed.as_lapidary()?, columns.as_lapidary()?, c.as_lapidary_mut()?))?;
+/// assert_eq!(c, array![[22.0, 27.0], [29.0, 36.0], [36.0, 45.0]]);
+///
+/// let reversed = a.slice(s![.., ..;-1]);
+/// assert!(reversed.as_lapidary().unwrap_err().to_string().contains("strides (3, -1)"));
+/// assert_eq!(Array2::<f32>::zeros((0, 3)).as_lapidary()?.shape(), (0, 3));
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+impl<T: Element> AsLapidary for ArrayRef2<T> {
+    type Elem = T;
+
+    fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
+        // SAFETY: the array lends the elements that its strides reach.
+        unsafe { strided(self.as_layout_ref()).view(self.as_ptr()) }
+    }
+}
+
+impl<T: Element> AsLapidaryMut for ArrayRef2<T> {
+    fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
+        let strided = strided(self.as_layout_ref());
+        // SAFETY: the array lends the elements that its strides reach, uniquely.
+        unsafe { strided.view_mut(self.as_mut_ptr()) }
+    }
+}

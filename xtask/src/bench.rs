@@ -1,0 +1,24 @@
+//! `cargo xtask bench`: ours and other libraries, in one process.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::Result;
+use crate::workspace::Workspace;
+
+/// Runs the benchmark; without `--json` its figures go to `bench/results/`.
+pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
+    let fixed = ["bench", "--package", "lapidary", "--bench", "peers", "--"];
+    let mut all = [&fixed, args].concat();
+    let file = ws.root.join("bench/results").join(name());
+    let file = file.to_string_lossy();
+    if !args.contains(&"--json") {
+        all.extend(["--json", &file]);
+    }
+    ws.cargo(&all).run()
+}
+
+/// A file name that no other run has.
+fn name() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    format!("peers-{seconds}.json")
+}

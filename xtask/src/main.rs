@@ -1,0 +1,47 @@
+//! Every chore of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+
+mod bench;
+mod readme;
+mod runner;
+mod steps;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
+                              STEPS: prepare fmt tidy clippy msrv loom readme tests
+cargo xtask tidy              the structure only: arrows, invariants, sizes, links
+cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
+                              ARGS: gemm getrf trsm small outofcore, --peer LIST, --n LIST, --reps R, --seconds S, --json FILE";
+
+/// A chore's outcome: the message says what to do.
+type Result<T, E = String> = std::result::Result<T, E>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match chore(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore(args: &[&str]) -> Result<()> {
+    let workspace = || workspace::Workspace::load();
+    match args {
+        ["test", steps @ ..] => test::run(&workspace()?, steps),
+        ["tidy"] => tidy::run(&workspace()?),
+        ["bench", rest @ ..] => bench::run(&workspace()?, rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        other => Err(format!("`{}` is no chore\n{USAGE}", other.join(" "))),
+    }
+}

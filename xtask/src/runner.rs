@@ -1,0 +1,66 @@
+//! Runs commands and shows their output while they run.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::Result;
+
+/// A command of cargo, or one started through it.
+pub struct Cargo {
+    command: Command,
+    line: String,
+}
+
+impl Cargo {
+    /// `cargo ARGS` in a folder.
+    pub fn new(folder: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new("cargo");
+        command.current_dir(folder).args(args);
+        Cargo { command, line: format!("cargo {}", args.join(" ")) }
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+        self.line = format!("{name}={} {}", value.as_ref().to_string_lossy(), self.line);
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs it; output goes where ours goes.
+    pub fn run(mut self) -> Result<()> {
+        let status = self.command.status().map_err(|error| format!("{}: {error}", self.line))?;
+        if status.success() { Ok(()) } else { Err(format!("failed: {}", self.line)) }
+    }
+
+    /// Runs it, shows its standard output line by line and gives it back.
+    pub fn tee(self) -> Result<String> {
+        self.read(|output| {
+            let mut text = String::new();
+            for line in BufReader::new(output).lines() {
+                let line = line?;
+                println!("{line}");
+                text += &line;
+                text.push('\n');
+            }
+            Ok(text)
+        })
+    }
+
+    fn read(mut self, collect: impl FnOnce(&mut dyn Read) -> std::io::Result<String>) -> Result<String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", self.line);
+        let mut child = self.command.stdout(Stdio::piped()).spawn().map_err(failed)?;
+        let mut output = child.stdout.take().ok_or("no standard output")?;
+        let text = collect(&mut output).map_err(failed)?;
+        if child.wait().map_err(failed)?.success() { Ok(text) } else { Err(format!("failed: {}", self.line)) }
+    }
+}
+
+/// The toolchain of rustup with this version, `MAJOR.MINOR`, if there is one.
+pub fn toolchain(version: &str) -> Option<String> {
+    let output = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
+    let list = String::from_utf8_lossy(&output.stdout);
+    let found =
+        list.split_whitespace().find(|name| name.starts_with(&format!("{version}.")) || name.starts_with(&format!("{version}-")));
+    found.map(str::to_owned)
+}

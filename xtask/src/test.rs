@@ -1,0 +1,101 @@
+//! `cargo xtask test`: everything that must hold before a commit.
+//!
+//! Cheap steps stand first. Needs nothing but cargo: whatever drivers other
+//! backends will test with are to be fetched in [`prepare`].
+
+use crate::Result;
+use crate::readme;
+use crate::runner::toolchain;
+use crate::steps::Steps;
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// The steps in their order.
+const STEPS: [&str; 8] = ["prepare", "fmt", "tidy", "clippy", "msrv", "loom", "readme", "tests"];
+
+/// Runs every step, or those named; the first failure ends the run.
+pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
+    if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name)) {
+        return Err(format!("there is no step `{unknown}`: {}", STEPS.join(", ")));
+    }
+    let mut steps = Steps::new(wanted);
+    let mut results = Vec::new();
+    steps.step("prepare", || prepare(ws))?;
+    steps.step("fmt", || ws.cargo(&["fmt", "--all", "--check"]).run().map(|()| String::new()))?;
+    steps.step("tidy", || tidy::run(ws).map(|()| String::new()))?;
+    steps.step("clippy", || clippy(ws))?;
+    steps.step("msrv", || msrv(ws))?;
+    steps.step("loom", || loom(ws))?;
+    steps.step("readme", || readme::check(ws))?;
+    steps.step("tests", || {
+        results = closing_lines(&ws.cargo(&["test", "--workspace", "--all-features"]).tee()?);
+        Ok(total(&results))
+    })?;
+    steps.summary();
+    results.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
+
+/// Fetches the crates, so that later steps do not wait for the network.
+fn prepare(ws: &Workspace) -> Result<String> {
+    ws.cargo(&["fetch", "--locked"]).run().map(|()| String::new())
+}
+
+fn clippy(ws: &Workspace) -> Result<String> {
+    let deny = ["-D", "warnings", "-D", "clippy::incompatible_msrv"];
+    let args = [&["clippy", "--workspace", "--all-targets", "--all-features", "--"][..], &deny].concat();
+    ws.cargo(&args).run().map(|()| String::new())
+}
+
+/// Builds with the oldest supported compiler, if it is installed.
+fn msrv(ws: &Workspace) -> Result<String> {
+    let version = ws.rust_version().ok_or("no crate states a rust-version")?;
+    let Some(toolchain) = toolchain(&version) else {
+        return Ok(format!(
+            "Rust {version} is not installed: not built with it; clippy::incompatible_msrv checked library calls only"
+        ));
+    };
+    ws.cargo(&[&format!("+{toolchain}"), "check", "--workspace", "--all-features"]).run()?;
+    Ok(format!("built with {toolchain}"))
+}
+
+/// The engine under the model checker; other flags, so a target folder of its own.
+fn loom(ws: &Workspace) -> Result<String> {
+    if !ws.has("core/tests/loom.rs") {
+        return Ok("no core/tests/loom.rs".into());
+    }
+    let target = ws.metadata.target_directory.join("loom");
+    let args = ["test", "--package", "lapidary-core", "--test", "loom", "--release"];
+    ws.cargo(&args).env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target).run()?;
+    Ok(String::new())
+}
+
+/// What each test binary said at its end.
+fn closing_lines(output: &str) -> Vec<String> {
+    output.lines().filter(|line| line.starts_with("test result: ")).map(str::to_owned).collect()
+}
+
+/// The sums over all test binaries.
+fn total(lines: &[String]) -> String {
+    let sum = |what: &str| lines.iter().filter_map(|line| count(line, what)).sum::<usize>();
+    format!("{} passed, {} failed, {} ignored in {} binaries", sum("passed"), sum("failed"), sum("ignored"), lines.len())
+}
+
+/// The number before a word of a closing line.
+fn count(line: &str, what: &str) -> Option<usize> {
+    let part = line.split([';', '.']).find(|part| part.trim().ends_with(what))?;
+    part.split_whitespace().find_map(|word| word.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_summed() {
+        let output = "running 2 tests\n\
+            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+            test result: ok. 11 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 1.50s\n";
+        assert_eq!(total(&closing_lines(output)), "13 passed, 0 failed, 1 ignored in 2 binaries");
+    }
+}

@@ -1,0 +1,66 @@
+//! What every manifest takes from the workspace.
+
+use super::Finding;
+use crate::Result;
+use crate::workspace::Workspace;
+
+/// What every crate inherits, as a line of its manifest.
+const INHERITED: &[&str] = &["version.workspace", "edition.workspace", "rust-version.workspace", "license.workspace"];
+
+/// Manifests that state what the workspace states.
+pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
+    let mut findings = root(&ws.read("Cargo.toml")?);
+    for package in ws.packages() {
+        let path = ws.folder(package).join("Cargo.toml");
+        findings.extend(member(&path.to_string_lossy(), &ws.read(&path)?));
+    }
+    Ok(findings)
+}
+
+/// A line `key = value` without spaces.
+fn lines(text: &str) -> impl Iterator<Item = String> {
+    text.lines().map(|line| line.split_whitespace().collect())
+}
+
+fn root(text: &str) -> Vec<Finding> {
+    let stated = lines(text).filter(|line| line.starts_with("rust-version=")).count();
+    let finding = || Finding::new("Cargo.toml", format!("rust-version is stated {stated} times, not once"));
+    (stated != 1).then(finding).into_iter().collect()
+}
+
+fn member(path: &str, text: &str) -> Vec<Finding> {
+    let has = |wanted: &str| lines(text).any(|line| line == wanted);
+    let missing = |key: &&&str| !has(&format!("{key}=true"));
+    let mut findings: Vec<Finding> =
+        INHERITED.iter().filter(missing).map(|key| Finding::new(path, format!("{key} = true is missing"))).collect();
+    let lints = lines(text).skip_while(|line| line != "[lints]").nth(1);
+    if lints.as_deref() != Some("workspace=true") {
+        findings.push(Finding::new(path, "[lints] workspace = true is missing"));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[package]\nname = \"x\"\nversion.workspace = true\nedition.workspace = true\n\
+        rust-version.workspace = true\nlicense.workspace = true\n[lints]\nworkspace = true\n";
+
+    #[test]
+    fn every_crate_inherits() {
+        assert_eq!(member("x", GOOD), []);
+        for key in INHERITED {
+            assert_eq!(member("x", &GOOD.replace(&format!("\n{key} = true"), "")).len(), 1, "{key}");
+        }
+        assert_eq!(member("x", &GOOD.replace("[lints]", "")).len(), 1);
+        assert_eq!(member("x", &GOOD.replace("rust-version.workspace = true", "rust-version = \"1.70\"")).len(), 1);
+    }
+
+    #[test]
+    fn the_oldest_compiler_is_stated_once() {
+        assert_eq!(root("[workspace.package]\nrust-version = \"1.89\"\n"), []);
+        assert_eq!(root("rust-version = \"1.89\"\nrust-version = \"1.90\"\n").len(), 1);
+        assert_eq!(root("").len(), 1);
+    }
+}

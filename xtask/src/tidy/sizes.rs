@@ -1,0 +1,39 @@
+//! Files that can be read in one sitting.
+
+use super::Finding;
+use super::source::Source;
+
+/// No file has more lines.
+const MOST: usize = 500;
+/// A file with more lines gets a warning.
+const LONG: usize = 300;
+
+/// Files that are too long.
+pub fn too_long(sources: &[Source]) -> Vec<Finding> {
+    above(sources, MOST, usize::MAX)
+}
+
+/// Files that are long.
+pub fn long(sources: &[Source]) -> Vec<Finding> {
+    above(sources, LONG, MOST)
+}
+
+fn above(sources: &[Source], least: usize, most: usize) -> Vec<Finding> {
+    let outside = |source: &&Source| (least + 1..=most).contains(&source.code.len());
+    let finding = |source: &Source| Finding::new(&source.path, format!("{} lines; {least} are enough", source.code.len()));
+    sources.iter().filter(outside).map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files_are_found() {
+        let count = |lines: usize| {
+            let sources = [Source::new("x.rs", &"a\n".repeat(lines))];
+            (long(&sources).len(), too_long(&sources).len())
+        };
+        assert_eq!([300, 301, 500, 501].map(count), [(0, 0), (1, 0), (1, 0), (0, 1)]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Words that must not stand in certain files.
+
+use super::Finding;
+use super::source::Source;
+
+/// Where a word is sought.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Code,
+    Everything,
+}
+
+/// Words that must not stand in certain files.
+struct Rule {
+    /// The files: beginnings of paths; all if empty.
+    only: &'static [&'static str],
+    /// Files that may: beginnings of paths.
+    except: &'static [&'static str],
+    part: Part,
+    words: &'static [&'static str],
+    /// The invariant, as a sentence.
+    invariant: &'static str,
+}
+
+/// Names of vendors, their interfaces and their languages.
+pub const VENDORS: &[&str] = &[
+    "opencl", "cuda", "cublas", "hip", "rocm", "sycl", "vulkan", "wgpu", "wgsl", "webgpu", "metal", "nvidia", "intel", "amd",
+    "radeon", "geforce", "pocl", "mesa", "mkl", "openblas",
+];
+
+const RULES: &[Rule] = &[
+    Rule { only: &["core/"], except: &[], part: Part::Everything, words: VENDORS, invariant: "core names no vendor" },
+    // Rust calls a trait's method only where the trait is in scope, so naming the
+    // trait is what must be confined. `Device(` is a variant of an enum.
+    Rule {
+        only: &[],
+        except: &["core/src/device.rs", "core/src/engine", "core/src/null", "core/src/lib.rs", "core/tests/", "backend-"],
+        part: Part::Code,
+        words: &["Device!("],
+        invariant: "nothing but the engine calls a device",
+    },
+    Rule {
+        only: &[],
+        except: &["core/src/engine", "core/src/lib.rs", "backend-"],
+        part: Part::Code,
+        words: &["lapidary_core::*", "lapidary::core::*", "use crate::*", "device::*"],
+        invariant: "nothing but the engine calls a device: a glob import would bring its methods into scope",
+    },
+    Rule {
+        only: &["backend-"],
+        except: &[],
+        part: Part::Code,
+        words: &["algorithms", "Plan", "Schedule", "Dispatcher"],
+        invariant: "backends know no algorithm and hold no policy",
+    },
+    Rule {
+        only: &["conformance/src/"],
+        except: &[],
+        part: Part::Code,
+        words: &["algorithms", "lapidary", "Plan", "Schedule", "Driver"],
+        invariant: "the suite shares no code with what it grades",
+    },
+    Rule {
+        only: &[],
+        except: &[],
+        part: Part::Code,
+        words: &["todo!", "unimplemented!", "dbg!", "#[ignore"],
+        invariant: "what is not done is not there",
+    },
+    Rule {
+        only: &[],
+        except: &[],
+        part: Part::Everything,
+        words: &["FIX\u{4d}E", "XX\u{58}"],
+        invariant: "what is known to be wrong is repaired or in the list of open issues",
+    },
+];
+
+/// Every line that holds a word it must not.
+pub fn check(sources: &[Source]) -> Vec<Finding> {
+    RULES.iter().flat_map(|rule| sources.iter().flat_map(|source| rule.check(source))).collect()
+}
+
+impl Rule {
+    fn covers(&self, path: &str) -> bool {
+        let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| path.starts_with(prefix));
+        (self.only.is_empty() || begins(self.only)) && !begins(self.except)
+    }
+
+    fn check(&self, source: &Source) -> Vec<Finding> {
+        if !self.covers(&source.path) {
+            return Vec::new();
+        }
+        let lines = source.code.iter().zip(&source.comments).enumerate();
+        lines.filter_map(|(at, (code, comment))| self.check_line(&source.path, at + 1, code, comment)).collect()
+    }
+
+    fn check_line(&self, path: &str, line: usize, code: &str, comment: &str) -> Option<Finding> {
+        let found = |text: &str| self.words.iter().find(|word| has_word(text, word));
+        let found = found(code).or_else(|| if self.part == Part::Everything { found(comment) } else { None });
+        found.map(|word| Finding::new(format!("{path}:{line}"), format!("`{}`: {}", shown(word), self.invariant)))
+    }
+}
+
+/// `word!(` stands for the word that no `(` follows.
+fn shown(word: &str) -> &str {
+    word.strip_suffix("!(").unwrap_or(word)
+}
+
+/// Whether a text has the word with no letter before or after it. Names of
+/// vendors are written in lower case and found in any.
+fn has_word(text: &str, word: &str) -> bool {
+    let lower = VENDORS.contains(&word).then(|| text.to_lowercase());
+    let text = lower.as_deref().unwrap_or(text);
+    let plain = shown(word);
+    text.match_indices(plain).any(|(at, _)| {
+        let (before, after) = (text[..at].chars().next_back(), text[at + plain.len()..].chars().next());
+        let variant = plain != word && after == Some('(');
+        let open = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+        let joined = |c: Option<char>| lower.is_none() && c == Some('_');
+        !(variant || open(before) || joined(before) || ends_in_letter(plain) && (open(after) || joined(after)))
+    })
+}
+
+fn ends_in_letter(word: &str) -> bool {
+    word.ends_with(|c: char| c.is_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> usize {
+        check(&[Source::new(path, text)]).len()
+    }
+
+    #[test]
+    fn core_names_no_vendor() {
+        for bad in ["// as CUDA does", "const OPENCL_C: u8 = 0;", "fn f() { g(\"x\") } // Intel"] {
+            assert_eq!(findings("core/src/x.rs", bad), 1, "{bad}");
+            assert_eq!(findings("backend-x/src/x.rs", bad), 0, "{bad}");
+        }
+        assert_eq!(findings("core/src/x.rs", "// a relationship, an amdahl"), 0);
+    }
+
+    #[test]
+    fn only_the_engine_calls_a_device() {
+        for bad in ["use lapidary_core::{Device, Result};", "fn f<D: Device>(d: &D) {}", "use lapidary_core::*;"] {
+            assert_eq!(findings("lapidary/src/x.rs", bad), 1, "{bad}");
+            assert_eq!(findings("backend-cpu/src/x.rs", bad), 0, "{bad}");
+        }
+        assert_eq!(findings("core/src/engine/mod.rs", "fn f<D: Device>(d: &D) {}"), 0);
+        assert_eq!(findings("core/src/x.rs", "match home { Home::Device(d) => d } // a Device\nuse x::DeviceInfo;"), 0);
+    }
+
+    #[test]
+    fn backends_know_no_algorithm_and_the_suite_no_backend() {
+        assert_eq!(findings("backend-cpu/src/x.rs", "use lapidary_core::algorithms::gemm;"), 1);
+        assert_eq!(findings("backend-cpu/src/x.rs", "// no algorithms here, no Plan"), 0);
+        assert_eq!(findings("conformance/src/x.rs", "use lapidary::Machine;"), 1);
+        assert_eq!(findings("conformance/src/x.rs", "use lapidary_core::Scalar;"), 0);
+    }
+
+    #[test]
+    fn nothing_is_left_undone() {
+        for bad in ["fn f() { todo!() }", "fn f() { unimplemented!() }", "#[ignore = \"x\"]", "// FIX\u{4d}E later"] {
+            assert_eq!(findings("cli/src/x.rs", bad), 1, "{bad}");
+        }
+        assert_eq!(findings("cli/src/x.rs", "let s = \"todo!\";"), 0);
+    }
+}

@@ -69,8 +69,8 @@ impl From<lapidary::Error> for Failure {
     fn from(error: lapidary::Error) -> Self {
         let status = match error.kind() {
             ErrorKind::NoSuchDevice => Status::NoSuchDevice,
-            ErrorKind::InvalidArgument | ErrorKind::Unsupported => Status::BadInput,
-            ErrorKind::OutOfMemory | ErrorKind::DeviceFailed => Status::CheckFailed,
+            ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::OutOfMemory => Status::BadInput,
+            ErrorKind::DeviceFailed => Status::CheckFailed,
         };
         Failure { status, message: error.to_string() }
     }

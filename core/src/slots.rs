@@ -18,14 +18,17 @@ pub(crate) struct Slots {
     limit: usize,
     held: usize,
     sizes: Vec<usize>,
+    /// Slots with memory that no register uses.
     free: Vec<SlotId>,
+    /// Slots without memory.
+    vacant: Vec<SlotId>,
     /// Slots whose memory went back to the device since last asked.
     released: Vec<SlotId>,
 }
 
 impl Slots {
     pub(crate) fn new(limit: usize) -> Self {
-        Slots { limit, held: 0, sizes: Vec::new(), free: Vec::new(), released: Vec::new() }
+        Slots { limit, held: 0, sizes: Vec::new(), free: Vec::new(), vacant: Vec::new(), released: Vec::new() }
     }
 
     pub(crate) fn get(&self, id: SlotId) -> Slot {
@@ -49,11 +52,13 @@ impl Slots {
         Some(self.assign(bytes))
     }
 
-    /// Gives the memory of one free slot back to the device.
+    /// Gives the memory of the largest free slot back to the device.
     fn release(&mut self) {
-        let largest = self.free.iter().copied().max_by_key(|&id| self.sizes[id as usize]);
-        let id = largest.expect("free slots make up the excess");
-        self.held -= std::mem::take(&mut self.sizes[id as usize]);
+        let sizes = &self.sizes;
+        let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize]);
+        let id = self.free.swap_remove(largest.expect("free slots make up the excess"));
+        self.held -= self.sizes[id as usize];
+        self.vacant.push(id);
         self.released.push(id);
     }
 
@@ -63,8 +68,7 @@ impl Slots {
 
     /// A slot without memory, or a new one, gets the size.
     fn assign(&mut self, bytes: usize) -> SlotId {
-        if let Some(at) = self.free.iter().position(|&id| self.sizes[id as usize] == 0) {
-            let id = self.free.swap_remove(at);
+        if let Some(id) = self.vacant.pop() {
             self.sizes[id as usize] = bytes;
             return id;
         }
@@ -93,5 +97,18 @@ mod tests {
         let c = slots.take(50).unwrap();
         assert_eq!((slots.held, slots.get(c).bytes), (90, 50));
         assert_eq!(slots.take(20), None);
+    }
+
+    #[test]
+    fn a_slot_that_changes_its_size_is_released_first() {
+        let mut slots = Slots::new(100);
+        let empty = slots.take(0).unwrap();
+        slots.give_back(empty);
+        let a = slots.take(60).unwrap();
+        assert_ne!(a, empty, "an empty slot keeps its size");
+        slots.give_back(a);
+        assert!(slots.take_released().is_empty());
+        assert_eq!(slots.take(80), Some(a));
+        assert_eq!(slots.take_released(), [a]);
     }
 }

@@ -154,6 +154,9 @@ impl Machine {
     pub fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         let args = args.check()?;
         let (problem, a) = laswp::normalise(&args);
+        if problem.is_empty() {
+            return Ok(());
+        }
         let memory = [a, read_column(args.ipiv)?];
         self.run::<T>("laswp", &memory, |resources| laswp::plan(&problem, &resources.trsm(problem.m, problem.n)))
     }

@@ -23,6 +23,14 @@ pub struct Problem {
     pub forward: bool,
 }
 
+impl Problem {
+    /// Whether nothing is exchanged.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.m == 0 || self.n == 0 || self.pivots == 0
+    }
+}
+
 /// Brings a call to its normal form; the memory of A.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {

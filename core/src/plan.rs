@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 use std::ops::{Index, Range};
 
 use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
-use crate::enums::{Layout, Op};
+use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
 use crate::scalar::{DType, Element, Scalar};
 
@@ -288,31 +288,54 @@ fn op_name(op: Op, name: &str) -> String {
     }
 }
 
+/// A factor in front of a term: nothing for one, a sign for minus one.
+fn factor<T: Scalar>(value: T) -> String {
+    if value == T::ONE {
+        String::new()
+    } else if value == -T::ONE {
+        "−".to_owned()
+    } else {
+        format!("{value}·")
+    }
+}
+
+/// The old value with its factor, as the last term of a sum.
+fn old<T: Scalar>(beta: T, c: &str) -> String {
+    if beta == T::ZERO { String::new() } else { format!(" + {}{c}", factor(beta)) }
+}
+
+/// The triangle of a matrix: `L(A)`, `U(A)`; `L₁`, `U₁` with a unit diagonal.
+fn triangle(uplo: Uplo, diag: Diag, a: &str) -> String {
+    let letter = if uplo == Uplo::Lower { "L" } else { "U" };
+    let unit = if diag == Diag::Unit { "₁" } else { "" };
+    format!("{letter}{unit}({a})")
+}
+
 /// An instruction as mathematics.
 fn formula<T: Scalar>(instruction: &Instruction<T, String>) -> String {
     match instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
-            format!("{c} ← {alpha}·{}·{} + {beta}·{c}", op_name(*op_a, a), op_name(*op_b, b))
+            format!("{c} ← {}{}·{}{}", factor(*alpha), op_name(*op_a, a), op_name(*op_b, b), old(*beta, c))
         }
         Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
-            let triangle = op_name(*op, &format!("{}{a}", if *uplo == crate::Uplo::Lower { "L" } else { "U" }));
-            let unit = if *diag == crate::Diag::Unit { " (unit)" } else { "" };
+            let inverse = format!("{}⁻¹", op_name(*op, &triangle(*uplo, *diag, a)));
             match side {
-                crate::Side::Left => format!("{b} ← {alpha}·{triangle}⁻¹·{b}{unit}"),
-                crate::Side::Right => format!("{b} ← {alpha}·{b}·{triangle}⁻¹{unit}"),
+                Side::Left => format!("{b} ← {}{inverse}·{b}", factor(*alpha)),
+                Side::Right => format!("{b} ← {}{b}·{inverse}", factor(*alpha)),
             }
         }
-        Instruction::Trtri { a, inverse, uplo, .. } => format!("{inverse} ← {uplo}{a}⁻¹"),
+        Instruction::Trtri { uplo, diag, a, inverse } => format!("{inverse} ← {}⁻¹", triangle(*uplo, *diag, a)),
         Instruction::Getrf { a, ipiv, pivoting: true, .. } => format!("P·L·U = {a}, P → {ipiv}"),
         Instruction::Getrf { a, .. } => format!("L·U = {a}"),
         Instruction::Laswp { swaps: Swaps { side, forward, .. }, a, ipiv } => match (side, forward) {
-            (crate::Side::Left, true) => format!("{a} ← P({ipiv})⁻¹·{a}"),
-            (crate::Side::Left, false) => format!("{a} ← P({ipiv})·{a}"),
-            (crate::Side::Right, true) => format!("{a} ← {a}·P({ipiv})"),
-            (crate::Side::Right, false) => format!("{a} ← {a}·P({ipiv})⁻¹"),
+            (Side::Left, true) => format!("{a} ← P({ipiv})⁻¹·{a}"),
+            (Side::Left, false) => format!("{a} ← P({ipiv})·{a}"),
+            (Side::Right, true) => format!("{a} ← {a}·P({ipiv})"),
+            (Side::Right, false) => format!("{a} ← {a}·P({ipiv})⁻¹"),
         },
         Instruction::Copy { a, b } => format!("{b} ← {a}"),
-        Instruction::Scale { beta, c } => format!("{c} ← {beta}·{c}"),
+        Instruction::Scale { beta, c } if *beta == T::ZERO => format!("{c} ← 0"),
+        Instruction::Scale { beta, c } => format!("{c} ← {}{c}", factor(*beta)),
     }
 }
 

@@ -65,7 +65,7 @@ impl Timeline {
     /// Seconds for which a lane is busy.
     #[must_use]
     pub fn busy(&self, lane: Lane) -> f64 {
-        self.entries.iter().filter(|entry| entry.lane == lane).map(|entry| entry.end - entry.start).sum()
+        self.entries.iter().filter(|entry| entry.lane == lane).map(|entry| entry.end - entry.start).fold(0.0, std::ops::Add::add)
     }
 }
 

@@ -9,9 +9,11 @@ use crate::workspace::Workspace;
 pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
     let fixed = ["bench", "--package", "lapidary", "--bench", "peers", "--"];
     let mut all = [&fixed, args].concat();
-    let file = ws.root.join("bench/results").join(name());
+    let folder = ws.root.join("bench/results");
+    let file = folder.join(name());
     let file = file.to_string_lossy();
     if !args.contains(&"--json") {
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         all.extend(["--json", &file]);
     }
     ws.cargo(&all).run()

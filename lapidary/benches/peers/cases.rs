@@ -87,7 +87,7 @@ pub fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut
         let mut sides = vec![Side::new("ours", || {
             ours.copy_from_slice(&a);
             timed(|| {
-                assert_eq!(machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"), 0)
+                assert_eq!(machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"), 0);
             })
         })];
         for (peer, lu) in peers.list.iter().zip(theirs) {

@@ -47,7 +47,7 @@ impl Report {
             "method": "sides in turn, order reversed every other round, each call after the threads came to rest; medians",
         });
         println!("{about:#}");
-        println!("{:<8}{:<26}{:<10}{:>18}{:>10}{:>24}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
+        println!("{:<8}{:<26}{:<10}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
         Report { about, results: Vec::new() }
     }
 
@@ -59,7 +59,7 @@ impl Report {
             let [min, max] = [side.seconds[0], side.seconds[side.seconds.len() - 1]].map(|seconds| seconds * 1e3);
             let spread = format!("{min:.4} … {max:.4} ms");
             let shown = unit.show(median);
-            println!("{routine:<8}{size:<26}{:<10}{shown:>18}{ratio:>10.3}{spread:>24}{:>6}", side.name, side.seconds.len());
+            println!("{routine:<8}{size:<26}{:<10}{shown:>18}{ratio:>10.3}  {spread:<28}{:>6}", side.name, side.seconds.len());
             let gflops = if let Unit::Gflops(flops) = unit { json!(flops / median / 1e9) } else { Value::Null };
             self.results.push(json!({
                 "routine": routine, "size": size, "side": side.name, "median_seconds": median, "gflops": gflops,

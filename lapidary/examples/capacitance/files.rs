@@ -1,30 +1,41 @@
 //! Files that appear whole or not at all.
 
-use std::io::{Result, Write};
+use std::io::{Error, Result, Write};
 use std::path::Path;
 
 use tempfile::Builder;
 
+use crate::potential::matrix;
 use crate::study::{KNOWN, Solved};
+
+/// Fails early where [`write_atomically`] would fail late: after minutes of work.
+pub fn check_folder(path: &Path) -> Result<()> {
+    let folder = folder(path);
+    if folder.is_dir() { Ok(()) } else { Err(Error::other(format!("there is no folder {}", folder.display()))) }
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
 
 /// Fills a temporary file beside `path` and renames it.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let mut builder = Builder::new();
     // a temporary file is private by default; a result gets what the umask allows
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut temporary = builder.tempfile_in(folder)?;
-    temporary.write_all(content)?;
-    temporary.persist(path)?;
-    Ok(())
+    let write = || {
+        let mut temporary = builder.tempfile_in(folder(path))?;
+        temporary.write_all(content)?;
+        temporary.persist(path).map(drop).map_err(|failed| failed.error)
+    };
+    write().map_err(|error: Error| Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
 }
 
 /// Writes the system and what must come out of it.
 pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> {
     let n = solved.x.len();
-    std::fs::create_dir_all(folder)?;
-    write_atomically(&folder.join("A.npy"), &npy(&format!("({n}, {n})"), &solved.a))?;
+    write_atomically(&folder.join("A.npy"), &npy(&format!("({n}, {n})"), &matrix(&solved.panels)))?;
     write_atomically(&folder.join("b.npy"), &npy(&format!("({n},)"), &vec![1.0; n]))?;
     write_atomically(&folder.join("expected.json"), expected(solved, grading).as_bytes())
 }

@@ -12,8 +12,8 @@
 //! panels that singularity sets the error, m^(-4/3) for m panels along an edge.
 //! Grading the panels towards the edges by t^g moves it to m^(-4g/3), until the
 //! panels' own m^(-3) is the larger part: g = 3 is the default, as more costs
-//! panels in the middle of the faces and condition. An even error of known order
-//! is also what Richardson's extrapolation needs.
+//! panels in the middle of the faces and condition. An error of one
+//! known order is also what Richardson's extrapolation needs.
 
 mod cube;
 mod files;
@@ -22,6 +22,7 @@ mod potential;
 mod study;
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -34,7 +35,7 @@ use study::Solved;
 #[derive(Parser)]
 #[command(after_help = "Without --device the devices are those of $LAPIDARY_DEVICE, else all.")]
 struct Options {
-    /// Panels along an edge of the cube in the last system, of 6·MAX² unknowns
+    /// Panels along an edge of the cube in the last system, of n = 6·MAX² unknowns and 16·n² bytes
     #[arg(default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=100))]
     max: u32,
     /// How strongly panels shrink towards the edges; 1: all are equal
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    make_folders(options)?;
     let select = options.device.clone().map_or_else(Select::from_env, Ok)?;
     let machine = Machine::with_settings(&select, &Settings::from_env()?)?;
     println!("{}", study::HEAD);
@@ -75,6 +77,12 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         println!("\n{}", study::extrapolated(coarse, fine, options.grading));
     }
     write_files(options, done.last().expect("there is at least one size"))
+}
+
+/// What could fail about the outputs does so before the work.
+fn make_folders(options: &Options) -> io::Result<()> {
+    options.out.as_deref().map_or(Ok(()), files::check_folder)?;
+    options.write_system.as_deref().map_or(Ok(()), std::fs::create_dir_all)
 }
 
 /// 4, 8, … and `max` itself.

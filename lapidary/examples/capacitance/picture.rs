@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::cube::Panel;
 
 const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 620.0;
+const HEIGHT: f64 = 640.0;
 /// Pixels of an edge of the cube.
 const EDGE: f64 = 250.0;
 /// Where the corner (1, 1, 1) is drawn.

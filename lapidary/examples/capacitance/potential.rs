@@ -7,9 +7,10 @@
 //! ∬ 1/r = Σ ± F(x, y),   F = y·asinh(x/√(y²+z²)) + x·asinh(y/√(x²+z²)) − z·atan(x·y/(z·r))
 //! ```
 //!
-//! with + for the corners that are both the upper or both the lower ends (Durand,
-//! *Électrostatique*, 1964, writes ln(x + r) for the first asinh; what differs
-//! cancels between corners, and asinh keeps its digits where x is negative).
+//! with + for the corners that are both the upper or both the lower ends (Wilton
+//! et al., IEEE Trans. Antennas Propag. 32, 1984, have ln(x + r) for the first
+//! asinh; what differs cancels between corners, and asinh keeps its digits where
+//! x is negative).
 //!
 //! Functions are those of `libm`: the same bits on every platform.
 
@@ -36,7 +37,7 @@ fn times_asinh(a: f64, b: f64, z: f64) -> f64 {
 }
 
 /// Column j holds the potential of panel j at the centres of all panels.
-/// Columns are filled by all threads of the machine.
+/// Every hardware thread fills some columns.
 pub fn matrix(panels: &[Panel]) -> Vec<f64> {
     let n = panels.len();
     let mut a = vec![0.0; n * n];
@@ -111,13 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn the_matrix_is_symmetric_up_to_the_size_of_the_panels() {
-        // both entries tend to the mean over both panels
-        let asymmetry = |m| {
-            let panels = panels(m, 1);
-            let (n, a) = (panels.len(), matrix(&panels));
-            (0..n * n).map(|k| (a[k] / a[k / n + k % n * n] - 1.0).abs()).fold(0.0, f64::max)
-        };
-        assert!(asymmetry(6) < 0.03, "{}", asymmetry(6));
+    fn the_matrix_is_nearly_symmetric() {
+        // entries (i, j) and (j, i) differ most for neighbours across an edge, at any size
+        let panels = panels(6, 1);
+        let (n, a) = (panels.len(), matrix(&panels));
+        let asymmetry = (0..n * n).map(|k| (a[k] / a[k / n + k % n * n] - 1.0).abs()).fold(0.0, f64::max);
+        assert!((1e-3..0.05).contains(&asymmetry), "{asymmetry}");
     }
 }

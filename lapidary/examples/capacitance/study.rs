@@ -24,8 +24,6 @@ pub struct Solved {
     pub m: usize,
     /// The panels, in the order of the unknowns.
     pub panels: Vec<Panel>,
-    /// The matrix, column-major.
-    pub a: Vec<f64>,
     /// Charges over 4πε₀.
     pub x: Vec<f64>,
     /// Seconds for filling the matrix.
@@ -69,7 +67,7 @@ pub fn solve(machine: &Machine, m: usize, grading: u32) -> Result<Solved> {
     let rcond = lu.rcond(norm)?;
     let residual = residual(machine, &a, &x)?;
     let backward_error = one_norm(&residual, n) / (norm * one_norm(&x, n));
-    Ok(Solved { m, panels, a, x, fill, solve, backward_error, rcond })
+    Ok(Solved { m, panels, x, fill, solve, backward_error, rcond })
 }
 
 fn announce(n: usize, what: &str) {

@@ -10,7 +10,7 @@ fn strided<T>(matrix: faer::MatRef<'_, T>) -> Strided {
     Strided { rows, cols, row_stride: matrix.row_stride(), col_stride: matrix.col_stride() }
 }
 
-/// Views for reading.
+/// Views; the same goes for owned matrices and views for writing.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};

@@ -19,25 +19,25 @@ fn strided<T, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
 /// use lapidary::{Gemm, Machine, Select};
-/// use nalgebra::{DMatrix, Matrix2x3, Vector2, matrix};
+/// use nalgebra::{DMatrix, Matrix2, Matrix2x3, Vector2};
 ///
 /// let machine = Machine::open(&Select::all())?;
-/// let a: Matrix2x3<f64> = matrix![1.0, 2.0, 3.0; 4.0, 5.0, 6.0];
+/// let a = Matrix2x3::new(1.0, 2.0, 3.0, 4.0, 5.0, 6.0);
 /// let mut c = DMatrix::zeros(2, 2);
 /// // C ← A(:, ..2)·A(:, 1..)
 /// let (left, right) = (a.columns(0, 2), a.columns(1, 2));
 /// machine.gemm(Gemm::new(left.as_lapidary()?, right.as_lapidary()?, c.as_lapidary_mut()?))?;
-/// assert_eq!(c, matrix![12.0, 15.0; 33.0, 42.0]);
+/// assert_eq!(c, Matrix2::new(12.0, 15.0, 33.0, 42.0));
 ///
 /// let mut x = Vector2::new(27.0, 75.0);
 /// machine.gesv(c.as_lapidary_mut()?, x.as_lapidary_mut()?)?;
 /// assert!((x - Vector2::new(1.0, 1.0)).norm() < 1e-13);
 ///
-/// let corners = a.columns_with_step(0, 2, 1);
-/// assert_eq!(corners.as_lapidary()?.ld(), 4);
-/// let sparse = DMatrix::<f32>::zeros(5, 2);
-/// let sparse = sparse.view_with_steps((0, 0), (3, 2), (1, 0));
-/// assert!(sparse.as_lapidary().unwrap_err().to_string().contains("strides (2, 5)"));
+/// let outer = a.columns_with_step(0, 2, 1);
+/// assert_eq!(outer.as_lapidary()?.ld(), 4);
+/// let tall = DMatrix::<f32>::zeros(5, 2);
+/// let every_other = tall.view_with_steps((0, 0), (3, 2), (1, 0));
+/// assert!(every_other.as_lapidary().unwrap_err().to_string().contains("strides (2, 5)"));
 /// assert_eq!(DMatrix::<f32>::zeros(3, 0).as_lapidary()?.shape(), (3, 0));
 /// # Ok::<(), lapidary::Error>(())
 /// ```

@@ -1,12 +1,12 @@
 //! Arrays of `ndarray` with two axes.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
-use ndarray::{ArrayRef2, Ix2, LayoutRef};
+use ndarray::ArrayRef2;
 
 use super::strided::Strided;
 use super::{AsLapidary, AsLapidaryMut};
 
-fn strided<T>(array: &LayoutRef<T, Ix2>) -> Strided {
+fn strided<T>(array: &ArrayRef2<T>) -> Strided {
     let (rows, cols) = array.dim();
     let [row_stride, col_stride] = [array.strides()[0], array.strides()[1]];
     Strided { rows, cols, row_stride, col_stride }
@@ -37,13 +37,13 @@ impl<T: Element> AsLapidary for ArrayRef2<T> {
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
         // SAFETY: the array lends the elements that its strides reach.
-        unsafe { strided(self.as_layout_ref()).view(self.as_ptr()) }
+        unsafe { strided(self).view(self.as_ptr()) }
     }
 }
 
 impl<T: Element> AsLapidaryMut for ArrayRef2<T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
-        let strided = strided(self.as_layout_ref());
+        let strided = strided(self);
         // SAFETY: the array lends the elements that its strides reach, uniquely.
         unsafe { strided.view_mut(self.as_mut_ptr()) }
     }

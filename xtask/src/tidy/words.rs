@@ -116,7 +116,7 @@ fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(plain).any(|(at, _)| {
         let (before, after) = (text[..at].chars().next_back(), text[at + plain.len()..].chars().next());
         let variant = plain != word && after == Some('(');
-        let open = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+        let open = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
         let joined = |c: Option<char>| lower.is_none() && c == Some('_');
         !(variant || open(before) || joined(before) || ends_in_letter(plain) && (open(after) || joined(after)))
     })

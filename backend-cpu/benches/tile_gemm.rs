@@ -224,11 +224,8 @@ fn table<T: fast::Lanes>(name: &str, candidates: &mut [Candidate<'_, T>]) {
 
 macro_rules! candidates {
     ($matrixmultiply:ident, $private:ident, $blas:ident) => {{
-        let mut all: Vec<Candidate<'_, _>> = vec![
-            ("lapidary", Box::new(ours)),
-            ("gemm", Box::new(gemm_crate)),
-            ("matrixmultiply", Box::new($matrixmultiply)),
-        ];
+        let mut all: Vec<Candidate<'_, _>> =
+            vec![("lapidary", Box::new(ours)), ("gemm", Box::new(gemm_crate)), ("matrixmultiply", Box::new($matrixmultiply))];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") {
             all.push(("private-gemm", Box::new($private)));

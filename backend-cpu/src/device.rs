@@ -1,8 +1,6 @@
 //! A CPU core as a device.
 
-use lapidary_core::{
-    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
-};
+use lapidary_core::{DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar};
 
 use crate::buffer::Buffer;
 use crate::conv::{concrete, host_tile, tile};
@@ -93,7 +91,8 @@ impl Device for CpuDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::new(bytes).ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "alloc", format!("the machine has no {bytes} bytes left")))
+        Buffer::new(bytes)
+            .ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "alloc", format!("the machine has no {bytes} bytes left")))
     }
 
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {

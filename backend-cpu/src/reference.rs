@@ -73,8 +73,7 @@ pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha:
         let others = if side == Side::Left { b.cols() } else { b.rows() };
         // Unknown `i` of right-hand side `r`, and the coefficient of unknown `k` in equation `i`.
         let place = |i: usize, r: usize| if side == Side::Left { b.at(i, r) } else { b.at(r, i) };
-        let coefficient =
-            |i: usize, k: usize| if side == Side::Left { op_get(op, a, i, k) } else { op_get(op, a, k, i) };
+        let coefficient = |i: usize, k: usize| if side == Side::Left { op_get(op, a, i, k) } else { op_get(op, a, k, i) };
         let forward = is_forward(side, uplo, op);
         for r in 0..others {
             for step in 0..n {

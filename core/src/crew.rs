@@ -63,7 +63,11 @@ impl Crew {
         if lanes > 1 {
             self.shared.begin(lanes - 1, body);
         }
-        let own = catch_unwind(AssertUnwindSafe(|| if lanes > 0 { body(0) }));
+        let own = catch_unwind(AssertUnwindSafe(|| {
+            if lanes > 0 {
+                body(0)
+            }
+        }));
         let others = if lanes > 1 { self.shared.end() } else { None };
         drop(threads);
         if let Some(panic) = own.err().or(others) {

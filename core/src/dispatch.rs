@@ -345,9 +345,10 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
 impl DeviceState {
     fn new<T: Scalar>(plan: &Plan<T>, reach: &Reach) -> Self {
         let registers = plan.registers();
-        let copies = (0..).map(Reg).take(registers.len()).any(|reg| {
-            registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize])
-        });
+        let copies = (0..)
+            .map(Reg)
+            .take(registers.len())
+            .any(|reg| registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize]));
         DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies }
     }
 }

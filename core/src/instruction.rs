@@ -286,9 +286,7 @@ impl<T: Copy, O: Copy> Instruction<T, O> {
                 Instruction::Trsm { side, uplo, op, diag, alpha: f(alpha), a, b }
             }
             Instruction::Trtri { uplo, diag, a, inverse } => Instruction::Trtri { uplo, diag, a, inverse },
-            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
-                Instruction::Getrf { pivoting, first_row, a, ipiv, info }
-            }
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => Instruction::Getrf { pivoting, first_row, a, ipiv, info },
             Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a, ipiv },
             Instruction::Copy { a, b } => Instruction::Copy { a, b },
             Instruction::Scale { beta, c } => Instruction::Scale { beta: f(beta), c },

@@ -134,8 +134,12 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn accesses() -> impl Strategy<Value = Vec<(Region, Access)>> {
-        let region = (0..6_usize, 0..6_usize, 0..4_usize, 0..4_usize)
-            .prop_map(|(row, col, rows, cols)| Region { row, col, rows: rows.min(8 - row), cols: cols.min(8 - col) });
+        let region = (0..6_usize, 0..6_usize, 0..4_usize, 0..4_usize).prop_map(|(row, col, rows, cols)| Region {
+            row,
+            col,
+            rows: rows.min(8 - row),
+            cols: cols.min(8 - col),
+        });
         prop::collection::vec((region, prop_oneof![Just(Access::Read), Just(Access::Write)]), 1..40)
     }
 

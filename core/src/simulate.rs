@@ -131,8 +131,7 @@ impl<T: Scalar> fmt::Display for PrintedSchedule<'_, T> {
         }
         writeln!(f, "  start ms    end ms  device  physical       command")?;
         for Entry { lane, issue, start, end } in &self.timeline.entries {
-            let slots: Vec<String> =
-                issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
+            let slots: Vec<String> = issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
             let slots = if slots.is_empty() { "in place".to_owned() } else { slots.join(" ") };
             let text = plan.describe(issue.command);
             writeln!(f, "{:>10.3}{:>10.3}  {:>6}  {slots:<13}  {text}", start * 1e3, end * 1e3, lane.device)?;

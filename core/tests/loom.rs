@@ -6,9 +6,7 @@
 use std::ptr::NonNull;
 
 use lapidary_core::null::{NullDevice, Request};
-use lapidary_core::{
-    Crew, Drive, Driver, Home, Instruction, Lane, Layout, Plan, RawMat, Reach, Region, Run, Schedule,
-};
+use lapidary_core::{Crew, Drive, Driver, Home, Instruction, Lane, Layout, Plan, RawMat, Reach, Region, Run, Schedule};
 use loom::sync::Arc;
 
 /// Two tiles scaled, the second after the first: LD EXEC ST each.

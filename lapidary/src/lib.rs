@@ -44,8 +44,8 @@ mod settings;
 
 pub use lapidary_core as core;
 pub use lapidary_core::{
-    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op,
-    Result, Scalar, Side, Trsm, TrsmMode, Uplo,
+    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result,
+    Scalar, Side, Trsm, TrsmMode, Uplo,
 };
 pub use lu::Lu;
 pub use machine::Machine;

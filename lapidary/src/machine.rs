@@ -192,7 +192,8 @@ impl Machine {
         let home = resident_device(operation, memory)?;
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
-        let reaches: Vec<Reach> = devices.iter().zip(&handles).map(|(&device, handle)| reach(device, handle.info(), memory)).collect();
+        let reaches: Vec<Reach> =
+            devices.iter().zip(&handles).map(|(&device, handle)| reach(device, handle.info(), memory)).collect();
         let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&reaches), element: T::DTYPE.size() };
         let schedule = Schedule::new(plan(&resources), reaches)?;
         // SAFETY: `memory` comes from checked arguments: matrices are lent for the

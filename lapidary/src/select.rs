@@ -88,7 +88,11 @@ fn parse_pick(part: &str) -> Result<Pick> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
     let backend = Backend::ALL.into_iter().find(|backend| backend.to_string() == kind).ok_or_else(|| {
         let known: Vec<String> = Backend::ALL.iter().map(ToString::to_string).collect();
-        Error::new(ErrorKind::NoSuchDevice, "select", format!("no device kind `{kind}` in this build; there is: {}", known.join(", ")))
+        Error::new(
+            ErrorKind::NoSuchDevice,
+            "select",
+            format!("no device kind `{kind}` in this build; there is: {}", known.join(", ")),
+        )
     })?;
     let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
     if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {

@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 
 /// Runs the benchmark; without `--json` its figures go to `bench/results/`.
 pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
-    let fixed = ["bench", "--package", "lapidary", "--bench", "peers", "--"];
+    let fixed = ["run", "--release", "--package", "lapidary-bench", "--"];
     let mut all = [&fixed, args].concat();
     let folder = ws.root.join("bench/results");
     let file = folder.join(name());

@@ -95,8 +95,7 @@ impl<T: Scalar> Gemm<T> {
         let mr = MV * V::LANES;
         let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
         let a_most = A_BYTES / size_of::<T>();
-        let mc =
-            if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
+        let mc = if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
         // A must have contiguous columns, and many columns of B repay its copy.
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
         // A transposed B takes a cache line per k, which many rows of A repay.
@@ -145,8 +144,7 @@ impl<T: Scalar> Gemm<T> {
                             a = Strided { ptr: a_room, rs: kc, cs: MV * V::LANES };
                         }
                         let beta = if p == 0 { self.beta } else { T::ONE };
-                        Macro { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc), packed_b: s.pack_b }
-                            .run::<V>();
+                        Macro { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc), packed_b: s.pack_b }.run::<V>();
                     }
                 }
             }
@@ -215,12 +213,7 @@ impl<T: Scalar> Macro<T> {
     }
 
     #[inline(always)]
-    unsafe fn micro<V: Simd<Elem = T>, const M: usize, const N: usize, const TAIL: bool>(
-        &self,
-        i: usize,
-        j: usize,
-        b: Strided<T>,
-    ) {
+    unsafe fn micro<V: Simd<Elem = T>, const M: usize, const N: usize, const TAIL: bool>(&self, i: usize, j: usize, b: Strided<T>) {
         let tail = if TAIL { self.c.rows() - i - (M - 1) * V::LANES } else { 0 };
         let (a, lda, c) = (self.a.at(i, 0).ptr, self.a.cs, self.c.at(i, j));
         // SAFETY: the micro-tile lies in A, B and C.

@@ -62,9 +62,7 @@ impl<T: Lanes> Matrix<T> {
     fn distance(&self, other: &Self) -> f64 {
         let pairs = || self.data.iter().zip(&other.data).map(|(x, y)| (x.to_f64(), y.to_f64()));
         assert!(pairs().all(|(x, y)| x.is_nan() == y.is_nan()), "NaN or a canary differs");
-        pairs()
-            .map(|(x, y)| if x == y { 0.0 } else { (x - y).abs() })
-            .fold(0.0, |a, b| if b.is_nan() { a } else { a.max(b) })
+        pairs().map(|(x, y)| if x == y { 0.0 } else { (x - y).abs() }).fold(0.0, |a, b| if b.is_nan() { a } else { a.max(b) })
     }
 }
 
@@ -256,14 +254,7 @@ fn pivots_on_exact_integers_are_the_reference() {
             // One column decides without rounding; ties, NaN and long columns included.
             let (m, nan) = (1 + r.below(1500), case % 4 == 0);
             let mut a =
-                Matrix::<f64>::new(
-                    m,
-                    1,
-                    0,
-                    |_, _| {
-                        if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 }
-                    },
-                );
+                Matrix::<f64>::new(m, 1, 0, |_, _| if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 });
             let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
             // SAFETY: the tiles are separate and their shapes agree.
             unsafe {

@@ -246,5 +246,7 @@ fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     } else {
         report.line("X", format!("min {min:.6e}, max {max:.6e}, Frobenius norm {norm:.6e}"));
     }
-    report.figure("x_min", min).figure("x_max", max).figure("x_norm_frobenius", norm);
+    let sum: f64 = values.iter().sum();
+    report.line("sum of X", format!("{sum:.10}"));
+    report.figure("x_sum", sum).figure("x_min", min).figure("x_max", max).figure("x_norm_frobenius", norm);
 }

@@ -96,11 +96,8 @@ impl TrsmCase {
     /// sides: from the left, from the right, from below.
     #[must_use]
     pub fn regular(order: usize) -> [Self; 3] {
-        let flags = [
-            (Side::Left, Uplo::Lower, Op::NoTrans),
-            (Side::Right, Uplo::Lower, Op::Trans),
-            (Side::Left, Uplo::Upper, Op::NoTrans),
-        ];
+        let flags =
+            [(Side::Left, Uplo::Lower, Op::NoTrans), (Side::Right, Uplo::Lower, Op::Trans), (Side::Left, Uplo::Upper, Op::NoTrans)];
         flags.map(|(side, uplo, op)| TrsmCase {
             order,
             nrhs: 3,

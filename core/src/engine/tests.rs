@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
+use crate::Crew;
 use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
 use crate::engine::{Drive, Driver, Run, lock, reach, run};
@@ -17,7 +18,6 @@ use crate::null::NullDevice;
 use crate::plan::Plan;
 use crate::scalar::{Element, Scalar};
 use crate::schedule::Schedule;
-use crate::Crew;
 
 /// A device whose kernels write, into each element of a result, a digest of
 /// all that the instruction read: any command out of order changes the bits.
@@ -212,7 +212,8 @@ fn in_random_order(plan: Plan<f64>, devices: usize, memory: Option<usize>, choic
             }
             // a lane that was told to wait may have work once another was asked
             let asked = lanes.iter().cycle().take(3 * lanes.len());
-            let mut step = asked.map(|&lane| (lane, run.step(&mut lock(&run.state), lane, |slots| drivers[lane.device].free(slots))));
+            let mut step =
+                asked.map(|&lane| (lane, run.step(&mut lock(&run.state), lane, |slots| drivers[lane.device].free(slots))));
             let started = step.find_map(|(lane, step)| if let Step::Run(issue) = step { Some((lane, issue)) } else { None });
             issued.extend(started);
             assert!(!issued.is_empty() || lock(&run.state).dispatcher.is_done(), "deadlock");

@@ -73,6 +73,8 @@ fn expected(solved: &Solved, grading: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::solve;
+    use lapidary::{Machine, Select};
 
     #[test]
     fn the_data_of_an_npy_file_is_aligned() {
@@ -90,5 +92,17 @@ mod tests {
         write_atomically(&path, b"after").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"after");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn the_shipped_system_is_what_this_example_writes() {
+        let solved = solve(&Machine::open(&Select::all()).unwrap(), 10, 3).unwrap();
+        let made = tempfile::tempdir().unwrap();
+        write_system(made.path(), &solved, 3).unwrap();
+        let shipped = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../data/capacitance"));
+        for name in ["A.npy", "b.npy", "expected.json"] {
+            let [made, shipped] = [made.path(), shipped].map(|folder| std::fs::read(folder.join(name)).unwrap());
+            assert!(made == shipped, "{name} differs");
+        }
     }
 }

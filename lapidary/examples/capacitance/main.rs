@@ -12,8 +12,8 @@
 //! panels that singularity sets the error, m^(-4/3) for m panels along an edge.
 //! Grading the panels towards the edges by t^g moves it to m^(-4g/3), until the
 //! panels' own m^(-3) is the larger part: g = 3 is the default, as more costs
-//! panels in the middle of the faces and condition. An error of one
-//! known order is also what Richardson's extrapolation needs.
+//! panels in the middle of the faces and condition. An error of one known order is
+//! also what Richardson's extrapolation needs.
 
 mod cube;
 mod files;

@@ -27,6 +27,7 @@ const ROWS: &[Row] = &[
     Row { crates: "lapidary", may_use: &[CORE, "lapidary-kernels", "lapidary-backend-*"], tests_may_use: &[SUITE] },
     Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE], tests_may_use: &[] },
     Row { crates: "lapidary-capi", may_use: &["lapidary"], tests_may_use: &[] },
+    Row { crates: "lapidary-bench", may_use: &["lapidary", CPU], tests_may_use: &[] },
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },
 ];
 

@@ -1,6 +1,6 @@
 //! Ours against other libraries, in one process and in turn.
 //!
-//! `cargo bench --bench peers -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
+//! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--seconds S] [--json FILE]`
 //!
 //! Groups: `gemm getrf trsm small outofcore`, all unless named. Peers:

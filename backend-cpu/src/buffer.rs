@@ -30,6 +30,7 @@ impl Buffer {
     }
 
     /// Where the region begins.
+    #[inline]
     pub(crate) fn start<T>(&self) -> *mut T {
         self.words.as_ptr().cast_mut().cast()
     }

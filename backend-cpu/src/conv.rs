@@ -9,6 +9,7 @@ use crate::tile::Tile;
 ///
 /// # Safety
 /// The operand lies in its memory, which holds elements of type `T`.
+#[inline]
 pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_, Buffer>) -> Tile<T> {
     let base: *mut T = match operand.memory {
         Memory::Host(base) => base.as_ptr().cast(),
@@ -21,6 +22,7 @@ pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_, Buffer>) -> Tile<T> {
 }
 
 /// The same instruction for the concrete type `U`, which `T` is.
+#[inline]
 pub(crate) fn concrete<'a, T: Scalar, U: Scalar>(
     instruction: &Instruction<T, Operand<'a, Buffer>>,
 ) -> Instruction<U, Operand<'a, Buffer>> {

@@ -86,6 +86,7 @@ fn description() -> String {
 impl Device for CpuDevice {
     type Buffer = Buffer;
 
+    #[inline]
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
@@ -115,6 +116,7 @@ impl Device for CpuDevice {
         Ok(())
     }
 
+    #[inline]
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` is that of tiles.
         unsafe {
@@ -180,6 +182,7 @@ unsafe fn by_definition<T: Scalar>(instruction: &Instruction<T, Operand<'_, Buff
 
 /// # Safety
 /// The contract of tiles.
+#[inline]
 unsafe fn at_speed<T: Lanes>(instruction: &Instruction<T, Operand<'_, Buffer>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(fast, instruction) }

@@ -90,6 +90,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     }
 
     /// `(m, n, k)`.
+    #[inline]
     #[must_use]
     pub fn size(&self) -> (usize, usize, usize) {
         (self.c.rows(), self.c.cols(), self.op_a.shape(self.a.shape()).1)
@@ -99,6 +100,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     ///
     /// # Errors
     /// A dimension of A or B does not agree with the others.
+    #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let (m, n) = self.c.shape();
         let (am, ak) = self.op_a.shape(self.a.shape());
@@ -193,6 +195,7 @@ impl<'a, T: Scalar> Trsm<'a, T> {
     ///
     /// # Errors
     /// A is not square, or its order is not B's extent on that side.
+    #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let order = square("trsm", &self.a)?;
         let (extent, what) = match self.side {
@@ -234,6 +237,7 @@ impl<'a, T: Scalar> Getrf<'a, T> {
     ///
     /// # Errors
     /// `ipiv` is not of length min(m, n), or m exceeds the range of `i32`.
+    #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let (m, n) = self.a.shape();
         if self.ipiv.len() != m.min(n) {
@@ -276,6 +280,7 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     /// # Errors
     /// The factors are not square, B has another number of rows, or `ipiv` is
     /// of another length or names a row that does not exist.
+    #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let n = square("getrs", &self.lu)?;
         if self.b.rows() != n {
@@ -313,6 +318,7 @@ impl<'a, T: Scalar> Laswp<'a, T> {
     ///
     /// # Errors
     /// `ipiv` is longer than A has rows or names a row that does not exist.
+    #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         check_pivots("laswp", self.ipiv, self.ipiv.len().min(self.a.rows()), self.a.rows())?;
         Ok(Checked(self))

@@ -16,6 +16,7 @@ pub enum Op {
 
 impl Op {
     /// Whether rows and columns are exchanged.
+    #[inline]
     #[must_use]
     pub fn is_trans(self) -> bool {
         self != Op::NoTrans
@@ -23,12 +24,14 @@ impl Op {
 
     /// The operation seen from the transposed matrix. A conjugation without a
     /// transposition has no name in the BLAS, so this is for real scalars.
+    #[inline]
     #[must_use]
     pub fn flip(self) -> Op {
         if self.is_trans() { Op::NoTrans } else { Op::Trans }
     }
 
     /// Rows and columns of `op(A)` for a matrix `A` of `rows` × `cols`.
+    #[inline]
     #[must_use]
     pub fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
         if self.is_trans() { (cols, rows) } else { (rows, cols) }
@@ -77,6 +80,7 @@ impl Uplo {
     }
 
     /// The triangle that `op(A)` occupies.
+    #[inline]
     #[must_use]
     pub fn under(self, op: Op) -> Uplo {
         if op.is_trans() { self.flip() } else { self }

@@ -256,6 +256,7 @@ impl<T: Copy, O: Copy> Instruction<T, O> {
 
     /// The same instruction on other operands, visited in the order of
     /// [`Instruction::operands`].
+    #[inline]
     pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<T, P> {
         match *self {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
@@ -277,6 +278,7 @@ impl<T: Copy, O: Copy> Instruction<T, O> {
 
 impl<T: Copy, O: Copy> Instruction<T, O> {
     /// The same instruction with its factors as another type.
+    #[inline]
     pub fn map_scalars<U>(&self, f: impl Fn(T) -> U) -> Instruction<U, O> {
         match *self {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {

@@ -51,12 +51,14 @@ pub struct RawMat {
 
 impl RawMat {
     /// The transposed matrix over the same memory.
+    #[inline]
     #[must_use]
     pub fn t(self) -> RawMat {
         RawMat { rows: self.cols, cols: self.rows, layout: self.layout.flip(), ..self }
     }
 
     /// Elements from (0, 0) to (i, j).
+    #[inline]
     #[must_use]
     pub fn index(&self, i: usize, j: usize) -> usize {
         match self.layout {
@@ -66,6 +68,7 @@ impl RawMat {
     }
 
     /// Length of the contiguous lines and their number.
+    #[inline]
     fn lines(rows: usize, cols: usize, layout: Layout) -> (usize, usize) {
         match layout {
             Layout::ColMajor => (rows, cols),
@@ -74,6 +77,7 @@ impl RawMat {
     }
 
     /// Checks the stride and counts the elements the view spans.
+    #[inline]
     fn span(rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<usize> {
         let (line, count) = Self::lines(rows, cols, layout);
         let least = line.max(1);
@@ -93,6 +97,7 @@ impl RawMat {
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 
+    #[inline]
     fn sub(self, rows: &Range<usize>, cols: &Range<usize>) -> RawMat {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows && cols.start <= cols.end && cols.end <= self.cols,
@@ -137,6 +142,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     ///
     /// # Errors
     /// `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    #[inline]
     pub fn new(data: &'a [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
@@ -150,6 +156,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     ///
     /// # Errors
     /// `data` is too short, or sizes overflow.
+    #[inline]
     pub fn col_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
@@ -158,6 +165,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     ///
     /// # Errors
     /// `data` is too short, or sizes overflow.
+    #[inline]
     pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
@@ -169,6 +177,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     ///
     /// # Errors
     /// `ld` is below the length of a line, or sizes overflow.
+    #[inline]
     pub unsafe fn from_raw(data: *const T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         RawMat::span(rows, cols, ld, layout)?;
         let home = Home::Host(NonNull::new(data.cast_mut()).unwrap_or(NonNull::dangling()).cast());
@@ -203,6 +212,7 @@ impl<'a, T: Element> MatMut<'a, T> {
     ///
     /// # Errors
     /// `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    #[inline]
     pub fn new(data: &'a mut [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
@@ -216,6 +226,7 @@ impl<'a, T: Element> MatMut<'a, T> {
     ///
     /// # Errors
     /// `data` is too short, or sizes overflow.
+    #[inline]
     pub fn col_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
@@ -224,6 +235,7 @@ impl<'a, T: Element> MatMut<'a, T> {
     ///
     /// # Errors
     /// `data` is too short, or sizes overflow.
+    #[inline]
     pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
@@ -236,6 +248,7 @@ impl<'a, T: Element> MatMut<'a, T> {
     ///
     /// # Errors
     /// `ld` is below the length of a line, or sizes overflow.
+    #[inline]
     pub unsafe fn from_raw(data: *mut T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         // SAFETY: the caller's promise covers reading.
         let view = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
@@ -328,6 +341,7 @@ macro_rules! shared_access {
                 self.raw.layout
             }
             /// The view without its type and lifetime.
+            #[inline]
             #[must_use]
             pub fn raw(&self) -> RawMat {
                 self.raw

@@ -35,6 +35,7 @@ impl Drive for Handle {
 
 impl Handle {
     /// See [`Driver::launch`].
+    #[inline]
     pub(crate) unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
         // SAFETY: as the caller promises.
         driver!(self, d => unsafe { d.launch(instruction) })

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 
 /// Up to this many operations the call is one kernel on the caller's thread:
 /// planning and waking another device would cost more than it could save.
-const DIRECT_FLOPS: f64 = 4.0e6;
+const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
@@ -181,6 +181,7 @@ impl Machine {
     }
 
     /// The device for a call so small that it is one kernel.
+    #[inline]
     fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Handle> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let first = self.handles.first()?;

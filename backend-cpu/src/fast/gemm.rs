@@ -58,6 +58,7 @@ unsafe fn one_column<T: Lanes>(alpha: T, a: Strided<T>, b: Strided<T>, k: usize,
 }
 
 /// op(A) as strides.
+#[inline]
 fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
     let (rs, cs) = if op.is_trans() { (a.ld(), 1) } else { (1, a.ld()) };
     Strided { ptr: a.ptr(), rs, cs }

@@ -28,6 +28,7 @@ pub struct Problem<T> {
 }
 
 /// A factor as a column-major matrix: row-major memory holds the transposed one.
+#[inline]
 pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
     match raw.layout {
         Layout::ColMajor => (op, raw),
@@ -36,6 +37,7 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
 }
 
 /// Brings a call to its normal form; the memory of A, B and C.
+#[inline]
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem<T>, [RawMat; 3]) {
     let (mut left, mut right, mut c) = ((args.op_a, args.a.raw()), (args.op_b, args.b.raw()), args.c.raw());
@@ -50,18 +52,21 @@ pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem<T>, [RawMat
 
 impl<T: Scalar> Problem<T> {
     /// Whether C stays as it is (the quick return of the reference BLAS).
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || (self.scales_only() && self.beta == T::ONE)
     }
 
     /// Whether there is no product: A and B are not read.
+    #[inline]
     #[must_use]
     pub fn scales_only(&self) -> bool {
         self.k == 0 || self.alpha == T::ZERO
     }
 
     /// The whole problem as one instruction.
+    #[inline]
     #[must_use]
     pub fn instruction<O>(&self, [a, b, c]: [O; 3]) -> Instruction<T, O> {
         let Problem { alpha, op_a, op_b, beta, .. } = *self;

@@ -47,6 +47,7 @@ impl<D: Device> Driver<D> {
     ///
     /// # Errors
     /// The kernel failed.
+    #[inline]
     pub unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
         let on_host = instruction.map(|raw| match raw.home {
             Home::Host(base) => {

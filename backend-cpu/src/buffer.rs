@@ -1,37 +1,53 @@
 //! Memory of a CPU device: host memory that only commands reach.
 
-use std::cell::UnsafeCell;
+use memmap2::MmapMut;
 
-/// A zeroed region, aligned for every element type. Commands write it through
-/// a shared reference; that they do not conflict is the engine's promise.
+/// A zeroed region of pages, aligned for every element type. Commands write it
+/// through a shared reference; that they do not conflict is the engine's promise.
+///
+/// Pages are mapped for each buffer: what is dropped goes back to the system at
+/// once, where an allocator would keep it beyond the device's limit.
 #[derive(Debug)]
 pub struct Buffer {
-    words: Box<[UnsafeCell<u64>]>,
+    /// None of no size, which cannot be mapped.
+    pages: Option<MmapMut>,
+    start: *mut u8,
 }
 
+// SAFETY: the pointer leads into the pages, which the buffer owns.
+unsafe impl Send for Buffer {}
 // SAFETY: the contract of `lapidary_core::Device`: conflicting commands are
 // never under way together.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A region of at least `bytes`; `None` if the machine has no memory left.
-    pub(crate) fn new(bytes: usize) -> Option<Self> {
-        let words = bytes.div_ceil(size_of::<u64>());
-        let layout = std::alloc::Layout::array::<UnsafeCell<u64>>(words).ok()?;
-        if layout.size() == 0 {
-            return Some(Buffer { words: Box::default() });
+    /// A region of `bytes`.
+    ///
+    /// # Errors
+    /// The system has no memory left.
+    pub(crate) fn new(bytes: usize) -> std::io::Result<Self> {
+        if bytes == 0 {
+            return Ok(Buffer { pages: None, start: std::ptr::NonNull::<u64>::dangling().as_ptr().cast() });
         }
-        // zeroed by the system, page by page, when first touched
-        // SAFETY: the layout has a size; zero is a value of u64; the box owns what it frees.
-        unsafe {
-            let start = std::alloc::alloc_zeroed(layout).cast::<UnsafeCell<u64>>();
-            (!start.is_null()).then(|| Buffer { words: Box::from_raw(std::ptr::slice_from_raw_parts_mut(start, words)) })
-        }
+        let mut pages = MmapMut::map_anon(bytes)?;
+        advise(&pages);
+        let start = pages.as_mut_ptr();
+        Ok(Buffer { pages: Some(pages), start })
     }
 
     /// Where the region begins.
     #[inline]
     pub(crate) fn start<T>(&self) -> *mut T {
-        self.words.as_ptr().cast_mut().cast()
+        debug_assert!(self.pages.as_ref().is_none_or(|pages| pages.as_ptr() == self.start.cast_const()));
+        self.start.cast()
     }
+}
+
+/// Asks for huge pages: a kernel walks many columns at once, each on pages of its own.
+pub(crate) fn advise(pages: &MmapMut) {
+    #[cfg(target_os = "linux")]
+    // a hint: without it everything works, slower
+    let _ = pages.advise(memmap2::Advice::HugePage);
+    #[cfg(not(target_os = "linux"))]
+    let _ = pages;
 }

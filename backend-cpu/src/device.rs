@@ -92,8 +92,9 @@ impl Device for CpuDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::new(bytes)
-            .ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "alloc", format!("the machine has no {bytes} bytes left")))
+        Buffer::new(bytes).map_err(|source| {
+            Error::new(ErrorKind::OutOfMemory, "alloc", format!("the system gives no {bytes} bytes")).caused_by(source)
+        })
     }
 
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {

@@ -124,7 +124,7 @@ impl Resources {
 /// Order of the diagonal blocks of a triangular solve in place.
 const TRSM_NB: usize = 256;
 /// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
-const COPIED_NB: usize = 512;
+const COPIED_NB: usize = 768;
 
 /// Width of a panel in place: wide enough for the product behind it, narrow
 /// enough that the panel hides behind the update.

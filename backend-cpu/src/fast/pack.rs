@@ -2,46 +2,57 @@
 
 use std::cell::Cell;
 
+use memmap2::MmapMut;
+
 use super::micro::Strided;
 use super::simd::Simd;
 use super::transpose::transpose;
+use crate::buffer::advise;
 use crate::tile::Tile;
 
-/// A cache line, so that packed panels are aligned to vectors.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "only its address is used")] [u8; 64]);
-
 thread_local! {
-    static LINES: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static PAGES: Cell<Option<MmapMut>> = const { Cell::new(None) };
 }
 
 /// Room for packed blocks, kept by the thread from call to call.
 ///
 /// A value and not a closure over it, because a closure would be compiled
 /// without the target features of the kernel.
-pub(super) struct Workspace(Vec<Line>);
+pub(super) struct Workspace(Option<MmapMut>);
 
 impl Workspace {
-    /// Room for `count` elements.
+    /// Room for `count` elements, page-aligned.
+    ///
+    /// # Panics
+    /// If the system has no memory left, as any allocation does.
     pub fn take<T>(count: usize) -> Self {
-        let needed = (count * size_of::<T>()).div_ceil(size_of::<Line>());
-        let mut lines = if needed > 0 { LINES.take() } else { Vec::new() };
-        if lines.len() < needed {
-            lines.resize(needed, Line([0; 64]));
+        let bytes = count * size_of::<T>();
+        if bytes == 0 {
+            return Workspace(None);
         }
-        Workspace(lines)
+        let kept = PAGES.take().filter(|pages| pages.len() >= bytes);
+        Workspace(Some(kept.unwrap_or_else(|| map(bytes))))
     }
 
     pub fn ptr<T>(&mut self) -> *mut T {
-        self.0.as_mut_ptr().cast()
+        self.0.as_mut().map_or(std::ptr::null_mut(), |pages| pages.as_mut_ptr().cast())
     }
 }
 
+/// Whole huge pages: they hold what the micro-kernel walks through.
+fn map(bytes: usize) -> MmapMut {
+    let pages = MmapMut::map_anon(bytes.next_multiple_of(HUGE_PAGE)).expect("memory for packed blocks");
+    advise(&pages);
+    pages
+}
+
+/// Bytes of a huge page on x86.
+const HUGE_PAGE: usize = 2 << 20;
+
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if !self.0.is_empty() {
-            LINES.set(std::mem::take(&mut self.0));
+        if let Some(pages) = self.0.take() {
+            PAGES.set(Some(pages));
         }
     }
 }

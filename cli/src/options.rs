@@ -9,7 +9,7 @@ use crate::failure::Result;
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
 pub struct DeviceOptions {
-    /// Devices: cpu, opencl, opencl:0,1, wgpu:0, cpu+opencl:0 or all [default: $LAPIDARY_DEVICE, else all]
+    /// Devices: all, cpu, cpu:0 or cpu:0,1 [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
     /// Most memory to use on each device, for example 512M or 2G [default: $LAPIDARY_MEMORY_LIMIT, else all]
@@ -76,7 +76,7 @@ pub fn threads() -> Value {
     let mut threads = serde_json::Map::new();
     let hardware = std::thread::available_parallelism().map(usize::from).ok();
     threads.insert("hardware_threads".to_owned(), json!(hardware));
-    for name in ["LAPIDARY_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
+    for name in ["RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
         if let Ok(value) = std::env::var(name) {
             threads.insert(name.to_owned(), json!(value));
         }

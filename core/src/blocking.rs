@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use crate::enums::Side;
+use crate::scalar::DType;
+
 /// Block sizes of one call. Which of them an algorithm uses stands in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
@@ -100,6 +103,17 @@ impl Resources {
             }
         };
         Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX }
+    }
+
+    /// Block sizes for exchanges of whole rows of m×n (of columns, from the
+    /// right): strips of full height, of which two fit.
+    #[must_use]
+    pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
+        let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
+        let pivots = height * DType::I32.size();
+        let fits = self.copy_limit.map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / (2 * height.max(1)));
+        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE);
+        Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
     /// Block sizes for a factorisation of m×n.

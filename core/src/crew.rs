@@ -50,11 +50,12 @@ impl std::fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all have returned.
+    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all
+    /// have returned and `after` was called, before the next run can begin.
     ///
     /// # Panics
     /// If a body panicked, once all have returned.
-    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) {
+    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync), after: impl FnOnce()) {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
             let shared = Arc::clone(&self.shared);
@@ -69,6 +70,7 @@ impl Crew {
             }
         }));
         let others = if lanes > 1 { self.shared.end() } else { None };
+        after();
         drop(threads);
         if let Some(panic) = own.err().or(others) {
             resume_unwind(panic);
@@ -141,10 +143,14 @@ mod tests {
         let crew = Crew::default();
         for lanes in [0, 1, 4, 2, 4] {
             let (barrier, sum) = (Barrier::new(lanes), AtomicUsize::new(0));
-            crew.run(lanes, &|lane| {
-                barrier.wait();
-                sum.fetch_add(lane + 1, Ordering::Relaxed);
-            });
+            crew.run(
+                lanes,
+                &|lane| {
+                    barrier.wait();
+                    sum.fetch_add(lane + 1, Ordering::Relaxed);
+                },
+                || {},
+            );
             assert_eq!(sum.into_inner(), lanes * (lanes + 1) / 2);
         }
         assert_eq!(lock(&crew.threads).len(), 3);
@@ -153,8 +159,8 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller_and_the_crew_survives() {
         let crew = Crew::default();
-        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"))));
+        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"), || {})));
         assert!(panicked.is_err());
-        crew.run(2, &|_| {});
+        crew.run(2, &|_| {}, || {});
     }
 }

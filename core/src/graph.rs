@@ -212,8 +212,8 @@ impl<'p> Search<'p> {
     }
 
     /// `Mark` waits for what is earlier in its queue, `Bar` for all that is
-    /// earlier; since a queue does not pass a `Bar`, only what came after the
-    /// last one needs an edge.
+    /// earlier; since a queue passes neither before it is done, only what came
+    /// after the last one needs an edge.
     fn auxiliary<T: Scalar>(&mut self, id: CommandId, task: &Task, commands: &[Command<T>]) {
         let earlier = (task.commands.start..id).rev();
         match commands[id as usize] {
@@ -224,7 +224,8 @@ impl<'p> Search<'p> {
             }
             Command::Mark(Mark { queue }) => {
                 let own = earlier.filter(|&c| commands[c as usize].queue() == queue);
-                self.command_edges.extend(own.map(|c| (c, id)));
+                let since_last = own.take_while(|&c| !matches!(commands[c as usize], Command::Mark(_)));
+                self.command_edges.extend(since_last.map(|c| (c, id)));
             }
             Command::Ld(_) | Command::St(_) | Command::Exec(_) => {}
         }

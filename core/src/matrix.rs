@@ -185,8 +185,11 @@ impl<'a, T: Element> MatRef<'a, T> {
     }
 
     /// A view of a whole resident buffer, packed column-major.
+    ///
+    /// # Safety
+    /// The buffer holds rows × cols elements of `T`, and is not written during `'a`.
     #[must_use]
-    pub fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
+    pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
         let raw = RawMat { home: Home::Device(buffer), offset: 0, rows, cols, ld: rows.max(1), layout: Layout::ColMajor };
         MatRef { raw, marker: PhantomData }
     }
@@ -255,11 +258,16 @@ impl<'a, T: Element> MatMut<'a, T> {
         Ok(MatMut { raw: view.raw, marker: PhantomData })
     }
 
-    /// A view of a whole resident buffer, packed column-major. The borrow of
-    /// the owner keeps it unique.
+    /// A view of a whole resident buffer, packed column-major.
+    ///
+    /// # Safety
+    /// The buffer holds rows × cols elements of `T`, and is reached through
+    /// nothing else during `'a`.
     #[must_use]
-    pub fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
-        MatMut { raw: MatRef::<T>::resident(buffer, rows, cols).raw, marker: PhantomData }
+    pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
+        // SAFETY: the caller's promise covers reading.
+        let view = unsafe { MatRef::<T>::resident(buffer, rows, cols) };
+        MatMut { raw: view.raw, marker: PhantomData }
     }
 
     /// The same matrix, for reading.

@@ -45,21 +45,25 @@ impl Slots {
         if self.held - free + bytes > self.limit {
             return None;
         }
-        while self.held + bytes > self.limit {
-            self.release();
+        // idle memory of other sizes is never more than what is asked for
+        let mut idle = free;
+        while self.held + bytes > self.limit || (idle >= bytes && idle > 0) {
+            idle -= self.release();
         }
         self.held += bytes;
         Some(self.assign(bytes))
     }
 
     /// Gives the memory of the largest free slot back to the device.
-    fn release(&mut self) {
+    fn release(&mut self) -> usize {
         let sizes = &self.sizes;
         let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize]);
         let id = self.free.swap_remove(largest.expect("free slots make up the excess"));
-        self.held -= self.sizes[id as usize];
+        let bytes = self.sizes[id as usize];
+        self.held -= bytes;
         self.vacant.push(id);
         self.released.push(id);
+        bytes
     }
 
     pub(crate) fn take_released(&mut self) -> Vec<SlotId> {

@@ -48,7 +48,8 @@ fn drive(plan: Plan<f64>, devices: Vec<NullDevice>, copies: bool) -> (Vec<Reques
     // SAFETY: freed below, when no thread is left.
     let shared: &'static Shared = unsafe { &*owned };
     let lanes: Vec<Lane> = shared.schedule.dispatcher().lanes().collect();
-    let run = Arc::new(Run::new(&shared.schedule, &shared.bindings));
+    // SAFETY: a null device touches no memory.
+    let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
     let threads: Vec<_> = lanes[1..]
         .iter()
         .map(|&lane| {
@@ -124,9 +125,13 @@ fn the_crew_runs_every_lane_and_is_dismissed() {
         let crew = Crew::default();
         let count = std::sync::atomic::AtomicUsize::new(0);
         for _ in 0..2 {
-            crew.run(2, &|_| {
-                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-            });
+            crew.run(
+                2,
+                &|_| {
+                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                },
+                || {},
+            );
         }
         assert_eq!(count.into_inner(), 4);
     });

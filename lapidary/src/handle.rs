@@ -31,6 +31,9 @@ impl Drive for Handle {
     fn free_all(&self) {
         driver!(self, d => d.free_all());
     }
+    fn free_memory(&self) -> usize {
+        driver!(self, d => d.free_memory())
+    }
 }
 
 impl Handle {

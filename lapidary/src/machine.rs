@@ -3,8 +3,8 @@
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    Blocking, Crew, DType, DeviceInfo, Drive, Driver, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout, MatMut, Plan, RawMat,
-    Reach, Resources, Result, Scalar, Schedule, Trsm, reach, resident_device, run,
+    Blocking, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout,
+    MatMut, Plan, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device, run,
 };
 
 use crate::handle::Handle;
@@ -18,7 +18,8 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// A machine may be shared by threads: large calls take turns, small ones do not wait.
+/// A machine may be shared by threads: large calls take turns; those that are one
+/// kernel do not wait.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) handles: Vec<Handle>,
@@ -27,10 +28,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Opens the selected devices with default settings.
+    /// Opens the selected devices with default settings. CPU devices are
+    /// logical: there may be more of them than cores.
     ///
     /// # Errors
-    /// A selected device does not exist.
+    /// The selection names no device.
     pub fn open(select: &Select) -> Result<Self> {
         Self::with_settings(select, &Settings::default())
     }
@@ -47,9 +49,12 @@ impl Machine {
     /// Opens the selected devices.
     ///
     /// # Errors
-    /// A selected device does not exist.
+    /// The selection names no device.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
-        let handles = select.picks.iter().flat_map(|pick| open(pick, settings)).collect();
+        let handles: Vec<Handle> = select.picks.iter().flat_map(|pick| open(pick, settings)).collect();
+        if handles.is_empty() {
+            return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
+        }
         Ok(Machine { handles, crew: Crew::default(), settings: settings.clone() })
     }
 
@@ -85,7 +90,8 @@ impl Machine {
             return Ok(());
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
-        if let Some(handle) = self.direct(order as f64 * order as f64 * nrhs as f64, &memory) {
+        let direct = self.direct(order as f64 * order as f64 * nrhs as f64, &memory);
+        if let Some(handle) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { handle.launch(&problem.instruction(memory)) };
         }
@@ -144,7 +150,12 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        self.run("getrs", &memory, |resources| getrs::plan(&problem, &resources.trsm(n, nrhs)))
+        if let Some(handle) = self.direct(2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
+            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            return problem.instructions(memory).iter().try_for_each(|step| unsafe { handle.launch(step) });
+        }
+        let laswp::Problem { m, n: width, side, .. } = *problem.exchanges();
+        self.run("getrs", &memory, |resources| getrs::plan(&problem, &resources.trsm(n, nrhs), &resources.laswp(m, width, side)))
     }
 
     /// Rows of A exchanged as pivots say.
@@ -158,7 +169,7 @@ impl Machine {
             return Ok(());
         }
         let memory = [a, read_column(args.ipiv)?];
-        self.run::<T>("laswp", &memory, |resources| laswp::plan(&problem, &resources.trsm(problem.m, problem.n)))
+        self.run::<T>("laswp", &memory, |resources| laswp::plan(&problem, &resources.laswp(problem.m, problem.n, problem.side)))
     }
 
     /// `B ← A⁻¹·B`; A is replaced by its factors. If A is singular
@@ -190,11 +201,21 @@ impl Machine {
 
     /// Plans, schedules and runs a call on the devices that reach its memory.
     fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl FnOnce(&Resources) -> Plan<T>) -> Result<()> {
+        if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                operation,
+                "a matrix on a device is factored column-major only; pass it untransposed",
+            ));
+        }
         let home = resident_device(operation, memory)?;
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
-        let reaches: Vec<Reach> =
-            devices.iter().zip(&handles).map(|(&device, handle)| reach(device, handle.info(), memory)).collect();
+        let reaches: Vec<Reach> = devices
+            .iter()
+            .zip(&handles)
+            .map(|(&device, handle)| Reach { memory: handle.free_memory(), ..reach(device, handle.info(), memory) })
+            .collect();
         let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&reaches), element: T::DTYPE.size() };
         let schedule = Schedule::new(plan(&resources), reaches)?;
         // SAFETY: `memory` comes from checked arguments: matrices are lent for the

@@ -41,7 +41,7 @@ pub(crate) fn refine<T: Scalar>(
         let (rows, col) = (0..b.rows(), j..j + 1);
         let one = column(machine, lu, a, b.sub(rows.clone(), col.clone()), x.reborrow().sub(rows, col))?;
         worst.steps = worst.steps.max(one.steps);
-        worst.backward_error = worst.backward_error.max(one.backward_error);
+        worst.backward_error = larger(worst.backward_error, one.backward_error);
     }
     Ok(worst)
 }
@@ -60,7 +60,8 @@ fn column<T: Scalar>(
         let mut r: Vec<T> = (0..n).map(|i| b.at(i, 0)).collect();
         machine.gemm(Gemm::new(a, x.as_ref(), MatMut::col_major(&mut r, n, 1)?).alpha(-T::ONE).beta(T::ONE))?;
         let backward_error = backward_error(a, b, &x, &r);
-        if backward_error <= T::UNIT_ROUNDOFF * 2.0 || 2.0 * backward_error > last || steps == MOST_STEPS {
+        if backward_error.is_nan() || backward_error <= T::UNIT_ROUNDOFF * 2.0 || 2.0 * backward_error > last || steps == MOST_STEPS
+        {
             return Ok(Refinement { steps, backward_error });
         }
         // x ← x + A⁻¹·r
@@ -68,6 +69,11 @@ fn column<T: Scalar>(
         (0..n).for_each(|i| x.set(i, 0, x.at(i, 0) + r[i]));
         (last, steps) = (backward_error, steps + 1);
     }
+}
+
+/// The larger one; NaN if either is: a result that is no number is not right.
+fn larger(most: f64, value: f64) -> f64 {
+    if value.is_nan() || value > most { value } else { most }
 }
 
 /// `max |r| / (|A|·|x| + |b|)`; rows of zeros do not count.
@@ -78,6 +84,6 @@ fn backward_error<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>, x: &MatMut<'_, 
         let xk = x.at(k, 0).abs().to_f64();
         scale.iter_mut().enumerate().for_each(|(i, s)| *s += a.at(i, k).abs().to_f64() * xk);
     }
-    let ratios = r.iter().zip(&scale).filter(|(_, s)| **s > 0.0).map(|(r, s)| r.abs().to_f64() / s);
-    ratios.fold(0.0, f64::max)
+    let ratios = r.iter().zip(&scale).filter(|(_, s)| **s != 0.0).map(|(r, s)| r.abs().to_f64() / s);
+    ratios.fold(0.0, larger)
 }

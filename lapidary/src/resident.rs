@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lapidary_core::{Drive, Error, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{Drive, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -52,7 +52,7 @@ impl Machine {
         }
         let (rows, cols) = a.shape();
         let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
-            Storage::Host((0..rows * cols).map(|i| a.at(i % rows, i / rows)).collect())
+            Storage::Host(host_copy(a)?)
         } else {
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             // SAFETY: a view of host memory of type T.
@@ -63,13 +63,27 @@ impl Machine {
     }
 }
 
+/// The elements, column-major.
+fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
+    let (rows, cols) = a.shape();
+    let mut data = Vec::new();
+    data.try_reserve_exact(rows * cols).map_err(|source| {
+        Error::new(ErrorKind::OutOfMemory, "upload", format!("no memory for {rows}×{cols} elements")).caused_by(source)
+    })?;
+    for j in 0..cols {
+        data.extend((0..rows).map(|i| a.at(i, j)));
+    }
+    Ok(data)
+}
+
 impl<T: Scalar> DeviceMatrix<'_, T> {
     /// The matrix, for reading.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
         match &self.storage {
             Storage::Host(data) => MatRef::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            Storage::Device(resident) => MatRef::resident(*resident, self.rows, self.cols),
+            // SAFETY: uploaded with this shape and type, and borrowed with the matrix.
+            Storage::Device(resident) => unsafe { MatRef::resident(*resident, self.rows, self.cols) },
         }
     }
 
@@ -78,7 +92,8 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         match &mut self.storage {
             Storage::Host(data) => MatMut::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            Storage::Device(resident) => MatMut::resident(*resident, self.rows, self.cols),
+            // SAFETY: uploaded with this shape and type, and borrowed uniquely with the matrix.
+            Storage::Device(resident) => unsafe { MatMut::resident(*resident, self.rows, self.cols) },
         }
     }
 

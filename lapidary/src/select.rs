@@ -1,5 +1,6 @@
 //! Which devices a machine consists of.
 
+use std::env::VarError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -67,7 +68,8 @@ impl Select {
     pub fn from_env() -> Result<Self> {
         match std::env::var("LAPIDARY_DEVICE") {
             Ok(text) => text.parse().map_err(|error: Error| error.with("variable", "LAPIDARY_DEVICE")),
-            Err(_) => Ok(Self::all()),
+            Err(VarError::NotPresent) => Ok(Self::all()),
+            Err(error) => Err(Error::invalid("select", "LAPIDARY_DEVICE is no text").caused_by(error)),
         }
     }
 }
@@ -79,7 +81,12 @@ impl FromStr for Select {
         if text == "all" {
             return Ok(Self::all());
         }
-        let picks = text.split('+').map(|part| parse_pick(part.trim())).collect::<Result<_>>()?;
+        let picks = text.split('+').map(|part| parse_pick(part.trim())).collect::<Result<Vec<_>>>()?;
+        for (i, pick) in picks.iter().enumerate() {
+            if picks[..i].iter().any(|earlier| earlier.backend == pick.backend) {
+                return Err(Error::invalid("select", format!("{0} is named twice; write {0}:0,1", pick.backend)));
+            }
+        }
         Ok(Select { picks })
     }
 }

@@ -1,5 +1,7 @@
 //! What a user may set, from code or from the environment.
 
+use std::env::VarError;
+
 use lapidary_core::{Error, Result};
 
 /// Settings of a machine.
@@ -42,7 +44,11 @@ impl Settings {
 }
 
 fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>> {
-    let Ok(text) = std::env::var(name) else { return Ok(None) };
+    let text = match std::env::var(name) {
+        Ok(text) => text,
+        Err(VarError::NotPresent) => return Ok(None),
+        Err(error) => return Err(Error::invalid("settings", format!("{name} is no text")).caused_by(error)),
+    };
     parse(&text).map(Some).ok_or_else(|| Error::invalid("settings", format!("{name} = `{text}` is no size")))
 }
 

@@ -43,37 +43,47 @@ impl<T: Scalar> Kernel<T> for Gemv<'_, T> {
 }
 
 impl<T: Scalar> Gemv<'_, T> {
-    /// y ← β·y, then y ← y + (α·x_c)·A_c for a few columns c at a time.
+    /// s ← Σ x_c·A_c, a few columns c at a time, then y ← α·s + β·y.
     #[inline(always)]
     unsafe fn columns<V: Simd<Elem = T>>(&self, row: usize, m: usize) {
-        let y = self.y.wrapping_add(row);
+        let mut sums = [T::ZERO; ROWS];
         // SAFETY: the rows lie in A and y; those of the tail are masked.
         unsafe {
-            for i in 0..m {
-                let at = y.add(i);
-                *at = if self.beta == T::ZERO { T::ZERO } else { self.beta * *at };
-            }
             let mut c = 0;
             while c < self.x.len() {
                 if self.x.len() - c >= TOGETHER {
-                    self.add::<V, TOGETHER>(row, m, c);
+                    self.add::<V, TOGETHER>(row, m, c, &mut sums);
                     c += TOGETHER;
                 } else {
-                    self.add::<V, 1>(row, m, c);
+                    self.add::<V, 1>(row, m, c, &mut sums);
                     c += 1;
                 }
+            }
+            for (i, sum) in sums[..m].iter().enumerate() {
+                self.put(row + i, *sum);
             }
         }
     }
 
-    /// y ← y + Σ (α·x_c)·A_c over `N` columns.
+    /// y_i ← α·s + β·y_i.
     #[inline(always)]
-    unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize) {
+    unsafe fn put(&self, i: usize, sum: T) {
+        // SAFETY: the row lies in y.
+        unsafe {
+            let y = self.y.add(i);
+            let product = self.alpha * sum;
+            *y = if self.beta == T::ZERO { product } else { product + self.beta * *y };
+        }
+    }
+
+    /// s ← s + Σ x_c·A_c over `N` columns.
+    #[inline(always)]
+    unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize, sums: &mut [T; ROWS]) {
         let columns: [*const T; N] = std::array::from_fn(|t| self.a.at(row, c + t).ptr);
-        let y = self.y.wrapping_add(row);
+        let y = sums.as_mut_ptr();
         // SAFETY: the rows lie in A and y; those of the tail are masked.
         unsafe {
-            let factors: [V; N] = std::array::from_fn(|t| V::splat(self.alpha * self.x[c + t]));
+            let factors: [V; N] = std::array::from_fn(|t| V::splat(self.x[c + t]));
             let whole = m / V::LANES * V::LANES;
             for i in (0..whole).step_by(V::LANES) {
                 let mut sum = V::load(y.add(i));
@@ -133,9 +143,7 @@ impl<T: Scalar> Gemv<'_, T> {
                 }
             }
             for (t, sum) in sums.into_iter().enumerate() {
-                let y = self.y.add(i + t);
-                let product = self.alpha * total(sum);
-                *y = if self.beta == T::ZERO { product } else { product + self.beta * *y };
+                self.put(i + t, total(sum));
             }
         }
     }

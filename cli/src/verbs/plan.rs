@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use lapidary::core::algorithms::{gemm, getrf, getrs, trsm};
 use lapidary::core::{Blocking, CostModel, Plan, Reach, Resources, Schedule, Timeline};
-use lapidary::{Layout, Machine, Op, Scalar, TrsmMode};
+use lapidary::{Layout, Machine, Op, Scalar, Side, TrsmMode};
 
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
@@ -105,7 +105,10 @@ fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> R
             let blocking = Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen };
             Ok(getrf::plan(&getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor }, &blocking))
         }
-        Routine::Getrs => Ok(getrs::plan(&getrs::Problem::new(n, nrhs, Op::NoTrans), &resources.trsm(n, nrhs))),
+        Routine::Getrs => {
+            let exchanges = resources.laswp(n, nrhs, Side::Left);
+            Ok(getrs::plan(&getrs::Problem::new(n, nrhs, Op::NoTrans), &resources.trsm(n, nrhs), &exchanges))
+        }
         Routine::Gesv => Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
     }
 }

@@ -42,7 +42,7 @@ pub struct Args {
 
 const HELP: &str = "\
 The backward error is max ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε) as in LAPACK's dget02; from 30 on it fails.
-When A is singular or the check fails nothing is written and the exit status is 1.
+When A is singular or the check fails X is not written and the exit status is 1.
 
 Examples:
   lapidary solve A.npy b.npy -o x.npy
@@ -71,6 +71,9 @@ pub fn run(args: &Args) -> Result<()> {
 fn check_outputs(args: &Args) -> Result<()> {
     if let Some(path) = &args.output {
         io::Format::of(path)?;
+    }
+    if args.output.is_some() && args.output == args.json {
+        return Err(Failure::usage("--output and --json name the same file"));
     }
     args.output.iter().chain(&args.json).try_for_each(|path| atomic::check_folder(path))
 }
@@ -174,7 +177,7 @@ fn singular(args: &Args, info: usize) -> Result<Failure> {
     report.save(args.json.as_deref())?;
     let message = format!(
         "{}: A is singular: info = {info}, U({info},{info}) is exactly zero, \
-         column {info} depends on the columns before it; nothing is written",
+         column {info} depends on the columns before it; X is not written",
         args.a.display()
     );
     Ok(Failure::check(message))

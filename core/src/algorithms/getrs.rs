@@ -4,6 +4,7 @@ use crate::algorithms::{laswp, trsm};
 use crate::args::{Checked, Getrs};
 use crate::blocking::Blocking;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::instruction::{Instruction, Swaps};
 use crate::matrix::RawMat;
 use crate::plan::Plan;
 use crate::scalar::Scalar;
@@ -50,6 +51,21 @@ impl<T: Scalar> Problem<T> {
         self.lower.is_empty()
     }
 
+    /// Exchanges of the rows of B.
+    #[must_use]
+    pub fn exchanges(&self) -> &laswp::Problem {
+        &self.exchanges
+    }
+
+    /// The whole problem as instructions, one after the other.
+    #[must_use]
+    pub fn instructions<O: Copy>(&self, [lu, ipiv, b]: [O; 3]) -> [Instruction<T, O>; 3] {
+        let laswp::Problem { side, forward, .. } = self.exchanges;
+        let exchange = Instruction::Laswp { swaps: Swaps { side, forward, first_row: 0 }, a: b, ipiv };
+        let (lower, upper) = (self.lower.instruction([lu, b]), self.upper.instruction([lu, b]));
+        if self.transposed { [upper, lower, exchange] } else { [exchange, lower, upper] }
+    }
+
     /// Order of A and number of right-hand sides.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
@@ -70,9 +86,9 @@ pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem<T>, [RawMa
     (Problem { exchanges, lower, upper, ..column_major }, memory)
 }
 
-/// Uses the block sizes of [`trsm`].
+/// Uses the block sizes of [`trsm`], and those of [`laswp`] for the exchanges.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
+pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking, exchanges: &Blocking) -> Plan<T> {
     let mut plan = Plan::new("getrs");
     let n = p.lower.order();
     let lu = plan.input("LU", (n, n), Layout::ColMajor);
@@ -82,10 +98,10 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
         // Uᵀ·Y = B, Lᵀ·Z = Y, X = P·Z
         trsm::emit(&mut plan, &p.upper, [lu, b], blocking);
         trsm::emit(&mut plan, &p.lower, [lu, b], blocking);
-        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], blocking);
+        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], exchanges);
     } else {
         // Z = P⁻¹·B, L·Y = Z, U·X = Y
-        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], blocking);
+        laswp::emit(&mut plan, &p.exchanges, [b, ipiv], exchanges);
         trsm::emit(&mut plan, &p.lower, [lu, b], blocking);
         trsm::emit(&mut plan, &p.upper, [lu, b], blocking);
     }

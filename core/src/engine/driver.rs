@@ -7,7 +7,7 @@ use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::{Drive, HaltOnPanic, Run};
 use crate::enums::Layout;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::Window;
@@ -15,8 +15,8 @@ use crate::scalar::{DType, Element, Scalar};
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, Mutex, lock};
 
-/// Buffers by key.
-type Table<K, B> = Mutex<HashMap<K, Arc<B>>>;
+/// Buffers by key, each with its size in bytes.
+type Table<K, B> = Mutex<HashMap<K, (Arc<B>, usize)>>;
 
 /// A device with its physical registers and its resident matrices.
 #[derive(Debug)]
@@ -67,10 +67,16 @@ impl<D: Device> Driver<D> {
     /// # Errors
     /// The device has no memory left, or the transfer failed.
     pub unsafe fn upload<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
-        let buffer = self.device.alloc(from.rows * from.cols * size_of::<E>())?;
+        let bytes = from.rows * from.cols * size_of::<E>();
+        let left = self.free_memory();
+        if bytes > left {
+            let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.info().name);
+            return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
+        }
+        let buffer = self.device.alloc(bytes)?;
         // SAFETY: as the caller promises; the buffer is new.
         unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
-        lock(&self.residents).insert(key, Arc::new(buffer));
+        lock(&self.residents).insert(key, (Arc::new(buffer), bytes));
         Ok(())
     }
 
@@ -93,18 +99,19 @@ impl<D: Device> Driver<D> {
     }
 
     fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
-        let found = lock(&self.residents).get(&key).map(Arc::clone);
+        let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 
     /// The memory of a physical register, made when first used.
     fn slot(&self, slot: Slot) -> Result<Arc<D::Buffer>> {
         let mut slots = lock(&self.slots);
-        if let Some(buffer) = slots.get(&slot.id) {
+        if let Some((buffer, bytes)) = slots.get(&slot.id) {
+            assert_eq!(*bytes, slot.bytes, "a register that changes its size is freed first");
             return Ok(Arc::clone(buffer));
         }
         let buffer = Arc::new(self.device.alloc(slot.bytes)?);
-        slots.insert(slot.id, Arc::clone(&buffer));
+        slots.insert(slot.id, (Arc::clone(&buffer), slot.bytes));
         Ok(buffer)
     }
 
@@ -235,7 +242,7 @@ impl<D: Device> Drive for Driver<D> {
         let _guard = HaltOnPanic(run);
         while let Some(issue) = run.next(lane, |slots| self.free(slots)) {
             let result = self.execute(run, &issue);
-            run.complete(lane, issue.command, result);
+            run.complete(lane, issue.command, &self.info().name, result);
         }
     }
 
@@ -246,5 +253,10 @@ impl<D: Device> Drive for Driver<D> {
 
     fn free_all(&self) {
         lock(&self.slots).clear();
+    }
+
+    fn free_memory(&self) -> usize {
+        let held: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
+        self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

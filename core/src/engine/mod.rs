@@ -33,6 +33,8 @@ pub trait Drive: Send + Sync {
     fn free(&self, slots: &[SlotId]);
     /// Frees all physical registers, at the end of a run.
     fn free_all(&self);
+    /// Bytes of the device's limit that no resident matrix holds.
+    fn free_memory(&self) -> usize;
 }
 
 /// A schedule while it runs.
@@ -75,24 +77,31 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
 ///
 /// # Safety
 /// The memory of the bindings must be as the plan declares (shapes, element
-/// types, written or read), and nothing else may touch it meanwhile.
+/// types, written or read), and nothing else may touch it meanwhile. The
+/// schedule's [`reach`] was computed from these bindings and devices.
 ///
 /// # Errors
 /// The first error of a command, with the command, its task and its device.
 /// Matrices that the plan writes are then partly written.
 pub unsafe fn run<T: Scalar, H: Drive>(crew: &Crew, devices: &[&H], schedule: &Schedule<T>, bindings: &[RawMat]) -> Result<()> {
-    let dispatcher = schedule.dispatcher();
-    let lanes: Vec<Lane> = dispatcher.lanes().collect();
-    let run = Run::new(schedule, bindings);
-    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]));
-    devices.iter().for_each(|device| device.free_all());
+    // SAFETY: as the caller promises.
+    let run = unsafe { Run::new(schedule, bindings) };
+    let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
+    // physical registers are freed before the next run may name its own
+    let free = || devices.iter().for_each(|device| device.free_all());
+    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free);
     run.finish()
 }
 
 impl<'p, T: Scalar> Run<'p, T> {
     /// A run before its first command.
+    ///
+    /// # Safety
+    /// As [`run`], for as long as lanes are driven: the memory of the bindings
+    /// is as the plan declares and nothing else touches it, and the schedule's
+    /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
-    pub fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
+    pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -122,13 +131,15 @@ impl<'p, T: Scalar> Run<'p, T> {
         step
     }
 
-    fn complete(&self, lane: Lane, command: CommandId, result: Result<()>) {
+    fn complete(&self, lane: Lane, command: CommandId, device: &str, result: Result<()>) {
         let mut state = lock(&self.state);
         match result {
             Ok(()) => state.dispatcher.complete(lane, command),
             Err(error) => {
                 state.dispatcher.halt();
-                let error = error.with("command", self.plan.describe(command)).with("device", lane.device);
+                let task = self.plan.tasks().iter().find(|task| task.commands.contains(&command));
+                let label = task.map(|task| task.label.to_string()).unwrap_or_default();
+                let error = error.with("command", self.plan.describe(command)).with("task", label).with("device", device);
                 state.error.get_or_insert(error);
             }
         }
@@ -146,8 +157,11 @@ impl<'p, T: Scalar> Run<'p, T> {
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         #[cfg(loom)]
         let state = self.state.into_inner().expect("loom's mutexes are not poisoned");
-        debug_assert!(state.error.is_some() || state.dispatcher.is_done());
-        state.error.map_or(Ok(()), Err)
+        match state.error {
+            Some(error) => Err(error),
+            None if state.dispatcher.is_done() => Ok(()),
+            None => Err(Error::new(ErrorKind::DeviceFailed, self.plan.operation(), "no device carried the commands out")),
+        }
     }
 }
 

@@ -124,7 +124,7 @@ impl Resources {
             Some(limit) => {
                 // a panel, and two strips of the trailing matrix: one at work, one on its way
                 let width = limit / self.element / (3 * m.max(1));
-                (width.clamp(LEAST_TILE, COPIED_NB), self.devices)
+                (width.clamp(LEAST_TILE, COPIED_NB), SHARES * self.devices)
             }
         };
         let nc = match self.copy_limit {
@@ -138,7 +138,11 @@ impl Resources {
 /// Order of the diagonal blocks of a triangular solve in place.
 const TRSM_NB: usize = 256;
 /// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
-const COPIED_NB: usize = 768;
+const COPIED_NB: usize = 512;
+
+/// Update tasks of a step for each device that copies: enough that a device
+/// which has factored the next panel meanwhile finds less left to do.
+const SHARES: usize = 4;
 
 /// Width of a panel in place: wide enough for the product behind it, narrow
 /// enough that the panel hides behind the update.

@@ -164,8 +164,9 @@ mod tests {
         assert_eq!(partition(10, 4), [0..4, 4..7, 7..10]);
         assert_eq!(partition(8, 4), [0..4, 4..8]);
         assert_eq!(partition(5, 4), [0..3, 3..5]);
-        assert_eq!(partition(3, 4), [0..3]);
-        assert_eq!(partition(1, 1), [0..1]);
+        let whole = |n: usize| vec![(0, n)];
+        let ends = |n, r| partition(n, r).into_iter().map(|block| (block.start, block.end)).collect::<Vec<_>>();
+        assert_eq!((ends(3, 4), ends(1, 1)), (whole(3), whole(1)));
         assert!(partition(0, 4).is_empty());
     }
 

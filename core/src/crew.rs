@@ -66,7 +66,7 @@ impl Crew {
         }
         let own = catch_unwind(AssertUnwindSafe(|| {
             if lanes > 0 {
-                body(0)
+                body(0);
             }
         }));
         let others = if lanes > 1 { self.shared.end() } else { None };

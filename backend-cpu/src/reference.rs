@@ -17,6 +17,7 @@ unsafe fn op_get<T: Scalar>(op: Op, a: Tile<T>, i: usize, j: usize) -> T {
             Op::NoTrans => a.get(i, j),
             Op::Trans => a.get(j, i),
             Op::ConjTrans => a.get(j, i).conj(),
+            Op::Conj => a.get(i, j).conj(),
         }
     }
 }

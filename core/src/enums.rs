@@ -12,6 +12,8 @@ pub enum Op {
     Trans,
     /// `op(A) = Aᴴ`; the same as [`Op::Trans`] for real matrices.
     ConjTrans,
+    /// `op(A) = Ā`: what [`Op::ConjTrans`] is on the transposed memory.
+    Conj,
 }
 
 impl Op {
@@ -19,15 +21,19 @@ impl Op {
     #[inline]
     #[must_use]
     pub fn is_trans(self) -> bool {
-        self != Op::NoTrans
+        matches!(self, Op::Trans | Op::ConjTrans)
     }
 
-    /// The operation seen from the transposed matrix. A conjugation without a
-    /// transposition has no name in the BLAS, so this is for real scalars.
+    /// The operation seen from the transposed matrix.
     #[inline]
     #[must_use]
     pub fn flip(self) -> Op {
-        if self.is_trans() { Op::NoTrans } else { Op::Trans }
+        match self {
+            Op::NoTrans => Op::Trans,
+            Op::Trans => Op::NoTrans,
+            Op::ConjTrans => Op::Conj,
+            Op::Conj => Op::ConjTrans,
+        }
     }
 
     /// Rows and columns of `op(A)` for a matrix `A` of `rows` × `cols`.
@@ -143,7 +149,7 @@ macro_rules! letters {
 }
 
 letters! {
-    Op { NoTrans => "N", Trans => "T", ConjTrans => "C" }
+    Op { NoTrans => "N", Trans => "T", ConjTrans => "C", Conj => "R" }
     Side { Left => "L", Right => "R" }
     Uplo { Lower => "L", Upper => "U" }
     Diag { NonUnit => "N", Unit => "U" }

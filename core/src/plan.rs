@@ -285,6 +285,7 @@ fn op_name(op: Op, name: &str) -> String {
         Op::NoTrans => name.to_owned(),
         Op::Trans => format!("{name}ᵀ"),
         Op::ConjTrans => format!("{name}ᴴ"),
+        Op::Conj => format!("conj({name})"),
     }
 }
 

@@ -50,9 +50,9 @@ fn inverse_norm<T: Scalar>(n: usize, solve: impl Fn(Op, &mut [T]) -> Result<()>)
     let mut sign = signs(&x);
     let mut peak = usize::MAX;
     for _ in 0..MOST_STEPS {
-        // z = A⁻ᵀ·sign(y): its largest entry is the steepest column
+        // z = A⁻ᴴ·sign(y): its largest entry is the steepest column
         let mut z = sign.clone();
-        solve(Op::Trans, &mut z)?;
+        solve(Op::ConjTrans, &mut z)?;
         let steepest = largest(&z);
         if steepest == peak {
             break;

@@ -37,7 +37,7 @@ impl<T: Scalar> Triangle<T> {
                 let (i, j) = if swap { (turn(r), turn(s)) } else { (turn(s), turn(r)) };
                 // SAFETY: inside the stored triangle.
                 *x = unsafe { a.get(i, j) };
-                if f.op == Op::ConjTrans {
+                if matches!(f.op, Op::ConjTrans | Op::Conj) {
                     *x = x.conj();
                 }
             }

@@ -102,7 +102,7 @@ pub fn factor() -> impl Strategy<Value = f64> {
 
 /// How an operand enters.
 pub fn op() -> impl Strategy<Value = Op> {
-    prop::sample::select(vec![Op::NoTrans, Op::Trans, Op::ConjTrans])
+    prop::sample::select(vec![Op::NoTrans, Op::Trans, Op::ConjTrans, Op::Conj])
 }
 
 /// A seed; smaller ones are not simpler.

@@ -27,6 +27,10 @@ fn column<T: Scalar>(x: &Dense<T>, j: usize) -> Vec<f64> {
 
 /// Zero over zero is a perfect result; anything else over zero is none.
 fn ratio(error: f64, scale: f64) -> f64 {
+    // an overflow in the scale proves nothing
+    if !scale.is_finite() {
+        return f64::NAN;
+    }
     if error == 0.0 { 0.0 } else { error / scale }
 }
 

@@ -81,7 +81,7 @@ impl Resources {
             let tile = self.copied_tile(limit);
             (mc, nc, kc) = (tile.min(m), tile.min(n), tile);
         }
-        let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)) * n.div_ceil(nc.max(1));
+        let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side until every device has a tile and no tile is too large
         while (tiles(mc, nc) < self.devices || mc.max(nc) > MOST_TILE) && mc.max(nc) > 2 * LEAST_TILE {
             let side = if mc > nc { &mut mc } else { &mut nc };
@@ -110,8 +110,10 @@ impl Resources {
     #[must_use]
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
-        let pivots = height * DType::I32.size();
-        let fits = self.copy_limit.map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / (2 * height.max(1)));
+        let pivots = height.saturating_mul(DType::I32.size());
+        let fits = self
+            .copy_limit
+            .map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE);
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
@@ -123,7 +125,7 @@ impl Resources {
             None => (panel_width(m.min(n)), usize::MAX),
             Some(limit) => {
                 // a panel, and two strips of the trailing matrix: one at work, one on its way
-                let width = limit / self.element / (3 * m.max(1));
+                let width = limit / self.element / m.max(1).saturating_mul(3);
                 (width.clamp(LEAST_TILE, COPIED_NB), SHARES * self.devices)
             }
         };

@@ -32,6 +32,10 @@ pub fn check_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Err(Failure::file(path, "is a folder, not a file to write"));
     }
+    // renaming onto a device, a pipe or a link would replace it
+    if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(Failure::file(path, "is there and no regular file; name another one"));
+    }
     let folder = folder(path);
     if folder.is_dir() { Ok(()) } else { Err(Failure::file(path, format!("there is no folder {}", folder.display()))) }
 }

@@ -57,6 +57,12 @@ Examples:
 /// Plans, schedules, simulates, prints.
 pub fn run(args: &Args) -> Result<()> {
     args.trace.iter().chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
+    if args.trace.is_some() && args.trace == args.dot {
+        return Err(Failure::usage("--trace and --dot name the same file"));
+    }
+    if args.devices > MOST_DEVICES {
+        return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));
+    }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
         return Err(Failure::usage("a list of sizes cannot be planned, give one size"));
@@ -69,6 +75,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size() };
+    check_length(shape, args, &resources)?;
     let plan = plan::<T>(shape, &resources, args.nb)?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
@@ -85,6 +92,33 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     }
     Ok(())
 }
+
+/// Refuses what would print for hours: tiles of the smallest blocks in use,
+/// in every dimension.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()> {
+    let Shape { m, n, k, nrhs, .. } = *shape;
+    let (gemm, lu) = (resources.gemm(m, n), resources.getrf(m, n));
+    let blocks = |extent: usize, block: usize| (extent as f64 / block.max(1) as f64).max(1.0);
+    let width = args.nb.unwrap_or(lu.nb);
+    let commands = match shape.routine {
+        Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
+        Routine::Getrf | Routine::Gesv => blocks(m.min(n), width) * blocks(n, lu.nc),
+        Routine::Trsm | Routine::Getrs => {
+            let trsm = resources.trsm(m.max(n), nrhs);
+            blocks(m.max(n), trsm.nb).powi(2) * blocks(m.min(n).max(nrhs), trsm.nc)
+        }
+    };
+    if commands > MOST_COMMANDS {
+        return Err(Failure::usage(format!("about {commands:.0e} commands would be printed; plan a smaller size")));
+    }
+    Ok(())
+}
+
+/// A plan of more is no reading matter.
+const MOST_COMMANDS: f64 = 1e6;
+/// A machine of more devices is no machine of ours.
+const MOST_DEVICES: usize = 1024;
 
 /// The plan that the library would make.
 fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> Result<Plan<T>> {

@@ -46,3 +46,36 @@ fn refinement_and_json_hold_every_figure() {
     assert_eq!((&figures["n"], &figures["nrhs"], &figures["passed"]), (&2.into(), &2.into(), &true.into()));
     assert!(figures["devices"][0]["name"].is_string());
 }
+
+#[test]
+fn an_overflow_is_no_perfect_result() {
+    let s = Sandbox::new();
+    s.text("a.csv", "1e308,1e308\n1e308,-1e308\n");
+    s.text("b.csv", "1e307\n1e308\n");
+    let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.csv"]);
+    assert_eq!(out.status, 1, "{}", out.stderr);
+    assert_eq!(s.files(), ["a.csv", "b.csv"]);
+}
+
+#[test]
+fn an_output_replaces_regular_files_only_and_no_input() {
+    let s = Sandbox::new();
+    s.text("a.csv", "2\n");
+    s.text("b.csv", "4\n");
+    for output in [["-o", "a.csv"], ["--json", "b.csv"], ["--json", "/dev/null"]] {
+        let out = s.run(&[&["solve", "a.csv", "b.csv"][..], &output].concat());
+        assert_eq!(out.status, 2, "{output:?}: {}", out.stderr);
+    }
+    assert_eq!(s.files(), ["a.csv", "b.csv"]);
+}
+
+#[test]
+fn a_plan_of_endless_length_is_refused() {
+    let s = Sandbox::new();
+    for size in [["--n", "9999999999999"], ["--devices", "99999999"]] {
+        for routine in ["gemm", "getrf", "trsm", "getrs"] {
+            let out = s.run(&[&["plan", routine][..], &size].concat());
+            assert_eq!(out.status, 2, "{routine} {size:?}: {}", out.stderr);
+        }
+    }
+}

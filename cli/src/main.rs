@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match verbs::run(&verbs::Cli::parse()) {
+    match verbs::run(&verbs::Cli::parse()).and_then(|()| report::printed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("lapidary: {failure}");

@@ -1,11 +1,12 @@
 //! Figures for the user and, the same ones, for programs.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::io::atomic;
 
 /// Lines of the form `label  text` with the figures they were made from.
@@ -42,9 +43,22 @@ impl Report {
     }
 }
 
-/// Prints a line. A reader that has gone away (`| head`) is no failure.
+/// The first line that could not be printed.
+static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Prints a line. What goes wrong is told by [`printed`], once the work is done.
 pub fn out(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        let _ = UNPRINTED.set(error);
+    }
+}
+
+/// Whether all lines were printed. A reader that has gone away (`| head`) is no failure.
+pub fn printed() -> Result<()> {
+    match UNPRINTED.get() {
+        Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::write(Path::new("standard output"), error)),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Writes JSON whole or not at all.

@@ -110,24 +110,24 @@ pub struct ShapeOptions {
     /// Inner size of a product, one size or a list [default: n]
     #[arg(long, value_delimiter = ',', value_name = "K")]
     k: Vec<usize>,
-    /// Right-hand sides, one number or a list
-    #[arg(long, value_delimiter = ',', value_name = "NRHS", default_value = "1")]
+    /// Right-hand sides of getrs and gesv, one number or a list [default: 1]
+    #[arg(long, value_delimiter = ',', value_name = "NRHS")]
     nrhs: Vec<usize>,
-    /// How A enters: n or t
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    transa: Trans,
-    /// How B enters: n or t
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    transb: Trans,
-    /// Where the triangular A stands: l or r
-    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
-    side: SideFlag,
-    /// Which triangle of A: l or u
-    #[arg(long, value_enum, ignore_case = true, default_value = "l")]
-    uplo: UploFlag,
-    /// What stands on the diagonal of A: n (stored) or u (ones)
-    #[arg(long, value_enum, ignore_case = true, default_value = "n")]
-    diag: DiagFlag,
+    /// How A enters gemm and trsm: n or t [default: n]
+    #[arg(long, value_enum, ignore_case = true)]
+    transa: Option<Trans>,
+    /// How B enters gemm: n or t [default: n]
+    #[arg(long, value_enum, ignore_case = true)]
+    transb: Option<Trans>,
+    /// Where the triangular A of trsm stands: l or r [default: l]
+    #[arg(long, value_enum, ignore_case = true)]
+    side: Option<SideFlag>,
+    /// Which triangle of A trsm reads: l or u [default: l]
+    #[arg(long, value_enum, ignore_case = true)]
+    uplo: Option<UploFlag>,
+    /// What stands on the diagonal of the A of trsm: n (stored) or u (ones) [default: n]
+    #[arg(long, value_enum, ignore_case = true)]
+    diag: Option<DiagFlag>,
 }
 
 /// A flag of the BLAS with two letters.
@@ -158,6 +158,7 @@ letters! {
 impl ShapeOptions {
     /// One call for each place in the lists; a single size serves every place.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
+        self.check_flags()?;
         let lists = [&self.m, &self.n, &self.k, &self.nrhs];
         let count = lists.iter().map(|list| list.len()).max().unwrap_or(1);
         if let Some(list) = lists.iter().find(|list| list.len() > 1 && list.len() < count) {
@@ -168,18 +169,47 @@ impl ShapeOptions {
         if empty { Err(Failure::usage("a size is zero, there is nothing to do")) } else { Ok(shapes) }
     }
 
+    /// Refuses a flag that the routine would ignore.
+    fn check_flags(&self) -> Result<()> {
+        let shape = self.shape(0);
+        let known = shape.sizes().into_iter().map(|(name, _)| name).chain(shape.flags().into_iter().map(|(name, _)| name));
+        let known: Vec<&str> = known.collect();
+        let given = [
+            ("m", !self.m.is_empty()),
+            ("k", !self.k.is_empty()),
+            ("nrhs", !self.nrhs.is_empty()),
+            ("transa", self.transa.is_some()),
+            ("transb", self.transb.is_some()),
+            ("side", self.side.is_some()),
+            ("uplo", self.uplo.is_some()),
+            ("diag", self.diag.is_some()),
+        ];
+        match given.iter().find(|(name, given)| *given && !known.contains(name)) {
+            Some((name, _)) => {
+                let routine = self.routine.name();
+                Err(Failure::usage(format!("--{name} means nothing to {routine}, which takes --{}", known.join(", --"))))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn shape(&self, i: usize) -> Shape {
         let at = |list: &[usize]| list.get(if list.len() == 1 { 0 } else { i }).copied();
         let n = at(&self.n).unwrap_or(0);
-        let (side, uplo, op, diag) = (self.side.into(), self.uplo.into(), self.transa.into(), self.diag.into());
+        let triangle = Triangle {
+            side: self.side.map_or(Side::Left, Into::into),
+            uplo: self.uplo.map_or(Uplo::Lower, Into::into),
+            op: self.transa.map_or(Op::NoTrans, Into::into),
+            diag: self.diag.map_or(Diag::NonUnit, Into::into),
+        };
         Shape {
             routine: self.routine,
             m: at(&self.m).unwrap_or(n),
             n,
             k: at(&self.k).unwrap_or(n),
             nrhs: at(&self.nrhs).unwrap_or(1),
-            op_b: self.transb.into(),
-            a: Triangle { side, uplo, op, diag },
+            op_b: self.transb.map_or(Op::NoTrans, Into::into),
+            a: triangle,
         }
     }
 }

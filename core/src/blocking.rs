@@ -63,7 +63,7 @@ fn tile_order(bytes: usize, element: usize, count: usize) -> usize {
 /// A smaller tile than this is never chosen: a device without room for it is refused.
 const LEAST_TILE: usize = 8;
 /// A larger tile gains nothing.
-const MOST_TILE: usize = 2048;
+const MOST_TILE: usize = 4096;
 
 impl Resources {
     /// Tiles of which two sets of A, B and C fit: one at work, one on its way.

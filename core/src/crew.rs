@@ -8,7 +8,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait};
+use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while};
 
 /// The body of a run: what a lane does. A pointer, since the threads outlive it.
 #[derive(Clone, Copy)]
@@ -99,10 +99,8 @@ impl Shared {
     }
 
     fn end(&self) -> Option<Box<dyn Any + Send>> {
-        let mut state = lock(&self.state);
-        while state.finished < state.lanes {
-            state = wait(&self.done, state);
-        }
+        let working = |state: &State| state.finished < state.lanes;
+        let mut state = wait_while(&self.state, &self.done, lock(&self.state), working);
         state.body = None;
         state.panic.take()
     }

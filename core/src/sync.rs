@@ -22,3 +22,32 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     signal.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// Turns before a waiting thread sleeps: about what it takes to be woken.
+#[cfg(not(loom))]
+const TURNS: usize = 200;
+
+/// Waits while `pending`. The end is often near, so that the thread looks a few
+/// times before it sleeps.
+pub(crate) fn wait_while<'a, T>(
+    mutex: &'a Mutex<T>,
+    signal: &Condvar,
+    mut guard: MutexGuard<'a, T>,
+    pending: impl Fn(&T) -> bool,
+) -> MutexGuard<'a, T> {
+    #[cfg(not(loom))]
+    for _ in 0..TURNS {
+        if !pending(&guard) {
+            return guard;
+        }
+        drop(guard);
+        (0..8).for_each(|_| std::hint::spin_loop());
+        guard = lock(mutex);
+    }
+    #[cfg(loom)]
+    let _ = mutex;
+    while pending(&guard) {
+        guard = wait(signal, guard);
+    }
+    guard
+}

@@ -21,8 +21,8 @@ impl Settings {
     /// # Errors
     /// A variable is set to something else.
     pub fn from_env() -> Result<Self> {
-        let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
-        let nb = variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0))?;
+        let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", "a number of bytes such as 256M or 2G", Self::parse_bytes)?;
+        let nb = variable("LAPIDARY_NB", "a positive number of columns", |text| text.parse().ok().filter(|&nb| nb > 0))?;
         Ok(Settings { memory_limit, nb })
     }
 
@@ -43,13 +43,13 @@ impl Settings {
     }
 }
 
-fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>> {
+fn variable<V>(name: &'static str, wanted: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>> {
     let text = match std::env::var(name) {
         Ok(text) => text,
         Err(VarError::NotPresent) => return Ok(None),
         Err(error) => return Err(Error::invalid("settings", format!("{name} is no text")).caused_by(error)),
     };
-    parse(&text).map(Some).ok_or_else(|| Error::invalid("settings", format!("{name} = `{text}` is no size")))
+    parse(&text).map(Some).ok_or_else(|| Error::invalid("settings", format!("{name} = `{text}` is not {wanted}")))
 }
 
 #[cfg(test)]

@@ -13,12 +13,14 @@ use crate::tile::Tile;
 const MV: usize = 3;
 /// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
 const KC_BYTES: usize = 4096;
-/// Bytes of a packed block of A: half of a second-level cache.
-const A_BYTES: usize = 768 << 10;
+/// Bytes of a packed block of A: most of a second-level cache.
+const A_BYTES: usize = 1152 << 10;
 /// From this k on a product with one column reads A by columns.
 const GEMV_K: usize = 16;
 /// Columns of B between two packings of A.
-const NC: usize = 2048;
+const NC: usize = 4096;
+/// Rows of A that repay the copy of a B whose columns are contiguous.
+const PACK_B: usize = 1024;
 
 /// C ← α·op(A)·op(B) + β·C.
 ///
@@ -100,7 +102,7 @@ impl<T: Scalar> Gemm<T> {
         // A must have contiguous columns, and many columns of B repay its copy.
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
         // A transposed B takes a cache line per k, which many rows of A repay.
-        let pack_b = self.b.rs != 1 && m > 4 * mr;
+        let pack_b = m > if self.b.rs == 1 { PACK_B } else { 4 * mr };
         Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
     }
 }
@@ -195,6 +197,13 @@ impl<T: Scalar> Macro<T> {
         }
     }
 
+    /// The part of the panel of B at column j that the micro-tile in row `tile`
+    /// of the panel before fetches.
+    #[inline(always)]
+    fn ahead<V: Simd<Elem = T>>(&self, tile: usize, j: usize) -> *const T {
+        if self.packed_b { self.b_panel::<V>(j).ptr.wrapping_add(tile * self.k) } else { self.b.at(0, j + tile).ptr }
+    }
+
     /// N columns of C from column j on.
     #[inline(always)]
     unsafe fn panel<V: Simd<Elem = T>, const N: usize>(&self, j: usize) -> usize {
@@ -217,10 +226,11 @@ impl<T: Scalar> Macro<T> {
     unsafe fn micro<V: Simd<Elem = T>, const M: usize, const N: usize, const TAIL: bool>(&self, i: usize, j: usize, b: Strided<T>) {
         let tail = if TAIL { self.c.rows() - i - (M - 1) * V::LANES } else { 0 };
         let (a, lda, c) = (self.a.at(i, 0).ptr, self.a.cs, self.c.at(i, j));
+        let ahead = self.ahead::<V>(i / (MV * V::LANES), j + N);
         // SAFETY: the micro-tile lies in A, B and C.
         unsafe {
             let (k, ldc, alpha, beta) = (self.k, self.c.ld(), self.alpha, self.beta);
-            V::call(Micro::<T, M, N, TAIL> { k, a, lda, b, c, ldc, alpha, beta, tail });
+            V::call(Micro::<T, M, N, TAIL> { k, a, lda, b, c, ldc, alpha, beta, tail, ahead });
         }
     }
 }

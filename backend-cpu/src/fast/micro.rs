@@ -38,6 +38,8 @@ pub(super) struct Micro<T, const MV: usize, const N: usize, const TAIL: bool> {
     pub alpha: T,
     pub beta: T,
     pub tail: usize,
+    /// Where the next product's part of B starts: `k` elements are fetched meanwhile.
+    pub ahead: *const T,
 }
 
 impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for Micro<T, MV, N, TAIL> {
@@ -72,9 +74,10 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
     /// Fetches the tile of C while the product is computed.
     #[inline(always)]
     unsafe fn prefetch<V: Simd<Elem = T>>(&self) {
-        let line = 64 / size_of::<T>();
+        let (line, rows) = (64 / size_of::<T>(), MV * V::LANES);
         for j in 0..N {
-            for i in (0..MV * V::LANES).step_by(line) {
+            // a column that does not start a cache line ends in one more
+            for i in (0..rows).step_by(line).chain([rows - 1]) {
                 // SAFETY: a hint touches nothing.
                 unsafe { V::prefetch(self.c.wrapping_add(i + j * self.ldc)) }
             }
@@ -87,8 +90,10 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
         // SAFETY: the caller's tiles hold what the loops address.
         unsafe {
             let mut sum = [[V::splat(T::ZERO); MV]; N];
-            let (mut a, mut b) = (self.a, self.b.ptr);
+            let (mut a, mut b, mut ahead) = (self.a, self.b.ptr, self.ahead);
             for _ in 0..self.k {
+                V::prefetch_l2(ahead);
+                ahead = ahead.wrapping_add(1);
                 let mut column = [V::splat(T::ZERO); MV];
                 for (i, x) in column.iter_mut().enumerate() {
                     let from = a.add(i * V::LANES);

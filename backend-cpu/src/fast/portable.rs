@@ -63,6 +63,8 @@ impl<T: Scalar> Simd for Array<T> {
     #[inline(always)]
     unsafe fn prefetch(_at: *const T) {}
     #[inline(always)]
+    unsafe fn prefetch_l2(_at: *const T) {}
+    #[inline(always)]
     unsafe fn splat(value: T) -> Self {
         Array([value; LANES])
     }

@@ -34,6 +34,8 @@ pub(crate) trait Simd: Copy {
     unsafe fn store_masked(self, to: *mut Self::Elem, mask: Self::Mask);
     /// Asks for the cache line at an address, of which nothing is required.
     unsafe fn prefetch(at: *const Self::Elem);
+    /// The same, no nearer than the second-level cache.
+    unsafe fn prefetch_l2(at: *const Self::Elem);
     unsafe fn splat(value: Self::Elem) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     unsafe fn div(self, other: Self) -> Self;

@@ -42,6 +42,10 @@ macro_rules! vector {
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
             }
             #[inline(always)]
+            unsafe fn prefetch_l2(at: *const $t) {
+                unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+            }
+            #[inline(always)]
             unsafe fn splat(value: $t) -> Self {
                 $name(unsafe { $splat(value) })
             }

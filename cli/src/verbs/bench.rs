@@ -65,6 +65,9 @@ Examples:
 /// Times every size, prints a table, writes what is asked for.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
+    if let Some(plot) = args.plot.as_ref().filter(|plot| plot.extension().is_none_or(|extension| extension != "svg")) {
+        return Err(Failure::file(plot, "--plot draws an SVG, name a file that ends in .svg"));
+    }
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.nb)?;
     match args.dtype {

@@ -212,7 +212,7 @@ fn quality<T: Scalar>(report: &mut Report, outcome: &Outcome<T>) -> bool {
     let passed = error < residual::LU_THRESHOLD; // false for NaN
     let verdict = if passed { "right" } else { "WRONG" };
     let digits = trusted_digits::<T>(rcond);
-    report.line("backward error", format!("{error:.3}, below 30 is {verdict}"));
+    report.line("backward error", format!("{error:.3}, must be below {}: {verdict}", residual::LU_THRESHOLD));
     report.line("condition", format!("rcond {rcond:.2e}: about {digits} digits of X can be trusted"));
     if let Some(steps) = steps {
         report.line("refinement", format!("{steps} steps"));

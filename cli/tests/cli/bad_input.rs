@@ -95,3 +95,12 @@ fn bad_right_hand_sides_and_outputs_are_refused() {
     refused(&s, &["solve", "a.csv", "b.csv", "--memory-limit", "lots"], &["--memory-limit"]);
     refused(&s, &["solve", "a.csv", "b.csv", "--device", "cpu:x"], &["`x`"]);
 }
+
+#[test]
+fn flags_that_a_routine_would_ignore_are_refused() {
+    let s = Sandbox::new();
+    refused(&s, &["bench", "getrf", "--n", "8", "--transa", "t"], &["--transa means nothing to getrf", "--m, --n"]);
+    refused(&s, &["bench", "gemm", "--n", "8", "--nrhs", "2"], &["--nrhs means nothing to gemm"]);
+    refused(&s, &["plan", "trsm", "--n", "8", "--k", "2"], &["--k means nothing to trsm"]);
+    refused(&s, &["bench", "gemm", "--n", "8", "--plot", "gemm.png"], &["gemm.png", ".svg"]);
+}

@@ -52,9 +52,9 @@ fn hpl_passes_and_reports() {
 fn plans_are_printed_traced_and_drawn() {
     let s = Sandbox::new();
     for routine in ["gemm", "trsm", "getrf", "getrs"] {
-        let flags =
-            ["--n", "300", "--nrhs", "40", "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
-        let out = s.run(&[&["plan", routine][..], &flags].concat());
+        let flags = ["--n", "300", "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
+        let nrhs: &[&str] = if routine == "getrs" { &["--nrhs", "40"] } else { &[] };
+        let out = s.run(&[&["plan", routine][..], &flags, nrhs].concat());
         outcome(&out, 0);
         assert!(out.stdout.contains(&format!("schedule {routine} f64: 2 devices")), "{}", out.stdout);
         let events = s.json("t.json")["traceEvents"].as_array().unwrap().clone();
@@ -89,4 +89,14 @@ fn help_answers_with_examples() {
     assert!(s.run(&["--help"]).stdout.contains("Exit status: 0"));
     assert_eq!(s.run(&["polish"]).status, 2);
     assert_eq!(s.run(&[]).status, 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lapidary"));
+    let output = command.arg("devices").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"));
 }

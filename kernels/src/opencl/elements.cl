@@ -1,0 +1,31 @@
+// Kernels without arithmetic to speak of: one work-item for each line or element.
+
+// C <- beta·C; beta = 0 writes zeros without reading C.
+__kernel void scale(const ulong m, const ulong n, const real beta, OUT(c)) {
+    const ulong i = get_global_id(0), j = get_global_id(1);
+    if (i < m && j < n) AT(c, i, j) = beta == 0 ? (real)0 : beta * AT(c, i, j);
+}
+
+// B <- A.
+__kernel void copy(const ulong m, const ulong n, IN(a), OUT(b)) {
+    const ulong i = get_global_id(0), j = get_global_id(1);
+    if (i < m && j < n) AT(b, i, j) = AT(a, i, j);
+}
+
+// Exchanges lines i and ipiv[i] - first for all i, in order or in reverse order:
+// element r of line i is a[a_at + i·by_line + r·by_place]. One place for each work-item.
+__kernel void laswp(const ulong count, const ulong places, const int forward, const ulong first, __global real *a,
+                    const ulong a_at, const ulong by_line, const ulong by_place, __global const int *restrict ipiv,
+                    const ulong ipiv_at) {
+    const ulong r = get_global_id(0);
+    if (r >= places) return;
+    __global real *at = a + a_at + r * by_place;
+    for (ulong step = 0; step < count; ++step) {
+        const ulong i = forward ? step : count - 1 - step, p = (ulong)ipiv[ipiv_at + i] - first;
+        if (p != i) {
+            const real old = at[i * by_line];
+            at[i * by_line] = at[p * by_line];
+            at[p * by_line] = old;
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each work-group.
+//
+// Work-item (ti, tj) holds MR x NR of them: rows ti + x·WGM, columns tj + y·WGN.
+// op(A) and op(B) pass through local memory in slices of KWG along k, of which
+// there are two: while one is used, the next is on its way through registers.
+// Beyond the edges the slices hold zeros; beta = 0 never reads C.
+#define WGM (MWG / MR)
+#define WGN (NWG / NR)
+#define ITEMS (WGM * WGN)
+
+// Element s of a slice: its place i along the tile and p along k, so that
+// neighbouring work-items read neighbouring memory.
+#if TRANS_A
+#define A_I(s) ((s) / KWG)
+#define A_P(s) ((s) % KWG)
+#define OP_A(i, p) AT(a, p, i)
+#else
+#define A_I(s) ((s) % MWG)
+#define A_P(s) ((s) / MWG)
+#define OP_A(i, p) AT(a, i, p)
+#endif
+#if TRANS_B
+#define B_J(s) ((s) % NWG)
+#define B_P(s) ((s) / NWG)
+#define OP_B(p, j) AT(b, j, p)
+#else
+#define B_J(s) ((s) / KWG)
+#define B_P(s) ((s) % KWG)
+#define OP_B(p, j) AT(b, p, j)
+#endif
+
+__kernel __attribute__((reqd_work_group_size(WGM, WGN, 1)))
+void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN(a), IN(b), const real beta, OUT(c)) {
+    // one more row keeps transposed stores off one bank of local memory
+    __local real slice_a[2][KWG][MWG + 1];
+    __local real slice_b[2][KWG][NWG + 1];
+    const int ti = get_local_id(0), tj = get_local_id(1), t = ti + tj * WGM;
+    const ulong i0 = get_group_id(0) * (ulong)MWG, j0 = get_group_id(1) * (ulong)NWG;
+    const int rows = (int)min((ulong)MWG, m - i0), cols = (int)min((ulong)NWG, n - j0);
+
+    real sum[NR][MR];
+    #pragma unroll
+    for (int y = 0; y < NR; ++y)
+        #pragma unroll
+        for (int x = 0; x < MR; ++x) sum[y][x] = 0;
+
+    real next_a[MWG * KWG / ITEMS], next_b[NWG * KWG / ITEMS];
+    for (ulong p0 = 0, used = 1; p0 < k + KWG; p0 += KWG) {
+        // the slice at p0 is fetched while the one before it is multiplied
+        const int depth = p0 < k ? (int)min((ulong)KWG, k - p0) : 0;
+        if (depth > 0) {
+            #pragma unroll
+            for (int e = 0; e < MWG * KWG / ITEMS; ++e) {
+                const int i = A_I(t + e * ITEMS), p = A_P(t + e * ITEMS);
+                next_a[e] = i < rows && p < depth ? OP_A(i0 + i, p0 + p) : 0;
+            }
+            #pragma unroll
+            for (int e = 0; e < NWG * KWG / ITEMS; ++e) {
+                const int j = B_J(t + e * ITEMS), p = B_P(t + e * ITEMS);
+                next_b[e] = j < cols && p < depth ? OP_B(p0 + p, j0 + j) : 0;
+            }
+        }
+        if (p0 > 0) {
+            #pragma unroll
+            for (int p = 0; p < KWG; ++p) {
+                real x_a[MR], x_b[NR];
+                #pragma unroll
+                for (int x = 0; x < MR; ++x) x_a[x] = slice_a[used][p][ti + x * WGM];
+                #pragma unroll
+                for (int y = 0; y < NR; ++y) x_b[y] = slice_b[used][p][tj + y * WGN];
+                #pragma unroll
+                for (int y = 0; y < NR; ++y)
+                    #pragma unroll
+                    for (int x = 0; x < MR; ++x) sum[y][x] += x_a[x] * x_b[y];
+            }
+        }
+        used ^= 1;
+        if (depth > 0) {
+            #pragma unroll
+            for (int e = 0; e < MWG * KWG / ITEMS; ++e) slice_a[used][A_P(t + e * ITEMS)][A_I(t + e * ITEMS)] = next_a[e];
+            #pragma unroll
+            for (int e = 0; e < NWG * KWG / ITEMS; ++e) slice_b[used][B_P(t + e * ITEMS)][B_J(t + e * ITEMS)] = next_b[e];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+    }
+
+    #pragma unroll
+    for (int y = 0; y < NR; ++y)
+        #pragma unroll
+        for (int x = 0; x < MR; ++x) {
+            const int i = ti + x * WGM, j = tj + y * WGN;
+            if (i < rows && j < cols) {
+                const real product = alpha * sum[y][x];
+                AT(c, i0 + i, j0 + j) = beta == 0 ? product : product + beta * AT(c, i0 + i, j0 + j);
+            }
+        }
+}

@@ -1,0 +1,64 @@
+// A = P·L·U of a narrow panel by one work-group of ITEMS work-items, which take
+// the rows in turn. With ITEMS = 1 it is the textbook loop.
+//
+// The largest magnitude from the diagonal down is the pivot; ties keep the first
+// row; a NaN wins only where it already stands. A zero pivot leaves its column
+// unscaled and sets info, unless it is set, to 1 + its row.
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void getrf_panel(const ulong m, const int n, const int pivoting, const ulong first, __global real *a, const ulong a_at,
+                 const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at) {
+    __local real magnitude[ITEMS];
+    __local ulong place[ITEMS];
+    const int t = get_local_id(0);
+    for (ulong c = 0; c < (ulong)n; ++c) {
+        real most = -1;
+        ulong p = c;
+        if (pivoting) {
+            for (ulong i = c + t; i < m; i += ITEMS) {
+                const real here = fabs(AT(a, i, c));
+                if (here > most) {
+                    most = here;
+                    p = i;
+                }
+            }
+            magnitude[t] = most;
+            place[t] = p;
+            for (int half = ITEMS / 2; half > 0; half /= 2) {
+                barrier(CLK_LOCAL_MEM_FENCE);
+                if (t < half) {
+                    const real other = magnitude[t + half];
+                    if (other > magnitude[t] || (other == magnitude[t] && place[t + half] < place[t])) {
+                        magnitude[t] = other;
+                        place[t] = place[t + half];
+                    }
+                }
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            p = magnitude[0] > fabs(AT(a, c, c)) ? place[0] : c;
+            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+        }
+        for (ulong j = t; p != c && j < (ulong)n; j += ITEMS) {
+            const real old = AT(a, c, j);
+            AT(a, c, j) = AT(a, p, j);
+            AT(a, p, j) = old;
+        }
+        barrier(CLK_GLOBAL_MEM_FENCE);
+
+        const real pivot = AT(a, c, c);
+        if (t == 0) {
+            ipiv[ipiv_at + c] = (int)(first + p);
+            if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + c + 1);
+        }
+        const int reciprocal = fabs(pivot) >= MIN_POSITIVE;
+        const real factor = 1 / pivot;
+        for (ulong i = c + 1 + t; i < m; i += ITEMS) {
+            real l = AT(a, i, c);
+            if (pivot != 0) {
+                l = reciprocal ? l * factor : l / pivot;
+                AT(a, i, c) = l;
+            }
+            for (ulong j = c + 1; j < (ulong)n; ++j) AT(a, i, j) -= l * AT(a, c, j);
+        }
+        barrier(CLK_GLOBAL_MEM_FENCE);
+    }
+}

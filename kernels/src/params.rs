@@ -1,0 +1,151 @@
+//! The parameters of the kernels and what bounds them.
+
+use lapidary_core::DType;
+
+/// What a device allows a kernel to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Work-items of a work-group.
+    pub work_group: usize,
+    /// Bytes of local memory of a work-group.
+    pub local_memory: usize,
+}
+
+/// A product through local memory: a tile of `mwg` × `nwg` elements for each
+/// work-group, of `mr` × `nr` for each work-item, in slices of `kwg` along k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TileParams {
+    /// Rows of C for each work-group.
+    pub mwg: usize,
+    /// Columns of C for each work-group.
+    pub nwg: usize,
+    /// Depth of a slice.
+    pub kwg: usize,
+    /// Rows of C for each work-item.
+    pub mr: usize,
+    /// Columns of C for each work-item.
+    pub nr: usize,
+}
+
+impl TileParams {
+    /// Safe choices, the fastest first. The last one fits every device.
+    const SAFE: [TileParams; 4] = [
+        TileParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8 },
+        TileParams { mwg: 64, nwg: 64, kwg: 8, mr: 8, nr: 8 },
+        TileParams { mwg: 32, nwg: 32, kwg: 8, mr: 4, nr: 4 },
+        TileParams { mwg: 4, nwg: 4, kwg: 4, mr: 4, nr: 4 },
+    ];
+
+    /// Work-items of a work-group.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.mwg / self.mr * (self.nwg / self.nr)
+    }
+
+    /// Bytes of local memory.
+    #[must_use]
+    pub fn local_bytes(&self, dtype: DType) -> usize {
+        2 * self.kwg * (self.mwg + 1 + self.nwg + 1) * dtype.size()
+    }
+
+    /// Whether the kernel can be made and run.
+    ///
+    /// # Errors
+    /// The constraint that is not met, and why it is one.
+    pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
+        let TileParams { mwg, nwg, kwg, mr, nr } = *self;
+        if [mwg, nwg, kwg, mr, nr].contains(&0) {
+            return Err("every extent is at least 1".to_owned());
+        }
+        let rules = [
+            (mwg % mr == 0 && nwg % nr == 0, "mr divides mwg and nr divides nwg: work-items share the tile equally"),
+            (
+                (mwg * kwg) % self.items().max(1) == 0 && (nwg * kwg) % self.items().max(1) == 0,
+                "the work-items divide mwg·kwg and nwg·kwg: they fetch a slice in equal parts",
+            ),
+            (self.items() <= limits.work_group, "(mwg/mr)·(nwg/nr) work-items fit a work-group of the device"),
+            (self.local_bytes(dtype) <= limits.local_memory, "two slices of A and B fit local memory"),
+        ];
+        rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+    }
+
+    /// The fastest safe choice within the limits.
+    ///
+    /// # Errors
+    /// Why even the smallest one does not fit.
+    pub fn choose(dtype: DType, limits: &Limits) -> Result<Self, String> {
+        let mut refusal = String::new();
+        for params in Self::SAFE {
+            match params.check(dtype, limits) {
+                Ok(()) => return Ok(params),
+                Err(reason) => refusal = reason,
+            }
+        }
+        Err(refusal)
+    }
+}
+
+/// A product of packed panels without barriers: `mv` vectors of `vw` rows and
+/// `nr` columns of C in the registers of each work-item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PanelParams {
+    /// Vectors of rows.
+    pub mv: usize,
+    /// Elements of a vector: 1 is none, else a vector length of the language.
+    pub vw: usize,
+    /// Columns.
+    pub nr: usize,
+}
+
+impl PanelParams {
+    /// Rows of a panel of A.
+    #[must_use]
+    pub fn mr(&self) -> usize {
+        self.mv * self.vw
+    }
+
+    /// What fits the registers of a processor with vectors of `bits` bits:
+    /// 32 registers of 512 bits, or 16 of fewer.
+    #[must_use]
+    pub fn choose(dtype: DType, bits: usize) -> Self {
+        let lanes = (bits / 8 / dtype.size()).clamp(2, 16);
+        if bits >= 512 { PanelParams { mv: 3, vw: lanes, nr: 8 } } else { PanelParams { mv: 3, vw: lanes, nr: 4 } }
+    }
+
+    /// Whether the kernel can be made.
+    ///
+    /// # Errors
+    /// The constraint that is not met.
+    pub fn check(&self) -> Result<(), String> {
+        if ![2, 4, 8, 16].contains(&self.vw) {
+            return Err("vw is a vector length of OpenCL C: 2, 4, 8 or 16".to_owned());
+        }
+        if self.mv == 0 || self.nr == 0 { Err("every extent is at least 1".to_owned()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_meets_the_limits_and_no_faster_one_does() {
+        let h100 = Limits { work_group: 1024, local_memory: 48 << 10 };
+        assert_eq!(TileParams::choose(DType::F64, &h100), Ok(TileParams::SAFE[0]));
+        let small = Limits { work_group: 64, local_memory: 16 << 10 };
+        let chosen = TileParams::choose(DType::F64, &small).unwrap();
+        assert_eq!(chosen, TileParams::SAFE[2], "{}", TileParams::SAFE[1].check(DType::F64, &small).unwrap_err());
+        assert_eq!(TileParams::choose(DType::F32, &Limits { work_group: 1, local_memory: 1024 }), Ok(TileParams::SAFE[3]));
+    }
+
+    #[test]
+    fn a_refusal_says_why() {
+        let limits = Limits { work_group: 256, local_memory: 32 << 10 };
+        let odd = TileParams { mwg: 10, nwg: 8, kwg: 8, mr: 4, nr: 4 };
+        assert!(odd.check(DType::F32, &limits).unwrap_err().contains("divides"));
+        let none = TileParams { mr: 0, ..odd };
+        assert!(none.check(DType::F32, &limits).unwrap_err().contains("at least 1"));
+        assert!(TileParams::choose(DType::F64, &Limits { work_group: 1, local_memory: 8 }).unwrap_err().contains("local memory"));
+        assert!(PanelParams { mv: 1, vw: 3, nr: 1 }.check().is_err());
+    }
+}

@@ -36,6 +36,8 @@ impl CpuDevice {
             name: format!("cpu:{index}"),
             description: description(),
             memory,
+            largest_buffer: None,
+            f64: true,
             host_memory: memory.is_none(),
             flops: flops(),
             bandwidth: 6.0e9,

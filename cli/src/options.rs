@@ -9,7 +9,7 @@ use crate::failure::Result;
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
 pub struct DeviceOptions {
-    /// Devices: all, cpu, cpu:0 or cpu:0,1 [default: $LAPIDARY_DEVICE, else all]
+    /// Devices: all, cpu, cpu:0,1, opencl, opencl:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
     /// Most memory to use on each device, for example 512M or 2G [default: $LAPIDARY_MEMORY_LIMIT, else all]
@@ -26,7 +26,8 @@ impl DeviceOptions {
     /// Opens the devices with panels of `nb` columns, where that is given.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let environment = Settings::from_env()?;
-        let settings = Settings { memory_limit: self.memory_limit.or(environment.memory_limit), nb: nb.or(environment.nb) };
+        let (memory_limit, nb) = (self.memory_limit.or(environment.memory_limit), nb.or(environment.nb));
+        let settings = Settings { memory_limit, nb, ..environment };
         let select = self.device.as_deref().map_or_else(Select::from_env, str::parse)?;
         Ok(Machine::with_settings(&select, &settings)?)
     }

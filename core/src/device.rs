@@ -26,6 +26,10 @@ pub struct DeviceInfo {
     pub description: String,
     /// Bytes of memory for registers; `None` if only the machine limits it.
     pub memory: Option<usize>,
+    /// Bytes of the largest single buffer; `None` if only the memory limits it.
+    pub largest_buffer: Option<usize>,
+    /// Whether it computes in double precision.
+    pub f64: bool,
     /// Whether it computes on host memory without a copy.
     pub host_memory: bool,
     /// Floating-point operations per second in f64, by estimate: a cost model's

@@ -63,6 +63,8 @@ impl NullDevice {
             name: "null:0".to_owned(),
             description: "records what it is asked".to_owned(),
             memory,
+            largest_buffer: None,
+            f64: true,
             host_memory: memory.is_none(),
             flops: 1.0e9,
             bandwidth: 1.0e9,

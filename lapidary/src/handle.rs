@@ -1,12 +1,16 @@
 //! The devices of a machine: one variant for each backend of this build.
 
 use lapidary_backend_cpu::CpuDevice;
+#[cfg(feature = "opencl")]
+use lapidary_backend_opencl::OpenClDevice;
 use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar, SlotId};
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
 pub(crate) enum Handle {
     Cpu(Driver<CpuDevice>),
+    #[cfg(feature = "opencl")]
+    OpenCl(Driver<OpenClDevice>),
 }
 
 /// Calls a method of the driver inside.
@@ -14,6 +18,8 @@ macro_rules! driver {
     ($handle:expr, $driver:ident => $call:expr) => {
         match $handle {
             Handle::Cpu($driver) => $call,
+            #[cfg(feature = "opencl")]
+            Handle::OpenCl($driver) => $call,
         }
     };
 }

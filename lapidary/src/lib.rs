@@ -29,7 +29,7 @@
 //! # Ok::<(), lapidary::Error>(())
 //! ```
 //!
-//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`) and limited by
+//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`) and limited by
 //! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
 
 pub mod bridges;
@@ -42,9 +42,11 @@ mod resident;
 mod select;
 mod settings;
 
+#[cfg(feature = "opencl")]
+pub use lapidary_backend_opencl as opencl;
 pub use lapidary_core as core;
 pub use lapidary_core::{
-    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result,
+    CacheCounts, CacheEntry, Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, ProgramCache, Result,
     Scalar, Side, Trsm, TrsmMode, Uplo,
 };
 pub use lu::Lu;

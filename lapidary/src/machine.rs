@@ -1,15 +1,17 @@
 //! A set of devices that work on one call together.
 
+use std::sync::Arc;
+
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    Blocking, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout,
-    MatMut, Plan, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device, run,
+    Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout,
+    MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device, run,
 };
 
 use crate::handle::Handle;
 use crate::lu::Lu;
-use crate::select::{Backend, Pick, Select};
+use crate::select::{Backend, Pick, Select, Which};
 use crate::settings::Settings;
 
 /// Up to this many operations the call is one kernel on the caller's thread:
@@ -25,6 +27,7 @@ pub struct Machine {
     pub(crate) handles: Vec<Handle>,
     crew: Crew,
     settings: Settings,
+    cache: Arc<ProgramCache>,
 }
 
 impl Machine {
@@ -51,11 +54,30 @@ impl Machine {
     /// # Errors
     /// The selection names no device.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
-        let handles: Vec<Handle> = select.picks.iter().flat_map(|pick| open(pick, settings)).collect();
+        let cache = Arc::new(settings.program_cache());
+        let mut handles = Vec::new();
+        for pick in &select.picks {
+            handles.extend(open(pick, settings, &cache)?);
+        }
         if handles.is_empty() {
             return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
         }
-        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone() })
+        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache })
+    }
+
+    /// A machine of OpenCL devices that the application has opened, so that it
+    /// shares its context and its queue with them.
+    #[cfg(feature = "opencl")]
+    #[must_use]
+    pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Self {
+        let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
+        Machine { handles, crew: Crew::default(), settings: settings.clone(), cache: Arc::new(settings.program_cache()) }
+    }
+
+    /// How often compiled programs were found on disk.
+    #[must_use]
+    pub fn cache_counts(&self) -> CacheCounts {
+        self.cache.counts()
     }
 
     /// What the devices are and have.
@@ -199,6 +221,18 @@ impl Machine {
         (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
+    /// Those of the devices that compute in the precision of `T`.
+    pub(crate) fn able<T: Scalar>(&self, operation: &'static str, devices: Vec<usize>) -> Result<Vec<usize>> {
+        let is_able = |device: usize| T::DTYPE != DType::F64 || self.handles[device].info().f64;
+        let able: Vec<usize> = devices.iter().copied().filter(|&device| is_able(device)).collect();
+        if able.is_empty() {
+            let names: Vec<&str> = devices.iter().map(|&device| self.handles[device].info().name.as_str()).collect();
+            let message = format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
+            return Err(Error::new(ErrorKind::Unsupported, operation, message));
+        }
+        Ok(able)
+    }
+
     /// Plans, schedules and runs a call on the devices that reach its memory.
     fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl FnOnce(&Resources) -> Plan<T>) -> Result<()> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
@@ -210,13 +244,14 @@ impl Machine {
         }
         let home = resident_device(operation, memory)?;
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
+        let devices = self.able::<T>(operation, devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let reaches: Vec<Reach> = devices
             .iter()
             .zip(&handles)
             .map(|(&device, handle)| Reach { memory: handle.free_memory(), ..reach(device, handle.info(), memory) })
             .collect();
-        let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&reaches), element: T::DTYPE.size() };
+        let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&handles, &reaches), element: T::DTYPE.size() };
         let schedule = Schedule::new(plan(&resources), reaches)?;
         // SAFETY: `memory` comes from checked arguments: matrices are lent for the
         // call, and those that are written uniquely.
@@ -224,16 +259,38 @@ impl Machine {
     }
 }
 
-/// The smallest memory of the devices that work on copies.
-fn copy_limit(reaches: &[Reach]) -> Option<usize> {
-    reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min()
+/// The smallest memory of the devices that work on copies; no buffer then is
+/// larger than the half of it.
+fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
+    let copies = handles.iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
+    let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
+    copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
 }
 
-fn open(pick: &Pick, settings: &Settings) -> Vec<Handle> {
+fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<Vec<Handle>> {
     match pick.backend {
         Backend::Cpu => {
-            let indices = pick.indices.clone().unwrap_or_else(|| (0..CpuDevice::count()).collect());
-            indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, settings.memory_limit)))).collect()
+            let indices = if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
+            let device = |index| Handle::Cpu(Driver::new(CpuDevice::new(index, settings.memory_limit)));
+            Ok(indices.into_iter().map(device).collect())
+        }
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl => {
+            let listing = crate::opencl::list();
+            let indices = match &pick.which {
+                Which::Listed(indices) => indices.clone(),
+                Which::Every if listing.devices.is_empty() => {
+                    let message = format!("there is no OpenCL device: {}", listing.notes.join("; "));
+                    return Err(Error::new(ErrorKind::NoSuchDevice, "open", message));
+                }
+                Which::Every => (0..listing.devices.len()).collect(),
+                Which::Present => (0..listing.devices.len()).filter(|&index| !listing.devices[index].is_cpu).collect(),
+            };
+            let device = |index| {
+                let device = crate::opencl::OpenClDevice::open(index, settings.memory_limit, Arc::clone(cache))?;
+                Ok(Handle::OpenCl(Driver::new(device)))
+            };
+            indices.into_iter().map(device).collect()
         }
     }
 }

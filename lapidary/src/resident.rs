@@ -54,6 +54,7 @@ impl Machine {
         let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
+            self.able::<T>("upload", vec![0])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             // SAFETY: a view of host memory of type T.
             unsafe { self.handles[0].upload::<T>(key, &a.raw())? };

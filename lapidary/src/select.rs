@@ -11,17 +11,26 @@ use lapidary_core::{Error, ErrorKind, Result};
 pub enum Backend {
     /// Logical devices of the CPU.
     Cpu,
+    /// Devices of OpenCL drivers.
+    #[cfg(feature = "opencl")]
+    OpenCl,
 }
 
 impl Backend {
     /// Every kind.
-    pub const ALL: [Backend; 1] = [Backend::Cpu];
+    pub const ALL: &[Backend] = &[
+        Backend::Cpu,
+        #[cfg(feature = "opencl")]
+        Backend::OpenCl,
+    ];
 }
 
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Backend::Cpu => "cpu",
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl => "opencl",
         })
     }
 }
@@ -30,8 +39,18 @@ impl fmt::Display for Backend {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) backend: Backend,
-    /// Their numbers; all devices of the kind if `None`.
-    pub(crate) indices: Option<Vec<usize>>,
+    pub(crate) which: Which,
+}
+
+/// Which devices of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that are there, if any; not the machine's processor once more.
+    Present,
+    /// All; there must be one.
+    Every,
+    /// By number.
+    Listed(Vec<usize>),
 }
 
 /// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`.
@@ -49,16 +68,16 @@ pub struct Select {
 }
 
 impl Select {
-    /// Whatever is there.
+    /// Whatever is there. A processor that several kinds offer counts once.
     #[must_use]
     pub fn all() -> Self {
-        Select { picks: Backend::ALL.map(|backend| Pick { backend, indices: None }).into() }
+        Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
     }
 
     /// Devices `0..count` of one kind.
     #[must_use]
     pub fn first(backend: Backend, count: usize) -> Self {
-        Select { picks: vec![Pick { backend, indices: Some((0..count).collect()) }] }
+        Select { picks: vec![Pick { backend, which: Which::Listed((0..count).collect()) }] }
     }
 
     /// The selection named by `LAPIDARY_DEVICE`; all devices if it is not set.
@@ -93,7 +112,7 @@ impl FromStr for Select {
 
 fn parse_pick(part: &str) -> Result<Pick> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
-    let backend = Backend::ALL.into_iter().find(|backend| backend.to_string() == kind).ok_or_else(|| {
+    let backend = Backend::ALL.iter().copied().find(|backend| backend.to_string() == kind).ok_or_else(|| {
         let known: Vec<String> = Backend::ALL.iter().map(ToString::to_string).collect();
         Error::new(
             ErrorKind::NoSuchDevice,
@@ -105,7 +124,7 @@ fn parse_pick(part: &str) -> Result<Pick> {
     if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
         return Err(Error::invalid("select", format!("device {backend}:{repeated} is named twice")));
     }
-    Ok(Pick { backend, indices })
+    Ok(Pick { backend, which: indices.map_or(Which::Every, Which::Listed) })
 }
 
 fn parse_index(text: &str) -> Result<usize> {
@@ -116,9 +135,13 @@ fn parse_index(text: &str) -> Result<usize> {
 
 impl fmt::Display for Select {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, Pick { backend, indices }) in self.picks.iter().enumerate() {
+        if self.picks.iter().any(|pick| pick.which == Which::Present) {
+            return f.write_str("all");
+        }
+        for (i, Pick { backend, which }) in self.picks.iter().enumerate() {
             write!(f, "{}{backend}", if i == 0 { "" } else { "+" })?;
-            for (j, index) in indices.iter().flatten().enumerate() {
+            let indices: &[usize] = if let Which::Listed(indices) = which { indices } else { &[] };
+            for (j, index) in indices.iter().enumerate() {
                 write!(f, "{}{index}", if j == 0 { ":" } else { "," })?;
             }
         }

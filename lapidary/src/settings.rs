@@ -1,8 +1,9 @@
 //! What a user may set, from code or from the environment.
 
 use std::env::VarError;
+use std::path::PathBuf;
 
-use lapidary_core::{Error, Result};
+use lapidary_core::{Error, ProgramCache, Result};
 
 /// Settings of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,17 +14,28 @@ pub struct Settings {
     pub memory_limit: Option<usize>,
     /// Width of the panels of a factorisation, in place of the chosen one.
     pub nb: Option<usize>,
+    /// Folder of compiled programs, in place of the user's cache folder.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Settings from `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`) and `LAPIDARY_NB`.
+    /// Settings from `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`
+    /// and `LAPIDARY_CACHE_DIR`.
     ///
     /// # Errors
     /// A variable is set to something else.
     pub fn from_env() -> Result<Self> {
         let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", "a number of bytes such as 256M or 2G", Self::parse_bytes)?;
         let nb = variable("LAPIDARY_NB", "a positive number of columns", |text| text.parse().ok().filter(|&nb| nb > 0))?;
-        Ok(Settings { memory_limit, nb })
+        let cache_dir = variable("LAPIDARY_CACHE_DIR", "a folder", |text| (!text.is_empty()).then(|| text.into()))?;
+        Ok(Settings { memory_limit, nb, cache_dir })
+    }
+
+    /// The compiled programs that machines with these settings share.
+    #[must_use]
+    pub fn program_cache(&self) -> ProgramCache {
+        let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));
+        ProgramCache::new(self.cache_dir.clone().or_else(of_user))
     }
 
     /// A number of bytes: `4096`, `64K`, `256M`, `2G` (powers of 1024).

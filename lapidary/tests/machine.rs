@@ -7,7 +7,7 @@ const N: usize = 240;
 const LIMIT: usize = 1 << 20;
 
 fn machine(select: &str, memory_limit: Option<usize>) -> Machine {
-    Machine::with_settings(&select.parse().unwrap(), &Settings { memory_limit, nb: None }).unwrap()
+    Machine::with_settings(&select.parse().unwrap(), &Settings { memory_limit, nb: None, ..Settings::default() }).unwrap()
 }
 
 /// Small integers: products are exact in any order.

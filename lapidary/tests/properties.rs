@@ -61,7 +61,7 @@ fn planned() -> Scope {
 
 /// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
 fn limited(bytes: usize) -> Settings {
-    Settings { memory_limit: Some(bytes), nb: None }
+    Settings { memory_limit: Some(bytes), nb: None, ..Settings::default() }
 }
 
 fn several() -> Graded {

@@ -23,13 +23,13 @@ void getrf_panel(const ulong m, const int n, const int pivoting, const ulong fir
             }
             magnitude[t] = most;
             place[t] = p;
-            for (int half = ITEMS / 2; half > 0; half /= 2) {
+            for (int step = ITEMS / 2; step > 0; step /= 2) {
                 barrier(CLK_LOCAL_MEM_FENCE);
-                if (t < half) {
-                    const real other = magnitude[t + half];
-                    if (other > magnitude[t] || (other == magnitude[t] && place[t + half] < place[t])) {
+                if (t < step) {
+                    const real other = magnitude[t + step];
+                    if (other > magnitude[t] || (other == magnitude[t] && place[t + step] < place[t])) {
                         magnitude[t] = other;
-                        place[t] = place[t + half];
+                        place[t] = place[t + step];
                     }
                 }
             }

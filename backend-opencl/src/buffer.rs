@@ -1,0 +1,66 @@
+//! Handles of the driver that give themselves back, and buffers made of them.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use cl3::memory::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, create_buffer, release_mem_object};
+use cl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program};
+use lapidary_core::Result;
+
+use crate::conv::failed;
+
+/// Owned handles. Giving one back cannot fail in a way that a caller could mend,
+/// so that dropping says nothing and never panics.
+macro_rules! owned {
+    ($($name:ident of $handle:ident by $release:path;)+) => {$(
+        #[derive(Debug)]
+        pub(crate) struct $name(pub(crate) $handle);
+
+        // SAFETY: handles may be used from any thread (OpenCL specification, appendix A).
+        unsafe impl Send for $name {}
+        // SAFETY: as above; kernels, whose arguments are not, are used under a lock.
+        unsafe impl Sync for $name {}
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the handle is ours and given back once.
+                let _ = unsafe { $release(self.0) };
+            }
+        }
+    )+};
+}
+
+owned! {
+    Context of cl_context by cl3::context::release_context;
+    CommandQueue of cl_command_queue by cl3::command_queue::release_command_queue;
+    Program of cl_program by cl3::program::release_program;
+    Kernel of cl_kernel by cl3::kernel::release_kernel;
+    Event of cl_event by cl3::event::release_event;
+    Mem of cl_mem by release_mem_object;
+}
+
+/// A region of the device's memory.
+#[derive(Debug)]
+pub struct Buffer(Mem);
+
+impl Buffer {
+    pub(crate) fn new(context: &Context, bytes: usize) -> Result<Self> {
+        // a buffer of no bytes is an error in OpenCL
+        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE)
+    }
+
+    /// Memory that the host may map without a copy.
+    pub(crate) fn pinned(context: &Context, bytes: usize) -> Result<Self> {
+        Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR)
+    }
+
+    fn with_flags(context: &Context, bytes: usize, flags: u64) -> Result<Self> {
+        // SAFETY: no host pointer is given.
+        let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
+        mem.map(|mem| Buffer(Mem(mem))).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
+    }
+
+    pub(crate) fn handle(&self) -> cl_mem {
+        self.0.0
+    }
+}

@@ -1,0 +1,154 @@
+//! An OpenCL device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cl3::context::CL_CONTEXT_PLATFORM;
+use cl3::types::{cl_command_queue, cl_context};
+use lapidary_core::{Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar};
+
+use crate::buffer::{Buffer, CommandQueue, Context};
+use crate::conv::{View, failed};
+use crate::instructions::Kernels;
+use crate::platform::{Found, list};
+use crate::queue::{Direction, Queue, Transfers};
+
+/// One device with its context and its three queues.
+#[derive(Debug)]
+pub struct OpenClDevice {
+    info: DeviceInfo,
+    found: Found,
+    // queues and kernels go before the context
+    load: Transfers,
+    store: Transfers,
+    kernels: Mutex<Kernels>,
+    context: Arc<Context>,
+}
+
+impl OpenClDevice {
+    /// Opens the device `opencl:index`, limited to `memory` bytes if given.
+    ///
+    /// # Errors
+    /// There is no such device, or the driver refuses.
+    pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
+        let listing = list();
+        let found = listing.devices.get(index).cloned().ok_or_else(|| {
+            let there = listing.devices.iter().enumerate().map(|(i, found)| format!("opencl:{i} ({})", found.name));
+            let there: Vec<String> = there.chain(listing.notes).collect();
+            let message = format!("there is no opencl:{index}; there is {}", if there.is_empty() { "none".into() } else { there.join(", ") });
+            Error::new(ErrorKind::NoSuchDevice, "open", message)
+        })?;
+        let properties = [CL_CONTEXT_PLATFORM, found.platform as isize, 0];
+        let context = cl3::context::create_context(&[found.device], properties.as_ptr(), None, std::ptr::null_mut());
+        let context = Context(context.map_err(|code| failed("clCreateContext", code).with("device", &found.name))?);
+        let queue = Queue::new(&context, &found)?;
+        Self::assemble(found, index, memory, cache, context, queue)
+    }
+
+    /// A device in the application's own context: instructions run in its
+    /// queue, which must be an in-order one.
+    ///
+    /// # Safety
+    /// The context holds the device of that number, and the queue belongs to both.
+    ///
+    /// # Errors
+    /// There is no such device, or the driver refuses.
+    pub unsafe fn from_parts(
+        context: cl_context,
+        index: usize,
+        queue: cl_command_queue,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+    ) -> Result<Self> {
+        let found = list().devices.into_iter().nth(index);
+        let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_parts", format!("there is no opencl:{index}")))?;
+        // SAFETY: the handles are valid, as the caller promises; each is retained once for the owner made of it.
+        let (context, queue) = unsafe {
+            cl3::context::retain_context(context).map_err(|code| failed("clRetainContext", code))?;
+            let context = Context(context);
+            cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
+            (context, Queue::from_owned(CommandQueue(queue)))
+        };
+        Self::assemble(found, index, memory, cache, context, queue)
+    }
+
+    fn assemble(
+        found: Found,
+        index: usize,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+        context: Context,
+        queue: Queue,
+    ) -> Result<Self> {
+        let info = describe(&found, index, memory);
+        let load = Transfers::new(&context, &found, Direction::ToDevice)?;
+        let store = Transfers::new(&context, &found, Direction::ToHost)?;
+        let context = Arc::new(context);
+        let kernels = Mutex::new(Kernels::new(Arc::clone(&context), found.clone(), queue, cache)?);
+        Ok(OpenClDevice { info, found, load, store, kernels, context })
+    }
+
+    /// Computes products through local memory even where another way is faster,
+    /// so that tests reach both.
+    ///
+    /// # Errors
+    /// The device has too little local memory.
+    pub fn with_tiles(self) -> Result<Self> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).use_tiles()?;
+        Ok(self)
+    }
+
+    /// What the driver says of the device.
+    #[must_use]
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+}
+
+/// Part of a device's memory that registers may take: its own memory holds
+/// little else, the machine's holds the caller's matrices too.
+fn usable(found: &Found) -> usize {
+    if found.is_cpu { found.memory / 4 } else { found.memory / 10 * 9 }
+}
+
+fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
+    let units = f64::from(found.compute_units);
+    DeviceInfo {
+        name: format!("opencl:{index}"),
+        description: format!("{}, {}", found.name, found.platform_name),
+        memory: Some(memory.unwrap_or_else(|| usable(found))),
+        largest_buffer: Some(found.largest_buffer),
+        f64: found.f64,
+        host_memory: false,
+        // starting points for a cost model: a core of 10 GFLOP/s, a multiprocessor of 100
+        flops: units * if found.is_cpu { 1e10 } else { 1e11 },
+        bandwidth: if found.is_cpu { 5e9 } else { 2e10 },
+    }
+}
+
+impl Device for OpenClDevice {
+    type Buffer = Buffer;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        Buffer::new(&self.context, bytes)
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+        // SAFETY: the contract of the trait.
+        unsafe { self.load.run(&self.context, from, to) }
+    }
+
+    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        // SAFETY: the contract of the trait.
+        unsafe { self.store.run(&self.context, to, from) }
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the contract of the trait.
+        unsafe { kernels.run(&instruction.map(View::new)) }
+    }
+}

@@ -1,0 +1,123 @@
+//! A = P·L·U of a panel, recursively: pivots stay on the device.
+
+use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
+use lapidary_kernels::opencl::{self, PANEL};
+
+use super::{Kernels, size};
+use crate::conv::View;
+use crate::queue::Arg;
+
+/// Most work-items that search one column.
+const SEARCHERS: usize = 512;
+
+/// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    pivoting: bool,
+    first_row: usize,
+    a: View<'a>,
+    ipiv: View<'a>,
+    info: View<'a>,
+}
+
+impl<'a> Panel<'a> {
+    /// Columns `col..col + cols` from row `col` on.
+    fn from(self, col: usize, cols: usize) -> Self {
+        let (a, ipiv) = (self.a.sub(col, col, self.a.rows - col, cols), self.ipiv.sub(col, 0, cols, 1));
+        Panel { first_row: self.first_row + col, a, ipiv, ..self }
+    }
+
+    fn swaps(&self) -> Swaps {
+        Swaps { side: Side::Left, forward: true, first_row: self.first_row }
+    }
+}
+
+impl Kernels {
+    pub(super) unsafe fn getrf<T: Scalar>(
+        &mut self,
+        pivoting: bool,
+        first_row: usize,
+        a: View<'_>,
+        (ipiv, info): (View<'_>, View<'_>),
+    ) -> Result<()> {
+        let order = a.rows.min(a.cols);
+        let whole = Panel { pivoting, first_row, a, ipiv, info };
+        let (left, right) = (whole.from(0, order), a.sub(0, order, a.rows, a.cols - order));
+        // SAFETY: the module's contract.
+        unsafe {
+            self.factor::<T>(left)?;
+            self.eliminate::<T>(left, right)
+        }
+    }
+
+    /// A panel of at least as many rows as columns.
+    unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_>) -> Result<()> {
+        let Panel { a, .. } = panel;
+        if a.cols <= PANEL {
+            // SAFETY: the module's contract.
+            return unsafe { self.getrf_panel::<T>(panel) };
+        }
+        let n1 = (a.cols / 2).next_multiple_of(PANEL);
+        let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
+        let below = panel.from(n1, a.cols - n1);
+        // SAFETY: the module's contract.
+        unsafe {
+            // (A11; A21) ← P1·(L11; L21)·U11
+            self.factor::<T>(left)?;
+            self.eliminate::<T>(left, right)?;
+            // A22 ← P2·L22·U22, A21 ← P2ᵀ·A21
+            self.factor::<T>(below)?;
+            self.exchange::<T>(below, a.sub(n1, 0, a.rows - n1, n1))
+        }
+    }
+
+    /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
+    unsafe fn eliminate<T: Scalar>(&mut self, left: Panel<'_>, right: View<'_>) -> Result<()> {
+        if right.is_empty() {
+            return Ok(());
+        }
+        let (n1, below) = (left.a.cols, left.a.rows - left.a.cols);
+        let (a12, a22) = (right.sub(0, 0, n1, right.cols), right.sub(n1, 0, below, right.cols));
+        let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+        // SAFETY: the module's contract.
+        unsafe {
+            self.exchange::<T>(left, right)?;
+            self.trsm::<T>(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
+            self.gemm(-T::ONE, (false, left.a.sub(n1, 0, below, n1)), (false, a12), T::ONE, a22)
+        }
+    }
+
+    /// The exchanges of a panel on other columns of its rows.
+    unsafe fn exchange<T: Scalar>(&mut self, panel: Panel<'_>, others: View<'_>) -> Result<()> {
+        if !panel.pivoting {
+            return Ok(());
+        }
+        // SAFETY: the module's contract.
+        unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
+    }
+
+    /// A narrow panel, by one work-group.
+    unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_>) -> Result<()> {
+        let Panel { pivoting, first_row, a, ipiv, info } = panel;
+        if a.is_empty() {
+            return Ok(());
+        }
+        // a work-item of a processor is a thread: one alone needs no barriers
+        let items = if self.found.is_cpu { 1 } else { 1 << SEARCHERS.min(self.found.limits.work_group).ilog2() };
+        let sizes = [
+            size(a.rows),
+            Arg::I32(i32::try_from(a.cols).expect("a panel is narrow")),
+            Arg::I32(i32::from(pivoting)),
+            size(first_row),
+        ];
+        let memory = [
+            Arg::Mem(ipiv.buffer.handle()),
+            Arg::U64(ipiv.at),
+            Arg::Mem(info.buffer.handle()),
+            Arg::U64(info.at),
+        ];
+        let args = [&sizes[..], &Arg::matrix(a), &memory].concat();
+        // SAFETY: the module's contract; arguments as the kernel lists them.
+        unsafe { self.launch(&opencl::panel(T::DTYPE, items), "getrf_panel", [items, 1], [items, 1], &args) }
+    }
+}

@@ -1,0 +1,18 @@
+//! The OpenCL backend of Lapidary.
+//!
+//! The driver loader is opened at run time and never linked: without one there
+//! are no devices, and [`list`] says so. The backend holds no policy: it moves
+//! rectangles and runs instructions.
+
+mod buffer;
+mod conv;
+mod device;
+mod instructions;
+mod platform;
+mod program;
+mod queue;
+
+pub use buffer::Buffer;
+pub use cl3;
+pub use device::OpenClDevice;
+pub use platform::{Found, Listing, list};

@@ -1,0 +1,125 @@
+//! What OpenCL devices there are.
+
+use cl3::device::{
+    CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
+    CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_VERSION,
+    CL_DRIVER_VERSION, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
+};
+use cl3::error_codes::{DLOPEN_RUNTIME_LOAD_FAILED, error_text};
+use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
+use cl3::types::{cl_device_id, cl_platform_id};
+use lapidary_kernels::Limits;
+
+/// The loader's own answer where no driver is registered.
+const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
+
+/// A device and what it says of itself.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub(crate) platform: cl_platform_id,
+    pub(crate) device: cl_device_id,
+    /// Name of the device.
+    pub name: String,
+    /// Name of its platform.
+    pub platform_name: String,
+    /// Version of the platform, of the device, of the driver.
+    pub versions: String,
+    /// Whether it is the machine's processor.
+    pub is_cpu: bool,
+    /// Whether it computes in double precision.
+    pub f64: bool,
+    /// Bytes of global memory.
+    pub memory: usize,
+    /// Bytes of the largest buffer.
+    pub largest_buffer: usize,
+    /// What a work-group may use.
+    pub limits: Limits,
+    pub(crate) compute_units: u32,
+    /// Bits of a vector register, by what it prefers for f32.
+    pub(crate) vector_bits: usize,
+    pub(crate) rounds_divisions: bool,
+}
+
+// SAFETY: handles of a driver may be used from any thread (OpenCL specification, appendix A).
+unsafe impl Send for Found {}
+// SAFETY: as above.
+unsafe impl Sync for Found {}
+
+/// Every device, and why there are not more.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The devices in the order of their numbers.
+    pub devices: Vec<Found>,
+    /// What is missing or broken, in words.
+    pub notes: Vec<String>,
+}
+
+/// Asks every platform by itself, so that a broken one hides nothing.
+#[must_use]
+pub fn list() -> Listing {
+    let mut listing = Listing::default();
+    match get_platform_ids() {
+        Ok(platforms) => platforms.into_iter().for_each(|platform| listing.add(platform)),
+        Err(DLOPEN_RUNTIME_LOAD_FAILED) => {
+            listing.notes.push("no OpenCL loader is installed (libOpenCL was not found)".to_owned());
+        }
+        Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("an OpenCL loader is installed, a driver is not".to_owned()),
+        Err(code) => listing.notes.push(format!("clGetPlatformIDs: {} ({code})", error_text(code))),
+    }
+    listing
+}
+
+impl Listing {
+    fn add(&mut self, platform: cl_platform_id) {
+        let text = |what| get_platform_data(platform, what).map(|bytes| to_text(&bytes)).unwrap_or_default();
+        let (name, version) = (text(CL_PLATFORM_NAME), text(CL_PLATFORM_VERSION));
+        match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
+            Ok(devices) if !devices.is_empty() => {
+                for device in devices {
+                    match describe(platform, device, &name, &version) {
+                        Ok(found) => self.devices.push(found),
+                        Err(code) => self.notes.push(format!("platform {name}: a device does not answer: {}", error_text(code))),
+                    }
+                }
+            }
+            Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => self.notes.push(format!("OpenCL platform {name} has no devices")),
+            Err(code) => self.notes.push(format!("OpenCL platform {name}: {} ({code})", error_text(code))),
+        }
+    }
+}
+
+fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str, version: &str) -> Result<Found, i32> {
+    let number = |what| get_device_data(device, what).map(|bytes| to_number(&bytes));
+    let size = |what| number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX));
+    let text = |what| get_device_data(device, what).map(|bytes| to_text(&bytes));
+    let single = number(CL_DEVICE_SINGLE_FP_CONFIG)?;
+    Ok(Found {
+        platform,
+        device,
+        name: text(CL_DEVICE_NAME)?,
+        platform_name: platform_name.to_owned(),
+        versions: format!("{version}; {}; {}", text(CL_DEVICE_VERSION)?, text(CL_DRIVER_VERSION)?),
+        is_cpu: number(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_CPU != 0,
+        // a device that has never heard of the question has no double precision either
+        f64: number(CL_DEVICE_DOUBLE_FP_CONFIG).unwrap_or(0) != 0,
+        memory: size(CL_DEVICE_GLOBAL_MEM_SIZE)?,
+        largest_buffer: size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
+        limits: Limits { work_group: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?, local_memory: size(CL_DEVICE_LOCAL_MEM_SIZE)? },
+        compute_units: u32::try_from(number(CL_DEVICE_MAX_COMPUTE_UNITS)?).unwrap_or(u32::MAX),
+        vector_bits: 32 * size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?,
+        rounds_divisions: single & u64::from(CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0,
+    })
+}
+
+/// A number of whatever width the driver answers with.
+fn to_number(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    let count = bytes.len().min(8);
+    wide[..count].copy_from_slice(&bytes[..count]);
+    u64::from_le_bytes(wide)
+}
+
+fn to_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_owned()
+}

@@ -1,0 +1,119 @@
+//! Programs: from memory, from disk, from source.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::sync::Arc;
+
+use cl3::kernel::create_kernel;
+use cl3::program::{
+    CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary, create_program_with_source,
+    get_program_build_data, get_program_info,
+};
+use lapidary_core::{DType, Error, ErrorKind, ProgramCache, Result};
+use lapidary_kernels::{GENERATOR, Source};
+
+use crate::buffer::{Context, Kernel, Program};
+use crate::conv::failed;
+use crate::platform::Found;
+
+/// The programs of one device.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    cache: Arc<ProgramCache>,
+    built: HashMap<String, Program>,
+    /// By file and name, since a program may hold several kernels.
+    kernels: HashMap<(String, &'static str), Kernel>,
+}
+
+impl Programs {
+    pub fn new(cache: Arc<ProgramCache>) -> Self {
+        Programs { cache, built: HashMap::new(), kernels: HashMap::new() }
+    }
+
+    /// A kernel of a program, made when first asked for and then kept.
+    pub fn kernel(&mut self, context: &Context, found: &Found, source: &Source, name: &'static str) -> Result<&Kernel> {
+        let key = (source.name.clone(), name);
+        if !self.kernels.contains_key(&key) {
+            if !self.built.contains_key(&source.name) {
+                let program = self.program(context, found, source)?;
+                self.built.insert(source.name.clone(), program);
+            }
+            let program = &self.built[&source.name];
+            let entry = CString::new(name).expect("names of kernels hold no zero");
+            let kernel = create_kernel(program.0, &entry).map_err(|code| failed("clCreateKernel", code).with("kernel", name))?;
+            self.kernels.insert(key.clone(), Kernel(kernel));
+        }
+        Ok(&self.kernels[&key])
+    }
+
+    /// The binary of the cache if the driver takes it, else the source compiled.
+    fn program(&self, context: &Context, found: &Found, source: &Source) -> Result<Program> {
+        let options = options(found, source);
+        let key = key(found, source, &options);
+        if let Some(binary) = self.cache.load(&key) {
+            match from_binary(context, found, &binary, &options) {
+                Ok(program) => return Ok(program),
+                Err(_) => self.cache.reject(),
+            }
+        }
+        let program = from_source(context, found, source, &options)?;
+        if let Some(binary) = binary(&program) {
+            self.cache.store(&key, &binary);
+        }
+        Ok(program)
+    }
+}
+
+/// No option that breaks IEEE arithmetic; divisions in f32 are correctly rounded
+/// where the device can.
+fn options(found: &Found, source: &Source) -> String {
+    let single = source.name.contains(&DType::F32.to_string());
+    let divide = if found.rounds_divisions && single { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
+    format!("-cl-std=CL1.2{divide}")
+}
+
+/// Everything that changes the binary.
+fn key(found: &Found, source: &Source, options: &str) -> String {
+    let Found { platform_name, versions, name, .. } = found;
+    let file = &source.name;
+    format!("{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n\n{}", source.text)
+}
+
+fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<Program> {
+    // SAFETY: the binary passed our checksum, so that it is what this driver gave.
+    let program = unsafe { create_program_with_binary(context.0, &[found.device], &[binary]) };
+    let program = Program(program.map_err(|code| failed("clCreateProgramWithBinary", code))?);
+    build(&program, found, options).map_err(|code| failed("clBuildProgram", code))?;
+    Ok(program)
+}
+
+fn from_source(context: &Context, found: &Found, source: &Source, options: &str) -> Result<Program> {
+    let program = create_program_with_source(context.0, &[&source.text]);
+    let program = Program(program.map_err(|code| failed("clCreateProgramWithSource", code))?);
+    build(&program, found, options).map_err(|code| refused(&program, found, source, code))?;
+    Ok(program)
+}
+
+fn build(program: &Program, found: &Found, options: &str) -> Result<(), i32> {
+    let options = CString::new(options).expect("options hold no zero");
+    build_program(program.0, &[found.device], &options, None, std::ptr::null_mut())
+}
+
+/// The compiler's log, and a file to look at.
+fn refused(program: &Program, found: &Found, source: &Source, code: i32) -> Error {
+    let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
+    let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
+    let file = std::env::temp_dir().join(&source.name);
+    let place = match std::fs::write(&file, &source.text) {
+        Ok(()) => file.display().to_string(),
+        Err(_) => source.name.clone(),
+    };
+    let message = format!("{}: {log}", failed("clBuildProgram", code));
+    Error::new(ErrorKind::DeviceFailed, "compile", message).with("source", place).with("device", &found.name)
+}
+
+/// The compiled program, if the driver gives it.
+fn binary(program: &Program) -> Option<Vec<u8>> {
+    let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
+    binaries.into_iter().next().filter(|binary| !binary.is_empty())
+}

@@ -1,0 +1,355 @@
+//! In-order queues: kernels and transfers.
+
+use std::ffi::c_void;
+use std::sync::Mutex;
+
+use cl3::command_queue::{
+    create_command_queue, enqueue_map_buffer, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect,
+    enqueue_write_buffer, enqueue_write_buffer_rect, finish,
+};
+use cl3::event::wait_for_events;
+use cl3::kernel::set_kernel_arg;
+use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
+use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
+use lapidary_core::{HostRect, Result};
+
+use crate::buffer::{Buffer, CommandQueue, Context, Event, Kernel};
+use crate::conv::{View, failed};
+use crate::platform::Found;
+
+/// An argument of a kernel.
+#[derive(Clone, Copy)]
+pub(crate) enum Arg {
+    Mem(cl_mem),
+    U64(u64),
+    I64(i64),
+    U32(u32),
+    I32(i32),
+    F64(f64),
+    F32(f32),
+}
+
+impl Arg {
+    /// Memory, first element, leading dimension.
+    pub fn matrix(view: View<'_>) -> [Arg; 3] {
+        [Arg::Mem(view.buffer.handle()), Arg::U64(view.at), Arg::U64(view.ld as u64)]
+    }
+
+    fn bytes(&self) -> (usize, *const c_void) {
+        fn of<T>(value: &T) -> (usize, *const c_void) {
+            (size_of::<T>(), std::ptr::from_ref(value).cast())
+        }
+        match self {
+            Arg::Mem(value) => of(value),
+            Arg::U64(value) => of(value),
+            Arg::I64(value) => of(value),
+            Arg::U32(value) => of(value),
+            Arg::I32(value) => of(value),
+            Arg::F64(value) => of(value),
+            Arg::F32(value) => of(value),
+        }
+    }
+}
+
+/// A queue whose commands run in order.
+#[derive(Debug)]
+pub(crate) struct Queue(CommandQueue);
+
+impl Queue {
+    pub fn new(context: &Context, found: &Found) -> Result<Self> {
+        // SAFETY: both handles are valid. Profiling is off: it slows short kernels.
+        let queue = unsafe { create_command_queue(context.0, found.device, 0) };
+        Ok(Queue(CommandQueue(queue.map_err(|code| failed("clCreateCommandQueue", code))?)))
+    }
+
+    pub fn from_owned(queue: CommandQueue) -> Self {
+        Queue(queue)
+    }
+
+    /// Waits until everything is done.
+    pub fn finish(&self) -> Result<()> {
+        finish(self.0.0).map_err(|code| failed("clFinish", code))
+    }
+
+    /// Enqueues a kernel over `global` work-items, rounded up to whole groups.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel and reach only memory that it may touch.
+    pub unsafe fn launch(&self, kernel: &Kernel, [width, height]: [usize; 2], local: [usize; 2], args: &[Arg]) -> Result<()> {
+        for (index, arg) in (0..).zip(args) {
+            let (size, value) = arg.bytes();
+            // SAFETY: the value lives during the call.
+            let set = unsafe { set_kernel_arg(kernel.0, index, size, value) };
+            set.map_err(|code| failed("clSetKernelArg", code).with("argument", index))?;
+        }
+        let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
+        // SAFETY: two dimensions each; the arguments are set.
+        let event = unsafe {
+            enqueue_nd_range_kernel(self.0.0, kernel.0, 2, std::ptr::null(), global.as_ptr(), local.as_ptr(), 0, std::ptr::null())
+        };
+        event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueNDRangeKernel", code))
+    }
+}
+
+/// Which way data goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    ToDevice,
+    ToHost,
+}
+
+/// Bytes of a piece that passes through pinned memory.
+const PIECE: usize = 4 << 20;
+/// Threads that copy between the caller's memory and pinned memory.
+const COPIERS: usize = 6;
+
+/// A queue for transfers in one direction, with its pinned memory.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    queue: Queue,
+    direction: Direction,
+    /// Pieces of pinned memory that nothing uses.
+    idle: Mutex<Vec<Pinned>>,
+    /// Whether the driver copies from the caller's memory as fast as we could.
+    host_is_device: bool,
+}
+
+/// Mapped memory, which the driver moves at full speed.
+#[derive(Debug)]
+struct Pinned {
+    buffer: Buffer,
+    ptr: *mut u8,
+}
+
+// SAFETY: a piece is used by one thread at a time.
+unsafe impl Send for Pinned {}
+
+impl Transfers {
+    pub fn new(context: &Context, found: &Found, direction: Direction) -> Result<Self> {
+        Ok(Transfers { queue: Queue::new(context, found)?, direction, idle: Mutex::default(), host_is_device: found.is_cpu })
+    }
+
+    /// Moves a rectangle; the buffer holds it column-major without gaps.
+    ///
+    /// # Safety
+    /// The rectangle may be read or written, and nothing else touches it or the buffer meanwhile.
+    pub unsafe fn run<T: Copy + Send>(&self, context: &Context, rect: HostRect<T>, buffer: &Buffer) -> Result<()> {
+        if rect.rows == 0 || rect.cols == 0 {
+            return Ok(());
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            if self.host_is_device && rect.row_stride == 1 {
+                self.direct(&rect, buffer)
+            } else {
+                self.staged(context, &rect, buffer)
+            }
+        }
+    }
+
+    /// The driver walks the rectangle.
+    unsafe fn direct<T>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
+        let size = size_of::<T>();
+        let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
+        let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
+        let (queue, mem, no_events) = (self.queue.0.0, buffer.handle(), std::ptr::null());
+        let (z, r, host) = (zero.as_ptr(), region.as_ptr(), rect.origin.cast());
+        // SAFETY: the region lies in both; the call returns when the copy is done.
+        let (call, event) = unsafe {
+            match self.direction {
+                Direction::ToDevice => (
+                    "clEnqueueWriteBufferRect",
+                    enqueue_write_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
+                ),
+                Direction::ToHost => (
+                    "clEnqueueReadBufferRect",
+                    enqueue_read_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
+                ),
+            }
+        };
+        event.map(|event| drop(Event(event))).map_err(|code| failed(call, code))
+    }
+
+    /// Pieces of the rectangle pass through pinned memory, several at a time:
+    /// each thread fills one piece while the driver moves its other one.
+    unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
+        let pieces = pieces(rect.rows, rect.cols, PIECE / size_of::<T>());
+        let threads = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
+        let shared = Shared { rect, buffer };
+        let work = |thread: usize| {
+            let mut pinned = [self.take(context)?, self.take(context)?];
+            let mut under_way: [Option<Event>; 2] = [None, None];
+            let mut result = Ok(());
+            for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
+                // SAFETY: pieces do not overlap; the pinned memory is idle once its event is done.
+                result = unsafe { self.piece(&shared, piece, &mut pinned[turn % 2], &mut under_way[turn % 2]) };
+                if result.is_err() {
+                    break;
+                }
+            }
+            let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
+            self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(pinned);
+            result.and(drained)
+        };
+        if threads == 1 {
+            return work(0);
+        }
+        std::thread::scope(|scope| {
+            let work = &work;
+            let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
+            let own = work(0);
+            others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).fold(own, Result::and)
+        })
+    }
+
+    unsafe fn piece<T: Copy>(
+        &self,
+        Shared { rect, buffer }: &Shared<'_, T>,
+        piece: &Piece,
+        pinned: &mut Pinned,
+        under_way: &mut Option<Event>,
+    ) -> Result<()> {
+        if let Some(event) = under_way.take() {
+            wait(&event)?;
+        }
+        let (bytes, at) = (piece.count() * size_of::<T>(), (piece.row + piece.col * rect.rows) * size_of::<T>());
+        let (queue, mem, staging, no_events) = (self.queue.0.0, buffer.handle(), pinned.ptr, std::ptr::null());
+        // SAFETY: the piece lies in both, and the pinned memory holds it.
+        unsafe {
+            match self.direction {
+                Direction::ToDevice => {
+                    piece.carry(rect, staging.cast(), self.direction);
+                    let event = enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, staging.cast(), 0, no_events);
+                    let event = event.map_err(|code| failed("clEnqueueWriteBuffer", code))?;
+                    *under_way = Some(Event(event));
+                    cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))
+                }
+                Direction::ToHost => {
+                    let event = enqueue_read_buffer(queue, mem, CL_BLOCKING, at, bytes, staging.cast(), 0, no_events);
+                    drop(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
+                    piece.carry(rect, staging.cast(), self.direction);
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// A piece of pinned memory.
+    fn take(&self, context: &Context) -> Result<Pinned> {
+        let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.pin(context), Ok)
+    }
+
+    fn pin(&self, context: &Context) -> Result<Pinned> {
+        let buffer = Buffer::pinned(context, PIECE)?;
+        let mut ptr = std::ptr::null_mut();
+        let flags = CL_MAP_READ | CL_MAP_WRITE;
+        // SAFETY: the whole buffer is mapped, and stays mapped as long as it lives.
+        let event = unsafe {
+            enqueue_map_buffer(self.queue.0.0, buffer.handle(), CL_BLOCKING, flags, 0, PIECE, &mut ptr, 0, std::ptr::null())
+        };
+        drop(Event(event.map_err(|code| failed("clEnqueueMapBuffer", code))?));
+        Ok(Pinned { buffer, ptr: ptr.cast() })
+    }
+}
+
+impl Drop for Transfers {
+    fn drop(&mut self) {
+        for pinned in self.idle.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
+            // SAFETY: the pointer is what mapping gave; nothing uses it any more.
+            let event = unsafe {
+                cl3::command_queue::enqueue_unmap_mem_object(self.queue.0.0, pinned.buffer.handle(), pinned.ptr.cast(), 0, std::ptr::null())
+            };
+            let _ = event.map(Event);
+        }
+        let _ = self.queue.finish();
+    }
+}
+
+fn wait(event: &Event) -> Result<()> {
+    wait_for_events(&[event.0]).map_err(|code| failed("clWaitForEvents", code))
+}
+
+/// What the threads of a transfer share.
+struct Shared<'a, T> {
+    rect: &'a HostRect<T>,
+    buffer: &'a Buffer,
+}
+
+// SAFETY: the threads touch disjoint pieces of the rectangle.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+/// Some whole columns, or a part of one.
+#[derive(Debug, PartialEq, Eq)]
+struct Piece {
+    row: usize,
+    col: usize,
+    rows: usize,
+    cols: usize,
+}
+
+impl Piece {
+    fn count(&self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// Copies the piece between the caller's rectangle and staged memory.
+    ///
+    /// # Safety
+    /// The piece lies in the rectangle; `staged` holds as many elements.
+    unsafe fn carry<T: Copy>(&self, rect: &HostRect<T>, staged: *mut T, direction: Direction) {
+        let Piece { row, col, rows, cols } = *self;
+        let place = |i: usize, j: usize| rect.origin.wrapping_add((row + i) * rect.row_stride + (col + j) * rect.col_stride);
+        // SAFETY: as the caller promises; the two do not overlap.
+        let move_run = |host: *mut T, staged: *mut T, count: usize| unsafe {
+            match direction {
+                Direction::ToDevice => std::ptr::copy_nonoverlapping(host, staged, count),
+                Direction::ToHost => std::ptr::copy_nonoverlapping(staged, host, count),
+            }
+        };
+        if rect.row_stride == 1 {
+            (0..cols).for_each(|j| move_run(place(0, j), staged.wrapping_add(j * rows), rows));
+            return;
+        }
+        // a row-major rectangle is walked in squares, of which both sides stay in cache
+        for j0 in (0..cols).step_by(SQUARE) {
+            for i0 in (0..rows).step_by(SQUARE) {
+                for j in j0..cols.min(j0 + SQUARE) {
+                    (i0..rows.min(i0 + SQUARE)).for_each(|i| move_run(place(i, j), staged.wrapping_add(i + j * rows), 1));
+                }
+            }
+        }
+    }
+}
+
+/// Order of the squares in which a transposed rectangle is copied.
+const SQUARE: usize = 32;
+
+/// A rectangle cut into pieces of at most `most` elements that are contiguous
+/// in the packed matrix.
+fn pieces(rows: usize, cols: usize, most: usize) -> Vec<Piece> {
+    if rows <= most {
+        let together = most / rows;
+        return (0..cols).step_by(together).map(|col| Piece { row: 0, col, rows, cols: together.min(cols - col) }).collect();
+    }
+    let column = |col| (0..rows).step_by(most).map(move |row| Piece { row, col, rows: most.min(rows - row), cols: 1 });
+    (0..cols).flat_map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_rectangle_in_packed_order() {
+        for (rows, cols, most) in [(1, 1, 1), (3, 5, 7), (10, 2, 4), (7, 7, 49), (5, 9, 5)] {
+            let mut next = 0;
+            for piece in pieces(rows, cols, most) {
+                assert_eq!(piece.row + piece.col * rows, next);
+                assert!(piece.count() <= most && (piece.cols == 1 || piece.rows == rows));
+                next += piece.count();
+            }
+            assert_eq!(next, rows * cols);
+        }
+    }
+}

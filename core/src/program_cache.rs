@@ -1,0 +1,243 @@
+//! Compiled programs on disk, so that the next process starts at once.
+//!
+//! An entry is a file named by the hash of its key. The key is text and holds
+//! everything that changes the binary; it stands in the file, beside a checksum
+//! of our own, since drivers accept binaries with flipped bits. Files are
+//! written under another name and renamed, so that processes may share a folder.
+//! What cannot be read, or is another's, is no entry: the caller compiles again.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+const MAGIC: &[u8; 8] = b"LAPCACH1";
+const HASH: usize = blake3::OUT_LEN;
+/// Bytes that all entries together may take; the oldest go first.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// A folder of compiled programs.
+#[derive(Debug)]
+pub struct ProgramCache {
+    folder: Option<PathBuf>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    rejected: AtomicU64,
+}
+
+/// What happened to a cache so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheCounts {
+    /// Programs found.
+    pub hits: u64,
+    /// Programs not found.
+    pub misses: u64,
+    /// Files that were damaged or foreign, or whose binary the driver refused.
+    pub rejected: u64,
+}
+
+/// One file of the cache.
+#[derive(Clone, Debug)]
+pub struct CacheEntry {
+    /// The file.
+    pub path: PathBuf,
+    /// The key's text; `None` if the file is damaged.
+    pub key: Option<String>,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// When it was last used.
+    pub used: SystemTime,
+}
+
+impl ProgramCache {
+    /// The cache in `folder`, which is made when first needed; without one
+    /// nothing is kept.
+    #[must_use]
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        ProgramCache { folder, hits: AtomicU64::new(0), misses: AtomicU64::new(0), rejected: AtomicU64::new(0) }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counts(&self) -> CacheCounts {
+        let [hits, misses, rejected] = [&self.hits, &self.misses, &self.rejected].map(|count| count.load(Ordering::Relaxed));
+        CacheCounts { hits, misses, rejected }
+    }
+
+    /// The binary stored under `key`.
+    pub fn load(&self, key: &str) -> Option<Vec<u8>> {
+        let found = self.path(key).and_then(|path| fs::read(&path).ok().map(|bytes| (path, bytes)));
+        let Some((path, bytes)) = found else {
+            self.misses.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        match open(&bytes) {
+            Some((stored, binary)) if stored == key => {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                // the time of last use decides what goes first; a read-only folder has none
+                let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+                Some(binary.to_vec())
+            }
+            Some(_) | None => {
+                self.reject();
+                None
+            }
+        }
+    }
+
+    /// Counts a binary that the driver refused.
+    pub fn reject(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Stores a binary. A folder that cannot be written is no error: the
+    /// program runs, and is compiled again next time.
+    pub fn store(&self, key: &str, binary: &[u8]) {
+        if let Some(path) = self.path(key) {
+            let _ = write(&path, key, binary);
+            self.trim(&path);
+        }
+    }
+
+    /// Every file, the last used first.
+    #[must_use]
+    pub fn entries(&self) -> Vec<CacheEntry> {
+        let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
+        let mut entries: Vec<CacheEntry> = files.into_iter().flatten().filter_map(|file| entry(&file.ok()?.path())).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.used));
+        entries
+    }
+
+    /// Removes every file; how many.
+    ///
+    /// # Errors
+    /// A file could not be removed.
+    pub fn clear(&self) -> std::io::Result<usize> {
+        let entries = self.entries();
+        entries.iter().try_for_each(|entry| fs::remove_file(&entry.path))?;
+        Ok(entries.len())
+    }
+
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        let name = blake3::hash(key.as_bytes()).to_hex();
+        self.folder.as_ref().map(|folder| folder.join(&name[..32]).with_extension(EXTENSION))
+    }
+
+    /// Removes what was not used for longest until all but `keep` fits.
+    fn trim(&self, keep: &Path) {
+        let mut total = 0;
+        for entry in self.entries() {
+            total += entry.bytes;
+            if total > MOST_BYTES && entry.path != keep {
+                let _ = fs::remove_file(&entry.path);
+            }
+        }
+    }
+}
+
+const EXTENSION: &str = "program";
+
+fn entry(path: &Path) -> Option<CacheEntry> {
+    if path.extension()? != EXTENSION {
+        return None;
+    }
+    let about = fs::metadata(path).ok()?;
+    let key = fs::read(path).ok().and_then(|bytes| open(&bytes).map(|(key, _)| key.to_owned()));
+    Some(CacheEntry { path: path.to_owned(), key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) })
+}
+
+/// Key and binary of a whole and undamaged file: magic, checksum of the rest,
+/// length of the key, key, binary.
+fn open(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (checksum, rest) = rest.split_at_checked(HASH)?;
+    if blake3::hash(rest).as_bytes() != checksum {
+        return None;
+    }
+    let (length, rest) = rest.split_at_checked(8)?;
+    let length = u64::from_le_bytes(length.try_into().ok()?);
+    let (key, binary) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    Some((std::str::from_utf8(key).ok()?, binary))
+}
+
+fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let rest = [&(key.len() as u64).to_le_bytes(), key.as_bytes(), binary].concat();
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    // no two writers share a name: not two threads, not two processes
+    let name = format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let temporary = folder.join(name);
+    let mut file = File::create(&temporary)?;
+    let written = [&MAGIC[..], blake3::hash(&rest).as_bytes(), &rest].iter().try_for_each(|part| file.write_all(part));
+    drop(file);
+    let done = written.and_then(|()| fs::rename(&temporary, path));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> (tempfile::TempDir, ProgramCache) {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = ProgramCache::new(Some(folder.path().join("deep").join("er")));
+        (folder, cache)
+    }
+
+    fn counts(hits: u64, misses: u64, rejected: u64) -> CacheCounts {
+        CacheCounts { hits, misses, rejected }
+    }
+
+    #[test]
+    fn what_was_stored_is_loaded_by_another_process() {
+        let (folder, cache) = cache();
+        assert_eq!(cache.load("key"), None);
+        cache.store("key", b"binary");
+        cache.store("other", b"");
+        let again = ProgramCache::new(cache.folder.clone());
+        assert_eq!((again.load("key").unwrap(), again.load("other").unwrap()), (b"binary".to_vec(), Vec::new()));
+        assert_eq!((cache.counts(), again.counts()), (counts(0, 1, 0), counts(2, 0, 0)));
+        let mut keys: Vec<_> = again.entries().into_iter().map(|entry| entry.key.unwrap()).collect();
+        keys.sort();
+        assert_eq!(keys, ["key", "other"]);
+        assert_eq!((again.clear().unwrap(), again.load("key")), (2, None));
+        drop(folder);
+    }
+
+    #[test]
+    fn a_damaged_or_foreign_file_is_no_entry() {
+        let (_folder, cache) = cache();
+        cache.store("key", b"binary");
+        let path = cache.path("key").unwrap();
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            fs::write(&path, flipped).unwrap();
+            assert_eq!(cache.load("key"), None, "byte {at}");
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(cache.load("key"), None, "{at} bytes");
+        }
+        cache.store("another", b"binary");
+        fs::copy(cache.path("another").unwrap(), &path).unwrap();
+        assert_eq!(cache.load("key"), None);
+        assert_eq!(cache.counts().rejected, 2 * whole.len() as u64 + 1);
+        assert_eq!(cache.entries().iter().filter(|entry| entry.key.is_none()).count(), 0);
+    }
+
+    #[test]
+    fn without_a_folder_or_the_right_to_write_nothing_is_kept() {
+        let none = ProgramCache::new(None);
+        none.store("key", b"binary");
+        assert_eq!((none.load("key"), none.entries().len()), (None, 0));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let blocked = ProgramCache::new(Some(file.path().join("folder")));
+        blocked.store("key", b"binary");
+        assert_eq!(blocked.load("key"), None);
+    }
+}

@@ -1,8 +1,6 @@
 //! Status codes as errors, operands as kernel arguments.
 
-use cl3::error_codes::{
-    CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,
-};
+use cl3::error_codes::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text};
 use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
 use crate::buffer::Buffer;

@@ -34,7 +34,8 @@ impl OpenClDevice {
         let found = listing.devices.get(index).cloned().ok_or_else(|| {
             let there = listing.devices.iter().enumerate().map(|(i, found)| format!("opencl:{i} ({})", found.name));
             let there: Vec<String> = there.chain(listing.notes).collect();
-            let message = format!("there is no opencl:{index}; there is {}", if there.is_empty() { "none".into() } else { there.join(", ") });
+            let message =
+                format!("there is no opencl:{index}; there is {}", if there.is_empty() { "none".into() } else { there.join(", ") });
             Error::new(ErrorKind::NoSuchDevice, "open", message)
         })?;
         let properties = [CL_CONTEXT_PLATFORM, found.platform as isize, 0];
@@ -60,7 +61,8 @@ impl OpenClDevice {
         cache: Arc<ProgramCache>,
     ) -> Result<Self> {
         let found = list().devices.into_iter().nth(index);
-        let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_parts", format!("there is no opencl:{index}")))?;
+        let found =
+            found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_parts", format!("there is no opencl:{index}")))?;
         // SAFETY: the handles are valid, as the caller promises; each is retained once for the owner made of it.
         let (context, queue) = unsafe {
             cl3::context::retain_context(context).map_err(|code| failed("clRetainContext", code))?;

@@ -76,7 +76,10 @@ fn options(found: &Found, source: &Source) -> String {
 fn key(found: &Found, source: &Source, options: &str) -> String {
     let Found { platform_name, versions, name, .. } = found;
     let file = &source.name;
-    format!("{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n\n{}", source.text)
+    format!(
+        "{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n\n{}",
+        source.text
+    )
 }
 
 fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<Program> {

@@ -198,7 +198,10 @@ impl Transfers {
             let work = &work;
             let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
             let own = work(0);
-            others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).fold(own, Result::and)
+            others
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .fold(own, Result::and)
         })
     }
 
@@ -258,7 +261,13 @@ impl Drop for Transfers {
         for pinned in self.idle.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
             // SAFETY: the pointer is what mapping gave; nothing uses it any more.
             let event = unsafe {
-                cl3::command_queue::enqueue_unmap_mem_object(self.queue.0.0, pinned.buffer.handle(), pinned.ptr.cast(), 0, std::ptr::null())
+                cl3::command_queue::enqueue_unmap_mem_object(
+                    self.queue.0.0,
+                    pinned.buffer.handle(),
+                    pinned.ptr.cast(),
+                    0,
+                    std::ptr::null(),
+                )
             };
             let _ = event.map(Event);
         }

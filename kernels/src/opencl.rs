@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use lapidary_core::DType;
 
-use crate::params::{PanelParams, TileParams};
 use crate::Source;
+use crate::params::{PanelParams, TileParams};
 
 const COMMON: &str = include_str!("opencl/common.cl");
 
@@ -90,7 +90,10 @@ mod tests {
         assert_eq!(source.name, "gemm_tile-f64-mwg32-nwg16-kwg8-mr4-nr2-trans_a1-trans_b0.cl");
         let head: Vec<&str> = source.text.lines().filter(|line| line.starts_with("#define")).take(13).collect();
         assert_eq!(head[0], "#define real double");
-        assert_eq!(head[6..13].join(";"), "#define MWG 32;#define NWG 16;#define KWG 8;#define MR 4;#define NR 2;#define TRANS_A 1;#define TRANS_B 0");
+        assert_eq!(
+            head[6..13].join(";"),
+            "#define MWG 32;#define NWG 16;#define KWG 8;#define MR 4;#define NR 2;#define TRANS_A 1;#define TRANS_B 0"
+        );
         assert!(!gemm_panel(DType::F32, &PanelParams { mv: 1, vw: 4, nr: 2 }).text.contains("fp64"));
     }
 }

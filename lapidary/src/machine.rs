@@ -5,8 +5,9 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp, Layout,
-    MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device, run,
+    Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
+    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device,
+    run,
 };
 
 use crate::handle::Handle;
@@ -227,7 +228,8 @@ impl Machine {
         let able: Vec<usize> = devices.iter().copied().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
             let names: Vec<&str> = devices.iter().map(|&device| self.handles[device].info().name.as_str()).collect();
-            let message = format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
+            let message =
+                format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));
         }
         Ok(able)
@@ -270,7 +272,8 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
 fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<Vec<Handle>> {
     match pick.backend {
         Backend::Cpu => {
-            let indices = if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
+            let indices =
+                if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
             let device = |index| Handle::Cpu(Driver::new(CpuDevice::new(index, settings.memory_limit)));
             Ok(indices.into_iter().map(device).collect())
         }

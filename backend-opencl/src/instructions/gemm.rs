@@ -16,14 +16,7 @@ const DEPTH_BYTES: usize = 4096;
 const PACKED: usize = 4096;
 
 impl Kernels {
-    pub(super) unsafe fn gemm<T: Scalar>(
-        &mut self,
-        alpha: T,
-        a: Factor<'_>,
-        b: Factor<'_>,
-        beta: T,
-        c: View<'_>,
-    ) -> Result<()> {
+    pub(super) unsafe fn gemm<T: Scalar>(&mut self, alpha: T, a: Factor<'_>, b: Factor<'_>, beta: T, c: View<'_>) -> Result<()> {
         let k = if a.0 { a.1.rows } else { a.1.cols };
         // SAFETY: the module's contract.
         unsafe {
@@ -125,4 +118,3 @@ fn lines<'a>((_, view): Factor<'a>, along_columns: bool, p: usize, first: usize)
     let (row, col, by_line, by_k) = if along_columns { (p, first, view.ld, 1) } else { (first, p, 1, view.ld) };
     (View { at: view.element(row, col), ..view }, by_line, by_k)
 }
-

@@ -110,12 +110,7 @@ impl Kernels {
             Arg::I32(i32::from(pivoting)),
             size(first_row),
         ];
-        let memory = [
-            Arg::Mem(ipiv.buffer.handle()),
-            Arg::U64(ipiv.at),
-            Arg::Mem(info.buffer.handle()),
-            Arg::U64(info.at),
-        ];
+        let memory = [Arg::Mem(ipiv.buffer.handle()), Arg::U64(ipiv.at), Arg::Mem(info.buffer.handle()), Arg::U64(info.at)];
         let args = [&sizes[..], &Arg::matrix(a), &memory].concat();
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.launch(&opencl::panel(T::DTYPE, items), "getrf_panel", [items, 1], [items, 1], &args) }

@@ -106,13 +106,17 @@ impl Kernels {
         let args = [&sizes[..], &Arg::matrix(a), &Arg::matrix(v)].concat();
         let local = [TRIANGLE.min(self.group()), 1];
         // SAFETY: the module's contract; arguments as the kernel lists them.
-        unsafe {
-            self.launch(&opencl::triangle(T::DTYPE), "trtri_block", [TRIANGLE, a.rows.div_ceil(TRIANGLE)], local, &args)
-        }
+        unsafe { self.launch(&opencl::triangle(T::DTYPE), "trtri_block", [TRIANGLE, a.rows.div_ceil(TRIANGLE)], local, &args) }
     }
 
     /// The block beside two inverted blocks of orders s and t at o.
-    unsafe fn trtri_pair<T: Scalar>(&mut self, uplo: Uplo, a: View<'_>, v: View<'_>, (o, s, t): (usize, usize, usize)) -> Result<()> {
+    unsafe fn trtri_pair<T: Scalar>(
+        &mut self,
+        uplo: Uplo,
+        a: View<'_>,
+        v: View<'_>,
+        (o, s, t): (usize, usize, usize),
+    ) -> Result<()> {
         let product = self.scratch(Purpose::Product, s * t * T::DTYPE.size())?;
         let (v11, v22) = (v.sub(o, o, s, s), v.sub(o + s, o + s, t, t));
         let (at, rows, cols, inner, outer) = match uplo {

@@ -1,0 +1,129 @@
+//! The conformance suite on the OpenCL devices of this machine: one and several,
+//! beside the CPU, through either kind of product, and out of core.
+//!
+//! Where there is no driver a test says so and passes, unless
+//! `LAPIDARY_REQUIRE_OPENCL` is set, as `cargo xtask test` does.
+#![cfg(feature = "opencl")]
+
+mod support;
+
+use lapidary::opencl::{Found, OpenClDevice, list};
+use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary_conformance::Scope;
+use lapidary_conformance::cases::{Fill, GemmCase};
+use lapidary_conformance::properties::agreement::check_agreement;
+use lapidary_conformance::suite::search;
+use support::{Graded, grade, limited};
+
+/// The numbers of `count` devices that meet a condition; none if there are fewer.
+fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
+    let listing = list();
+    let found: Vec<usize> = (0..listing.devices.len()).filter(|&index| condition(&listing.devices[index])).collect();
+    let first = found.first_chunk().copied();
+    if first.is_none() {
+        let missing = format!("{N} OpenCL devices {what} are needed, there are {}: {:?}", found.len(), listing.notes);
+        assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "{missing}");
+        eprintln!("not run: {missing}");
+    }
+    first
+}
+
+fn with_f64<const N: usize>() -> Option<[usize; N]> {
+    devices("with double precision", |found| found.f64)
+}
+
+/// Small calls, many of them.
+fn small() -> Scope {
+    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 110, cases: 24, large: vec![257], seed: 11 }
+}
+
+/// Very few cases, for kernels that a processor runs slowly.
+fn few() -> Scope {
+    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], seed: 12 }
+}
+
+/// Devices `opencl:i` by number, as one machine.
+fn open(indices: &[usize], settings: &Settings) -> Graded {
+    let indices: Vec<String> = indices.iter().map(ToString::to_string).collect();
+    Graded::open(&format!("opencl:{}", indices.join(",")), settings)
+}
+
+#[test]
+fn one_device_f64() {
+    if let Some(one) = with_f64::<1>() {
+        grade::<f64>(&open(&one, &Settings::default()), &small());
+    }
+}
+
+#[test]
+fn one_device_f32() {
+    if let Some(one) = with_f64::<1>() {
+        grade::<f32>(&open(&one, &Settings::default()), &small());
+    }
+}
+
+#[test]
+fn two_devices() {
+    if let Some(two) = with_f64::<2>() {
+        grade::<f64>(&open(&two, &Settings::default()), &few());
+        grade::<f32>(&open(&two, &limited(96 << 10)), &few());
+    }
+}
+
+#[test]
+fn out_of_core() {
+    if let Some(one) = with_f64::<1>() {
+        grade::<f64>(&open(&one, &limited(128 << 10)), &few());
+    }
+}
+
+#[test]
+fn beside_the_cpu() {
+    if let Some([first]) = with_f64() {
+        grade::<f64>(&Graded::open(&format!("cpu+opencl:{first}"), &Settings::default()), &few());
+    }
+}
+
+#[test]
+fn products_through_local_memory() {
+    if let Some([first]) = with_f64() {
+        let settings = Settings::default();
+        let cache = std::sync::Arc::new(settings.program_cache());
+        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
+        let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings));
+        grade::<f64>(&tiled, &few());
+        grade::<f32>(&tiled, &few());
+    }
+}
+
+#[test]
+fn one_device_and_several_agree() {
+    if let Some(two) = with_f64::<2>() {
+        let (one, two) = (open(&two[..1], &Settings::default()), open(&two, &limited(96 << 10)));
+        search(&small(), GemmCase::any(&small(), &[Fill::Uniform, Fill::Integers]), |case| {
+            check_agreement::<_, _, f64>(&one, &two, case)
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
+    if let Some([first]) = devices("without double precision", |found| !found.f64) {
+        let graded = open(&[first], &Settings::default());
+        let (a, mut c) = ([1.0; 4], [7.0; 4]);
+        let view = || MatRef::col_major(&a, 2, 2).unwrap();
+        let error = graded.1.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
+        assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
+        assert!(error.to_string().contains("f32") && error.to_string().contains("cpu"), "{error}");
+        grade::<f32>(&graded, &few());
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_is_answered_by_those_that_are() {
+    let error = Machine::open(&"opencl:77".parse().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
+    let there = list().devices.first().map(|found| found.name.clone()).unwrap_or_default();
+    assert!(error.to_string().contains("there is no opencl:77") && error.to_string().contains(&there), "{error}");
+}

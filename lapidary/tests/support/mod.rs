@@ -1,0 +1,53 @@
+//! Machines as subjects of the conformance suite.
+
+use std::str::FromStr;
+
+use lapidary::core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary::{Machine, Select, Settings};
+use lapidary_conformance::suite::properties;
+use lapidary_conformance::{Scope, Subject};
+
+/// A machine under its selection's name.
+pub struct Graded(pub String, pub Machine);
+
+impl Graded {
+    pub fn open(select: &str, settings: &Settings) -> Self {
+        let machine = Machine::with_settings(&Select::from_str(select).unwrap(), settings).unwrap();
+        Graded(format!("{select} {settings:?}"), machine)
+    }
+}
+
+impl Subject for Graded {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        self.1.gemm(args)
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        self.1.trsm(args)
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        self.1.getrf_into(args)
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        self.1.getrs(args)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        self.1.laswp(args)
+    }
+}
+
+/// Every property, all failures at once.
+pub fn grade<T: Scalar>(subject: &Graded, scope: &Scope) {
+    let failures: Vec<String> = properties::<Graded, T>()
+        .iter()
+        .filter_map(|property| (property.check)(subject, scope).err().map(|failure| format!("{}: {failure}", property.name)))
+        .collect();
+    assert!(failures.is_empty(), "{}\n{}", subject.name(), failures.join("\n"));
+}
+
+/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
+pub fn limited(bytes: usize) -> Settings {
+    Settings { memory_limit: Some(bytes), nb: None, ..Settings::default() }
+}

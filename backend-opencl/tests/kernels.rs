@@ -18,12 +18,12 @@ fn every_instruction() {
         eprintln!("not run: {:?}", listing.notes);
         return;
     };
-    for tiles in [false, true] {
-        let device = OpenClDevice::open(first, None, Arc::new(ProgramCache::new(None))).unwrap();
-        let device = if tiles { device.with_tiles().unwrap() } else { device };
-        Bench(&device).all::<f64>();
-        Bench(&device).all::<f32>();
-    }
+    let open = || OpenClDevice::open(first, None, Arc::new(ProgramCache::new(None))).unwrap();
+    let (device, tiled) = (open(), open().with_tiles().unwrap());
+    Bench(&device).all::<f64>();
+    Bench(&device).all::<f32>();
+    Bench(&tiled).products::<f64>();
+    Bench(&tiled).products::<f32>();
 }
 
 /// A square matrix of the host.
@@ -67,7 +67,7 @@ impl Bench<'_> {
         self.download(&buffers[M - 1], vec![T::ZERO; N * N], N)
     }
 
-    fn all<T: Scalar>(&self) {
+    fn products<T: Scalar>(&self) {
         let (a, b, c) = (matrix::<T>(1), matrix::<T>(2), matrix::<T>(3));
         let (alpha, beta) = (T::from_f64(0.5), T::from_f64(-2.0));
         for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)]
@@ -77,6 +77,11 @@ impl Bench<'_> {
             let expected = product.iter().zip(&c).map(|(p, c)| 0.5 * p - 2.0 * c.to_f64());
             alike::<T>("gemm", &computed, expected);
         }
+    }
+
+    fn all<T: Scalar>(&self) {
+        self.products::<T>();
+        let (a, b, c, beta) = (matrix::<T>(1), matrix::<T>(2), matrix::<T>(3), T::from_f64(-2.0));
         let scaled = self.run([&c], |[c]| Instruction::Scale { beta, c });
         alike::<T>("scale", &scaled, c.iter().map(|c| -2.0 * c.to_f64()));
         let copied = self.run([&a, &c], |[a, b]| Instruction::Copy { a, b });

@@ -150,18 +150,25 @@ impl Transfers {
     /// The driver walks the rectangle.
     unsafe fn direct<T>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
         let size = size_of::<T>();
+        let (queue, mem, host, no_events) = (self.queue.0.0, buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
         let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
-        let (queue, mem, no_events) = (self.queue.0.0, buffer.handle(), std::ptr::null());
-        let (z, r, host) = (zero.as_ptr(), region.as_ptr(), rect.origin.cast());
+        let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
+        let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
         // SAFETY: the region lies in both; the call returns when the copy is done.
         let (call, event) = unsafe {
-            match self.direction {
-                Direction::ToDevice => (
+            match (self.direction, without_gaps) {
+                (Direction::ToDevice, true) => {
+                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_BLOCKING, 0, bytes, host, 0, no_events))
+                }
+                (Direction::ToDevice, false) => (
                     "clEnqueueWriteBufferRect",
                     enqueue_write_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
                 ),
-                Direction::ToHost => (
+                (Direction::ToHost, true) => {
+                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_BLOCKING, 0, bytes, host, 0, no_events))
+                }
+                (Direction::ToHost, false) => (
                     "clEnqueueReadBufferRect",
                     enqueue_read_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
                 ),

@@ -30,7 +30,7 @@ pub struct TileParams {
 impl TileParams {
     /// Safe choices, the fastest first. The last one fits every device.
     const SAFE: [TileParams; 4] = [
-        TileParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8 },
+        TileParams { mwg: 128, nwg: 64, kwg: 8, mr: 8, nr: 8 },
         TileParams { mwg: 64, nwg: 64, kwg: 8, mr: 8, nr: 8 },
         TileParams { mwg: 32, nwg: 32, kwg: 8, mr: 4, nr: 4 },
         TileParams { mwg: 4, nwg: 4, kwg: 4, mr: 4, nr: 4 },

@@ -1,6 +1,7 @@
 //! Every chore of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 
 mod bench;
+mod drivers;
 mod readme;
 mod runner;
 mod steps;

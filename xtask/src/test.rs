@@ -1,9 +1,10 @@
 //! `cargo xtask test`: everything that must hold before a commit.
 //!
-//! Cheap steps stand first. Needs nothing but cargo: whatever drivers other
-//! backends will test with are to be fetched in [`prepare`].
+//! Cheap steps stand first. Needs nothing but cargo: the drivers that the
+//! backends are tested with are installed in [`prepare`].
 
 use crate::Result;
+use crate::drivers;
 use crate::readme;
 use crate::runner::toolchain;
 use crate::steps::Steps;
@@ -11,7 +12,7 @@ use crate::tidy;
 use crate::workspace::Workspace;
 
 /// The steps in their order.
-const STEPS: [&str; 8] = ["prepare", "fmt", "tidy", "clippy", "msrv", "loom", "readme", "tests"];
+const STEPS: [&str; 9] = ["prepare", "fmt", "tidy", "clippy", "msrv", "loom", "readme", "tests", "oclgrind"];
 
 /// Runs every step, or those named; the first failure ends the run.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
@@ -28,17 +29,20 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("loom", || loom(ws))?;
     steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {
-        results = closing_lines(&ws.cargo(&["test", "--workspace", "--exclude", "lapidary-bench", "--all-features"]).tee()?);
+        let cargo = ws.cargo(&["test", "--workspace", "--exclude", "lapidary-bench", "--all-features"]);
+        results = closing_lines(&drivers::switched_on(ws, cargo).tee()?);
         Ok(total(&results))
     })?;
+    steps.step("oclgrind", || drivers::watch(ws))?;
     steps.summary();
     results.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 
-/// Fetches the crates, so that later steps do not wait for the network.
+/// Fetches the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
-    ws.cargo(&["fetch", "--locked"]).run().map(|()| String::new())
+    ws.cargo(&["fetch", "--locked"]).run()?;
+    drivers::install()
 }
 
 fn clippy(ws: &Workspace) -> Result<String> {

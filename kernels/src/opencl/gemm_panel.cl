@@ -23,7 +23,8 @@ __kernel void pack(const uint width, const ulong lines, const ulong k, __global 
         if (by_line == 1 && here == width) {
             for (uint l = 0; l < width; ++l) to[l] = from[l];
         } else {
-            for (uint l = 0; l < width; ++l) to[l] = l < here ? from[l * by_line] : (real)0;
+            for (uint l = 0; l < here; ++l) to[l] = from[l * by_line];
+            for (uint l = here; l < width; ++l) to[l] = 0;
         }
     }
 }

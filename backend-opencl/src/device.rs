@@ -38,11 +38,30 @@ impl OpenClDevice {
                 format!("there is no opencl:{index}; there is {}", if there.is_empty() { "none".into() } else { there.join(", ") });
             Error::new(ErrorKind::NoSuchDevice, "open", message)
         })?;
+        let context = Self::context(&found)?;
+        Self::in_context(found, index, memory, cache, context)
+    }
+
+    pub(crate) fn context(found: &Found) -> Result<Context> {
         let properties = [CL_CONTEXT_PLATFORM, found.platform as isize, 0];
         let context = cl3::context::create_context(&[found.device], properties.as_ptr(), None, std::ptr::null_mut());
-        let context = Context(context.map_err(|code| failed("clCreateContext", code).with("device", &found.name))?);
+        context.map(Context).map_err(|code| failed("clCreateContext", code).with("device", &found.name))
+    }
+
+    pub(crate) fn in_context(
+        found: Found,
+        index: usize,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+        context: Context,
+    ) -> Result<Self> {
         let queue = Queue::new(&context, &found)?;
         Self::assemble(found, index, memory, cache, context, queue)
+    }
+
+    /// Makes the kernel of a product in single precision ready.
+    pub(crate) fn prepare_product(&self) -> Result<()> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).prepare_product()
     }
 
     /// A device in the application's own context: instructions run in its

@@ -11,8 +11,10 @@ mod instructions;
 mod platform;
 mod program;
 mod queue;
+mod startup;
 
 pub use buffer::Buffer;
 pub use cl3;
 pub use device::OpenClDevice;
 pub use platform::{Found, Listing, list};
+pub use startup::startup;

@@ -48,6 +48,16 @@ impl Failure {
         Failure::usage(format!("{}:{line}: {message}", path.display()))
     }
 
+    /// What another process of this program said at its end.
+    pub fn with_status(code: Option<i32>, message: impl Into<String>) -> Self {
+        let status = match code {
+            Some(2) => Status::BadInput,
+            Some(3) => Status::NoSuchDevice,
+            Some(_) | None => Status::CheckFailed,
+        };
+        Failure { status, message: message.into() }
+    }
+
     /// A result could not be written.
     pub fn write(path: &Path, error: impl fmt::Display) -> Self {
         Failure::check(format!("{}: cannot write: {error}", path.display()))

@@ -69,7 +69,10 @@ pub fn names(machine: &Machine) -> String {
 
 /// The devices of a machine, as data.
 pub fn describe(machine: &Machine) -> Value {
-    machine.devices().map(|d| json!({ "name": d.name, "description": d.description, "memory_bytes": d.memory })).collect()
+    machine
+        .devices()
+        .map(|d| json!({ "name": d.name, "description": d.description, "memory_bytes": d.memory, "f64": d.f64 }))
+        .collect()
 }
 
 /// What decides how many threads compute, as data.

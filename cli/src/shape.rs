@@ -99,8 +99,8 @@ impl Shape {
 #[derive(Args, Debug)]
 pub struct ShapeOptions {
     /// The routine
-    #[arg(value_enum)]
-    pub routine: Routine,
+    #[arg(value_enum, required = true)]
+    routine: Option<Routine>,
     /// Rows, one size or a list [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M")]
     m: Vec<usize>,
@@ -156,6 +156,11 @@ letters! {
 }
 
 impl ShapeOptions {
+    /// The routine.
+    pub fn routine(&self) -> Routine {
+        self.routine.expect("the command line requires it")
+    }
+
     /// One call for each place in the lists; a single size serves every place.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
         self.check_flags()?;
@@ -186,7 +191,7 @@ impl ShapeOptions {
         ];
         match given.iter().find(|(name, given)| *given && !known.contains(name)) {
             Some((name, _)) => {
-                let routine = self.routine.name();
+                let routine = self.routine().name();
                 Err(Failure::usage(format!("--{name} means nothing to {routine}, which takes --{}", known.join(", --"))))
             }
             None => Ok(()),
@@ -203,7 +208,7 @@ impl ShapeOptions {
             diag: self.diag.map_or(Diag::NonUnit, Into::into),
         };
         Shape {
-            routine: self.routine,
+            routine: self.routine(),
             m: at(&self.m).unwrap_or(n),
             n,
             k: at(&self.k).unwrap_or(n),

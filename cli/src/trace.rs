@@ -1,8 +1,15 @@
-//! Chrome's trace format: a timeline to look at in Perfetto or chrome://tracing.
+//! Timelines: Chrome's trace format, to look at in Perfetto or chrome://tracing, or a picture.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use lapidary::TraceEvent;
 use serde_json::{Value, json};
+
+use crate::bench::timeline;
+use crate::failure::{Failure, Result};
+use crate::io::atomic;
+use crate::report::save_json;
 
 /// One bar of a timeline.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +42,37 @@ pub fn chrome(events: &[Event]) -> Value {
         json!({ "ph": "X", "name": event.label, "pid": event.device, "tid": tid, "ts": ts, "dur": dur })
     }));
     json!({ "displayTimeUnit": "ms", "traceEvents": list })
+}
+
+/// Refuses a file that is neither a picture nor a document.
+pub fn check_path(path: &Path) -> Result<()> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("svg" | "json") => Ok(()),
+        Some(_) | None => Err(Failure::file(path, "a trace is a picture or a document, name a file that ends in .svg or .json")),
+    }
+}
+
+/// Writes what a run did: a picture or a document for the viewer, by the file's extension.
+pub fn save(path: &Path, title: &str, run: &[TraceEvent]) -> Result<()> {
+    let begin = run.iter().map(|event| event.start).fold(f64::INFINITY, f64::min);
+    let event = |event: &TraceEvent| Event {
+        device: event.lane.device,
+        queue: format!("{} {}", event.device, event.lane.queue),
+        label: event.label.clone(),
+        start: event.start - begin,
+        end: event.end - begin,
+    };
+    let events: Vec<Event> = run.iter().map(event).collect();
+    if path.extension().is_some_and(|extension| extension == "json") {
+        return save_json(path, &chrome(&events));
+    }
+    let rows: BTreeSet<(usize, String, String)> =
+        run.iter().zip(&events).map(|(e, event)| (event.device, event.queue.clone(), e.lane.queue.to_string())).collect();
+    let rows: Vec<(String, String)> = rows.into_iter().map(|(_, row, queue)| (row, queue)).collect();
+    let row_of = |event: &Event| rows.iter().position(|(row, _)| *row == event.queue).unwrap_or(0);
+    let bars: Vec<(usize, Event)> = events.iter().map(|event| (row_of(event), event.clone())).collect();
+    let text = timeline::svg(title, &rows, &bars)?;
+    atomic::write(path, |out| out.write_all(text.as_bytes()))
 }
 
 #[cfg(test)]

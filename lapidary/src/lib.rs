@@ -47,7 +47,7 @@ pub use lapidary_backend_opencl as opencl;
 pub use lapidary_core as core;
 pub use lapidary_core::{
     CacheCounts, CacheEntry, Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout,
-    MatMut, MatRef, Op, ProgramCache, Result, Scalar, Side, Trsm, TrsmMode, Uplo,
+    MatMut, MatRef, Op, ProgramCache, Result, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo,
 };
 pub use lu::Lu;
 pub use machine::Machine;

@@ -6,8 +6,8 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
     Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
-    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trsm, TrsmMode, reach, resident_device,
-    run,
+    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trace, TraceEvent, Trsm, TrsmMode,
+    reach, resident_device, run,
 };
 
 use crate::handle::Handle;
@@ -29,6 +29,7 @@ pub struct Machine {
     crew: Crew,
     settings: Settings,
     cache: Arc<ProgramCache>,
+    trace: Option<Trace>,
 }
 
 impl Machine {
@@ -63,7 +64,7 @@ impl Machine {
         if handles.is_empty() {
             return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
         }
-        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache })
+        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None })
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -72,7 +73,24 @@ impl Machine {
     #[must_use]
     pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Self {
         let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
-        Machine { handles, crew: Crew::default(), settings: settings.clone(), cache: Arc::new(settings.program_cache()) }
+        Machine {
+            handles,
+            crew: Crew::default(),
+            settings: settings.clone(),
+            cache: Arc::new(settings.program_cache()),
+            trace: None,
+        }
+    }
+
+    /// Records from now on what the devices do when.
+    #[must_use]
+    pub fn traced(self) -> Self {
+        Machine { trace: Some(Trace::default()), ..self }
+    }
+
+    /// What the devices did since last asked; nothing unless [traced](Machine::traced).
+    pub fn take_trace(&self) -> Vec<TraceEvent> {
+        self.trace.as_ref().map(Trace::take).unwrap_or_default()
     }
 
     /// How often compiled programs were found on disk.
@@ -257,7 +275,7 @@ impl Machine {
         let schedule = Schedule::new(plan(&resources), reaches)?;
         // SAFETY: `memory` comes from checked arguments: matrices are lent for the
         // call, and those that are written uniquely.
-        unsafe { run(&self.crew, &handles, &schedule, memory) }
+        unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) }
     }
 }
 

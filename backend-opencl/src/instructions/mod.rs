@@ -46,6 +46,15 @@ impl Kernels {
         Ok(())
     }
 
+    /// Makes the kernel of a product in single precision ready.
+    pub fn prepare_product(&mut self) -> Result<()> {
+        let (source, name) = match self.products[0] {
+            Products::Tile(params) => (opencl::gemm_tile(DType::F32, &params, false, false), "gemm_tile"),
+            Products::Panel(params) => (opencl::gemm_panel(DType::F32, &params), "gemm_panel"),
+        };
+        self.programs.kernel(&self.context, &self.found, &source, name).map(drop)
+    }
+
     fn products<T: Scalar>(&self) -> Products {
         self.products[usize::from(T::DTYPE == DType::F64)]
     }

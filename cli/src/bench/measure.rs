@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lapidary::Scalar;
+use lapidary::{Machine, Scalar, TraceEvent};
 use serde_json::{Value, json};
 
 use super::peer::Peer;
@@ -60,6 +60,8 @@ pub struct Measured {
     pub ours: (Samples, Check),
     /// The same of the peer.
     pub peer: Option<(Samples, Check)>,
+    /// What our devices did in the last repetition, if they are traced.
+    pub events: Vec<TraceEvent>,
 }
 
 impl Measured {
@@ -76,20 +78,27 @@ impl Measured {
 
 /// Runs each once to warm up and to check, then `reps` times in turn, so that
 /// drifting clocks and temperatures meet both alike.
-pub fn measure<T: Scalar>(problem: &mut Problem<'_, T>, peer: Option<&Peer<T>>, reps: usize) -> Result<Measured> {
+pub fn measure<T: Scalar>(
+    problem: &mut Problem<'_, T>,
+    peer: Option<&Peer<T>>,
+    machine: &Machine,
+    reps: usize,
+) -> Result<Measured> {
     problem.ours()?;
     let check = problem.check_ours()?;
     let peer_check = peer.map(|peer| problem.peer(peer).and_then(|()| problem.check())).transpose()?;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut ours, mut theirs, mut events) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..reps {
+        machine.take_trace();
         ours.push(timed(problem, Problem::ours)?);
+        events = machine.take_trace();
         if let Some(peer) = peer {
             theirs.push(timed(problem, |p| p.peer(peer))?);
         }
     }
     let flops = problem.shape().flops();
     let samples = |seconds| Samples { seconds, flops };
-    Ok(Measured { ours: (samples(ours), check), peer: peer_check.map(|check| (samples(theirs), check)) })
+    Ok(Measured { ours: (samples(ours), check), peer: peer_check.map(|check| (samples(theirs), check)), events })
 }
 
 /// Seconds of one run; restoring the operands is not counted.

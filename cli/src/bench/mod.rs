@@ -4,3 +4,5 @@ pub mod measure;
 pub mod peer;
 pub mod plot;
 pub mod problem;
+pub mod startup;
+pub mod timeline;

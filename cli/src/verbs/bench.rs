@@ -9,17 +9,21 @@ use crate::bench::measure::{Measured, measure};
 use crate::bench::peer::Peer;
 use crate::bench::plot::{Curve, svg};
 use crate::bench::problem::Problem;
+use crate::bench::startup;
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::options::{DTypeFlag, DeviceOptions, describe, names, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::save_json;
 use crate::shape::{Shape, ShapeOptions};
+use crate::trace;
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    startup: Option<Startup>,
     #[command(flatten)]
     shape: ShapeOptions,
     /// Columns of a panel [default: the library's choice]
@@ -48,9 +52,19 @@ pub struct Args {
     /// Write every figure here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write what the devices did in the last repetition here, as a picture (.svg) or for Perfetto (.json)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     /// Plot GFLOP/s against size here
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+}
+
+/// What is timed besides routines.
+#[derive(clap::Subcommand, Debug)]
+enum Startup {
+    /// Show where the time of a first call goes, cold and warm
+    Startup(startup::Args),
 }
 
 const HELP: &str = "\
@@ -60,16 +74,23 @@ With a peer both run in turn; ratio is how many times as fast as the peer we are
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json
   lapidary bench trsm --m 2000 --n 500 --side r --uplo u --transa t
+  lapidary bench gemm --n 4096 --device opencl:0 --trace gemm.svg
+  lapidary bench startup --device opencl:0 --plot startup.svg
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
 
 /// Times every size, prints a table, writes what is asked for.
 pub fn run(args: &Args) -> Result<()> {
-    args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
+    if let Some(Startup::Startup(args)) = &args.startup {
+        return startup::run(args);
+    }
+    args.json.iter().chain(&args.plot).chain(&args.trace).try_for_each(|path| atomic::check_folder(path))?;
+    args.trace.iter().try_for_each(|path| trace::check_path(path))?;
     if let Some(plot) = args.plot.as_ref().filter(|plot| plot.extension().is_none_or(|extension| extension != "svg")) {
         return Err(Failure::file(plot, "--plot draws an SVG, name a file that ends in .svg"));
     }
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.nb)?;
+    let machine = if args.trace.is_some() { machine.traced() } else { machine };
     match args.dtype {
         DTypeFlag::F32 => run_as::<f32>(args, &machine, &shapes),
         DTypeFlag::F64 => run_as::<f64>(args, &machine, &shapes),
@@ -84,6 +105,10 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result
         let mut document = document(args, machine, shapes, &results);
         document["peer"] = json!({ "library": args.peer, "description": peer_name });
         save_json(path, &document)?;
+    }
+    if let (Some(path), Some(last)) = (&args.trace, results.last()) {
+        let name = format!("{} {}", title(args, &shapes[0]), words(&shapes[shapes.len() - 1].sizes()));
+        trace::save(path, &name, &last.events)?;
     }
     if let Some(path) = &args.plot {
         let text = plot(args, shapes, &results)?;
@@ -110,9 +135,9 @@ fn time_all<T: Scalar>(
     progress.println(&header(&shapes[0], peer.is_some()));
     let mut results = Vec::new();
     for shape in shapes {
-        progress.begin(&format!("{} {}", args.shape.routine.name(), words(&shape.sizes())));
+        progress.begin(&format!("{} {}", args.shape.routine().name(), words(&shape.sizes())));
         let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
-        let measured = measure(&mut problem, peer, args.reps as usize)?;
+        let measured = measure(&mut problem, peer, machine, args.reps as usize)?;
         progress.println(&row(shape, &measured));
         progress.done();
         results.push(measured);
@@ -126,7 +151,7 @@ fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
 
 fn title(args: &Args, shape: &Shape) -> String {
     let dtype = DType::from(args.dtype);
-    format!("{} {dtype} {}", args.shape.routine.name(), words(&shape.flags())).trim_end().to_owned()
+    format!("{} {dtype} {}", args.shape.routine().name(), words(&shape.flags())).trim_end().to_owned()
 }
 
 fn header(shape: &Shape, peer: bool) -> String {
@@ -151,7 +176,7 @@ fn row(shape: &Shape, measured: &Measured) -> String {
 fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measured]) -> Value {
     let entries: Vec<Value> = shapes.iter().zip(results).map(|(shape, measured)| entry(shape, measured)).collect();
     json!({
-        "routine": args.shape.routine.name(), "dtype": DType::from(args.dtype).to_string(),
+        "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "memory": if args.resident { "resident" } else { "host" }, "nb": args.nb, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(machine), "threads": threads(), "results": entries,

@@ -20,13 +20,16 @@ pub struct Args {
 /// Lists the devices.
 pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open()?;
+    let notes = lapidary::opencl::list().notes;
     if args.json {
-        out(&format!("{:#}", json!({ "devices": describe(&machine) })));
+        out(&format!("{:#}", json!({ "devices": describe(&machine), "notes": notes })));
         return Ok(());
     }
     for device in machine.devices() {
-        out(&format!("{:10}  {:>11}  {}", device.name, memory(device.memory), device.description));
+        let precision = if device.f64 { "" } else { ", no double precision" };
+        out(&format!("{:10}  {:>11}  {}{precision}", device.name, memory(device.memory), device.description));
     }
+    notes.iter().for_each(|note| out(&format!("note: {note}")));
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod bench;
+mod cache;
 mod devices;
 mod hpl;
 mod plan;
@@ -39,6 +40,8 @@ enum Verb {
     Hpl(hpl::Args),
     /// Show how a routine would run, without running it
     Plan(plan::Args),
+    /// List or clear the compiled programs
+    Cache(cache::Args),
 }
 
 /// Does what the command line asks.
@@ -49,5 +52,6 @@ pub fn run(cli: &Cli) -> Result<()> {
         Verb::Bench(args) => bench::run(args),
         Verb::Hpl(args) => hpl::run(args),
         Verb::Plan(args) => plan::run(args),
+        Verb::Cache(args) => cache::run(args),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::command::Command;
 use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Issue, Lane};
-use crate::engine::{Drive, HaltOnPanic, Run};
+use crate::engine::{Drive, HaltOnPanic, Run, Trace, TraceEvent};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Reg, Tile};
@@ -241,7 +241,12 @@ impl<D: Device> Drive for Driver<D> {
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
         let _guard = HaltOnPanic(run);
         while let Some(issue) = run.next(lane, |slots| self.free(slots)) {
+            let start = run.trace.map(Trace::now);
             let result = self.execute(run, &issue);
+            if let (Some(trace), Some(start)) = (run.trace, start) {
+                let (device, label, end) = (self.info().name.clone(), run.plan.describe(issue.command), trace.now());
+                trace.add(TraceEvent { device, lane, label, start, end });
+            }
             run.complete(lane, issue.command, &self.info().name, result);
         }
     }

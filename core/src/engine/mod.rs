@@ -7,6 +7,7 @@
 mod driver;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod trace;
 
 use crate::command::CommandId;
 use crate::crew::Crew;
@@ -22,6 +23,7 @@ use crate::slots::SlotId;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub use driver::Driver;
+pub use trace::{Trace, TraceEvent};
 
 /// What the engine needs of a driven device: one choice of backend for each lane.
 pub trait Drive: Send + Sync {
@@ -43,6 +45,7 @@ pub struct Run<'p, T: Scalar> {
     bindings: &'p [RawMat],
     state: Mutex<State<'p, T>>,
     changed: Condvar,
+    trace: Option<&'p Trace>,
 }
 
 struct State<'p, T: Scalar> {
@@ -73,7 +76,8 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
     Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect() }
 }
 
-/// Runs a schedule on devices; `bindings` holds the memory of the plan's matrices.
+/// Runs a schedule on devices; `bindings` holds the memory of the plan's
+/// matrices. What ran when is added to a trace, if one is given.
 ///
 /// # Safety
 /// The memory of the bindings must be as the plan declares (shapes, element
@@ -83,9 +87,15 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
 /// # Errors
 /// The first error of a command, with the command, its task and its device.
 /// Matrices that the plan writes are then partly written.
-pub unsafe fn run<T: Scalar, H: Drive>(crew: &Crew, devices: &[&H], schedule: &Schedule<T>, bindings: &[RawMat]) -> Result<()> {
+pub unsafe fn run<T: Scalar, H: Drive>(
+    crew: &Crew,
+    devices: &[&H],
+    schedule: &Schedule<T>,
+    bindings: &[RawMat],
+    trace: Option<&Trace>,
+) -> Result<()> {
     // SAFETY: as the caller promises.
-    let run = unsafe { Run::new(schedule, bindings) };
+    let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
@@ -103,7 +113,7 @@ impl<'p, T: Scalar> Run<'p, T> {
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None };
-        Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new() }
+        Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
 
     /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.

@@ -192,7 +192,7 @@ fn in_random_order(plan: Plan<f64>, devices: usize, memory: Option<usize>, choic
     let reaches = drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.info(), &bindings)).collect();
     let schedule = Schedule::new(plan, reaches).unwrap();
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
-    let run = unsafe { Run::new(&schedule, &bindings) };
+    let run = unsafe { Run::new(&schedule, &bindings, None) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
     let (mut issued, mut choice) = (Vec::new(), choices.iter().cycle());
     loop {
@@ -243,7 +243,7 @@ fn by_threads(plan: Plan<f64>, devices: usize, memory: Option<usize>, failure: O
     let schedule = Schedule::new(plan, reaches).unwrap();
     let borrowed: Vec<_> = drivers.iter().collect();
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
-    let result = unsafe { run(&Crew::default(), &borrowed, &schedule, &bindings) };
+    let result = unsafe { run(&Crew::default(), &borrowed, &schedule, &bindings, None) };
     (result, matrices.bits())
 }
 
@@ -287,7 +287,7 @@ proptest! {
         let bindings = matrices.bindings();
         let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.info(), &bindings)]).unwrap();
         // SAFETY: a null device touches no memory.
-        let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings) };
+        let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
         let record = driver.device().record();
         prop_assert!(result.is_ok() || failure.is_some());
         prop_assert!(record.most <= TIGHT, "{} bytes held of {TIGHT}", record.most);

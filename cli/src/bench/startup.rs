@@ -1,0 +1,114 @@
+//! `lapidary bench startup`: where the time of a first call goes.
+//!
+//! Each measurement is a process of its own, started from this program: a driver
+//! that is loaded, or a kernel that is compiled, stays so in a process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use lapidary::{Select, Settings};
+use serde_json::{Value, json};
+
+use super::timeline;
+use crate::failure::{Failure, Result};
+use crate::io::atomic;
+use crate::report::{out, save_json};
+use crate::trace::Event;
+
+/// Flags of `bench startup`.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// One OpenCL device
+    #[arg(long, value_name = "SEL", default_value = "opencl:0")]
+    device: String,
+    /// Write every figure here
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draw the stages here
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Measure in this process, and print the stages as JSON
+    #[arg(long, hide = true)]
+    here: bool,
+}
+
+/// A name and the seconds of each stage.
+type Stages = Vec<(String, f64)>;
+
+/// Measures cold and warm, prints a table, writes what is asked for.
+pub fn run(args: &Args) -> Result<()> {
+    args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
+    let index = index(&args.device)?;
+    if args.here {
+        let cache = Arc::new(Settings::from_env()?.program_cache());
+        let stages = lapidary::opencl::startup(index, cache)?;
+        out(&json!(stages).to_string());
+        return Ok(());
+    }
+    let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
+    // the first process finds empty caches, the second one what the first has left
+    let cold = measure(args, folder.path())?;
+    let warm = measure(args, folder.path())?;
+    table(&cold, &warm);
+    let figures = json!({ "device": args.device, "unit": "seconds", "cold": object(&cold), "warm": object(&warm) });
+    args.json.iter().try_for_each(|path| save_json(path, &figures))?;
+    args.plot.iter().try_for_each(|path| draw(path, &args.device, [("cold", &cold), ("warm", &warm)]))
+}
+
+fn index(device: &str) -> Result<usize> {
+    // the selection is read by the library, so that its mistakes are told alike
+    device.parse::<Select>()?;
+    let number = device.strip_prefix("opencl:").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| Failure::usage(format!("--device {device}: startup is measured on one OpenCL device, such as opencl:0")))
+}
+
+/// The stages in a new process, which keeps programs in `folder`, as the driver does.
+fn measure(args: &Args, folder: &Path) -> Result<Stages> {
+    let program = std::env::current_exe().map_err(|error| Failure::check(format!("this program is not found: {error}")))?;
+    let mut command = Command::new(program);
+    command.args(["bench", "startup", "--here", "--device", &args.device]).env("LAPIDARY_CACHE_DIR", folder.join("programs"));
+    // where drivers known to keep compiled kernels put them
+    let drivers = folder.join("drivers");
+    std::fs::create_dir_all(&drivers).map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
+    command.env("POCL_CACHE_DIR", &drivers).env("CUDA_CACHE_PATH", &drivers);
+    let output = command.output().map_err(|error| Failure::check(format!("cannot start a process: {error}")))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let text = text.strip_prefix("lapidary: ").unwrap_or(&text).to_owned();
+        return Err(Failure::with_status(output.status.code(), text));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| Failure::check(format!("the measurement is not understood: {error}")))
+}
+
+fn total(stages: &Stages) -> f64 {
+    stages.iter().map(|(_, seconds)| seconds).sum()
+}
+
+fn table(cold: &Stages, warm: &Stages) {
+    out(&format!("{:<50}{:>10}{:>10}", "milliseconds", "cold", "warm"));
+    let row = |name: &str, cold: f64, warm: f64| out(&format!("{name:<50}{:>10.3}{:>10.3}", cold * 1e3, warm * 1e3));
+    cold.iter().zip(warm).for_each(|((name, cold), (_, warm))| row(name, *cold, *warm));
+    row("all", total(cold), total(warm));
+}
+
+fn object(stages: &Stages) -> Value {
+    stages.iter().map(|(name, seconds)| (name.clone(), json!(seconds))).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// One row of bars for each run, one colour for each stage.
+fn draw(path: &Path, device: &str, runs: [(&str, &Stages); 2]) -> Result<()> {
+    let mut rows = Vec::new();
+    let mut bars = Vec::new();
+    for (name, stages) in runs {
+        let mut at = 0.0;
+        for (stage, seconds) in stages {
+            let event = Event { device: 0, queue: name.to_owned(), label: stage.clone(), start: at, end: at + seconds };
+            bars.push((rows.len(), event));
+            rows.push((format!("{name}: {stage}"), stage.clone()));
+            at += seconds;
+        }
+    }
+    let text = timeline::svg(&format!("first product on {device}"), &rows, &bars)?;
+    atomic::write(path, |file| file.write_all(text.as_bytes()))
+}

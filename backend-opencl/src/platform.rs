@@ -46,6 +46,14 @@ unsafe impl Send for Found {}
 // SAFETY: as above.
 unsafe impl Sync for Found {}
 
+impl Found {
+    /// The driver's handle, by which an application knows its device.
+    #[must_use]
+    pub fn handle(&self) -> cl_device_id {
+        self.device
+    }
+}
+
 /// Every device, and why there are not more.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {

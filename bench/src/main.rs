@@ -3,7 +3,8 @@
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--seconds S] [--json FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore`, all unless named. Peers:
+//! Groups: `gemm getrf trsm small outofcore opencl`, all but the last unless named;
+//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's). Peers:
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library
@@ -20,6 +21,7 @@
 mod blas;
 mod cases;
 mod measure;
+mod opencl;
 mod outofcore;
 mod peer;
 mod report;
@@ -44,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "getrf" => cases::getrf(&settings, &machine, &peers, &mut report),
             "trsm" => cases::trsm(&settings, &machine, &peers, &mut report),
             "small" => cases::small(&settings, &machine, &peers, &mut report),
+            "opencl" => opencl::products(&settings, &mut report)?,
             "outofcore" => outofcore::run(&settings, &mut report)?,
             other => return Err(format!("there is no group `{other}`: {}", settings::GROUPS.join(", ")).into()),
         }

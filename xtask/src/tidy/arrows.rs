@@ -22,7 +22,7 @@ const SUITE: &str = "lapidary-conformance";
 const ROWS: &[Row] = &[
     Row { crates: CORE, may_use: &[], tests_may_use: &[] },
     Row { crates: "lapidary-kernels", may_use: &[CORE], tests_may_use: &[] },
-    Row { crates: "lapidary-backend-*", may_use: &[CORE], tests_may_use: &[SUITE] },
+    Row { crates: "lapidary-backend-*", may_use: &[CORE, "lapidary-kernels"], tests_may_use: &[SUITE] },
     Row { crates: SUITE, may_use: &[CORE, "lapidary-kernels", CPU], tests_may_use: &[] },
     Row { crates: "lapidary", may_use: &[CORE, "lapidary-kernels", "lapidary-backend-*"], tests_may_use: &[SUITE] },
     Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE], tests_may_use: &[] },
@@ -89,7 +89,7 @@ mod tests {
             (CORE, "opencl-sys"),
             (CORE, "wgpu"),
             (CPU, "lapidary"),
-            (CPU, "lapidary-kernels"),
+            (CPU, SUITE),
             (SUITE, "lapidary"),
             ("lapidary", "lapidary-cli"),
             ("lapidary-kernels", CPU),

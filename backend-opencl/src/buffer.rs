@@ -5,7 +5,7 @@ use std::ptr;
 
 use cl3::memory::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, create_buffer, release_mem_object};
 use cl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program};
-use lapidary_core::Result;
+use lapidary_core::{Error, Result};
 
 use crate::conv::failed;
 
@@ -58,6 +58,25 @@ impl Buffer {
         // SAFETY: no host pointer is given.
         let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
         mem.map(|mem| Buffer(Mem(mem))).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
+    }
+
+    /// An application's buffer, which is retained as long as this lives.
+    ///
+    /// # Safety
+    /// The handle is a valid buffer of the device's context.
+    ///
+    /// # Errors
+    /// The driver refuses, or the buffer is smaller than `bytes`.
+    pub unsafe fn adopt(mem: cl_mem, bytes: usize) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        unsafe { cl3::memory::retain_mem_object(mem) }.map_err(|code| failed("clRetainMemObject", code))?;
+        let buffer = Buffer(Mem(mem));
+        let info = cl3::memory::get_mem_object_info(mem, cl3::memory::CL_MEM_SIZE);
+        let size = info.map_err(|code| failed("clGetMemObjectInfo", code))?.to_size();
+        if size < bytes {
+            return Err(Error::invalid("wrap", format!("the buffer holds {size} bytes, the matrix takes {bytes}")));
+        }
+        Ok(buffer)
     }
 
     pub(crate) fn handle(&self) -> cl_mem {

@@ -116,7 +116,7 @@ fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str,
         limits: Limits { work_group: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?, local_memory: size(CL_DEVICE_LOCAL_MEM_SIZE)? },
         compute_units: u32::try_from(number(CL_DEVICE_MAX_COMPUTE_UNITS)?).unwrap_or(u32::MAX),
         vector_bits: 32 * size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?,
-        rounds_divisions: single & u64::from(CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0,
+        rounds_divisions: single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
     })
 }
 

@@ -120,3 +120,54 @@ fn binary(program: &Program) -> Option<Vec<u8>> {
     let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
     binaries.into_iter().next().filter(|binary| !binary.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::CacheCounts;
+
+    use super::*;
+    use crate::device::OpenClDevice;
+    use crate::platform::list;
+
+    fn source(text: &str) -> Source {
+        Source { name: "lapidary-test-f32.cl".to_owned(), text: text.to_owned() }
+    }
+
+    /// A device with its context, if there is one.
+    fn device() -> Option<(Found, Context)> {
+        let found = list().devices.into_iter().next()?;
+        let context = OpenClDevice::context(&found).unwrap();
+        Some((found, context))
+    }
+
+    #[test]
+    fn a_text_that_does_not_compile_is_shown_with_the_log() {
+        let Some((found, context)) = device() else { return };
+        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        let bad = source("__kernel void f(__global float *x) { x[0] = no_such_name; }");
+        let error = programs.kernel(&context, &found, &bad, "f").unwrap_err().to_string();
+        assert!(error.contains("no_such_name") && error.contains("lapidary-test-f32.cl"), "{error}");
+        let file = std::env::temp_dir().join(&bad.name);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), bad.text);
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn programs_are_kept_and_what_a_driver_refuses_is_compiled_again() {
+        let Some((found, context)) = device() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let good = source("__kernel void f(__global float *x) { x[0] = 1; }");
+        let counts = || {
+            let cache = Arc::new(ProgramCache::new(Some(folder.path().to_owned())));
+            Programs::new(Arc::clone(&cache)).kernel(&context, &found, &good, "f").unwrap();
+            cache.counts()
+        };
+        assert_eq!(counts(), CacheCounts { hits: 0, misses: 1, rejected: 0 });
+        assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
+        // a whole entry, but not a program of this driver
+        let key = key(&found, &good, &options(&found, &good));
+        ProgramCache::new(Some(folder.path().to_owned())).store(&key, b"not a program");
+        assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 1 });
+        assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
+    }
+}

@@ -7,6 +7,7 @@ use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMa
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a machine holds a handful")]
 pub(crate) enum Handle {
     Cpu(Driver<CpuDevice>),
     #[cfg(feature = "opencl")]

@@ -241,7 +241,7 @@ impl Machine {
     }
 
     /// Those of the devices that compute in the precision of `T`.
-    pub(crate) fn able<T: Scalar>(&self, operation: &'static str, devices: Vec<usize>) -> Result<Vec<usize>> {
+    pub(crate) fn able<T: Scalar>(&self, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
         let is_able = |device: usize| T::DTYPE != DType::F64 || self.handles[device].info().f64;
         let able: Vec<usize> = devices.iter().copied().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
@@ -264,7 +264,7 @@ impl Machine {
         }
         let home = resident_device(operation, memory)?;
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
-        let devices = self.able::<T>(operation, devices)?;
+        let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let reaches: Vec<Reach> = devices
             .iter()

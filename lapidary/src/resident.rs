@@ -54,13 +54,46 @@ impl Machine {
         let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
-            self.able::<T>("upload", vec![0])?;
+            self.able::<T>("upload", &[0])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             // SAFETY: a view of host memory of type T.
             unsafe { self.handles[0].upload::<T>(key, &a.raw())? };
             Storage::Device(Resident { device: 0, key })
         };
         Ok(DeviceMatrix { machine: self, storage, rows, cols })
+    }
+}
+
+#[cfg(feature = "opencl")]
+impl Machine {
+    /// A matrix in the application's own OpenCL buffer, column-major without
+    /// gaps, on the first device, which the application has
+    /// [opened](Machine::from_opencl). Nothing is copied.
+    ///
+    /// Calls return when their results are in the buffer. Work of the
+    /// application in other queues must be finished before it calls.
+    ///
+    /// # Safety
+    /// The buffer belongs to the device's context, and nothing else uses it during a call.
+    ///
+    /// # Errors
+    /// The buffer is too small, the device is no OpenCL device or lacks the precision.
+    pub unsafe fn wrap_opencl<T: Scalar>(
+        &self,
+        buffer: crate::opencl::cl3::types::cl_mem,
+        rows: usize,
+        cols: usize,
+    ) -> Result<DeviceMatrix<'_, T>> {
+        self.able::<T>("wrap", &[0])?;
+        let crate::handle::Handle::OpenCl(driver) = &self.handles[0] else {
+            return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
+        };
+        let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
+        let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
+        let key = KEYS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        driver.adopt(key, unsafe { crate::opencl::Buffer::adopt(buffer, bytes)? });
+        Ok(DeviceMatrix { machine: self, storage: Storage::Device(Resident { device: 0, key }), rows, cols })
     }
 }
 

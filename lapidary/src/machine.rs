@@ -287,6 +287,7 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
     copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
 }
 
+#[cfg_attr(not(feature = "opencl"), allow(unused_variables, reason = "only devices that compile have programs"))]
 fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<Vec<Handle>> {
     match pick.backend {
         Backend::Cpu => {

@@ -192,7 +192,7 @@ fn in_random_order(plan: Plan<f64>, devices: usize, memory: Option<usize>, choic
     let reaches = drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.info(), &bindings)).collect();
     let schedule = Schedule::new(plan, reaches).unwrap();
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
-    let run = unsafe { Run::new(&schedule, &bindings, None) };
+    let run = unsafe { Run::new(&schedule, &bindings) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
     let (mut issued, mut choice) = (Vec::new(), choices.iter().cycle());
     loop {

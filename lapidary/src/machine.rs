@@ -6,8 +6,8 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
     Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
-    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, Scalar, Schedule, Trace, TraceEvent, Trsm, TrsmMode,
-    reach, resident_device, run,
+    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, RunError, Scalar, Schedule, Trace, TraceEvent, Trsm,
+    TrsmMode, reach, resident_device, run,
 };
 
 use crate::handle::Handle;
@@ -254,7 +254,7 @@ impl Machine {
     }
 
     /// Plans, schedules and runs a call on the devices that reach its memory.
-    fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl FnOnce(&Resources) -> Plan<T>) -> Result<()> {
+    fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl Fn(&Resources) -> Plan<T>) -> Result<()> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -266,16 +266,28 @@ impl Machine {
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
-        let reaches: Vec<Reach> = devices
-            .iter()
-            .zip(&handles)
-            .map(|(&device, handle)| Reach { memory: handle.free_memory(), ..reach(device, handle.info(), memory) })
-            .collect();
-        let resources = Resources { devices: devices.len(), copy_limit: copy_limit(&handles, &reaches), element: T::DTYPE.size() };
-        let schedule = Schedule::new(plan(&resources), reaches)?;
-        // SAFETY: `memory` comes from checked arguments: matrices are lent for the
-        // call, and those that are written uniquely.
-        unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) }
+        let mut most = usize::MAX;
+        loop {
+            let limited = |(&device, handle): (&usize, &&Handle)| {
+                let memory_of_device = handle.free_memory().min(most);
+                Reach { memory: memory_of_device, ..reach(device, handle.info(), memory) }
+            };
+            let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
+            let copy_limit = copy_limit(&handles, &reaches);
+            let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size() };
+            let schedule = Schedule::new(plan(&resources), reaches)?;
+            // SAFETY: `memory` comes from checked arguments: matrices are lent for the
+            // call, and those that are written uniquely.
+            let outcome = unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) };
+            match (outcome, copy_limit) {
+                (Ok(()), _) => return Ok(()),
+                // a device has less memory than it said: smaller tiles, until none is small enough
+                (Err(RunError { error, touched: false }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
+                    most = limit / 2;
+                }
+                (Err(RunError { error, .. }), _) => return Err(error),
+            }
+        }
     }
 }
 

@@ -9,12 +9,13 @@ mod driver;
 mod tests;
 mod trace;
 
-use crate::command::CommandId;
+use crate::command::{Command, CommandId};
 use crate::crew::Crew;
 use crate::device::DeviceInfo;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::Access;
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
@@ -51,6 +52,18 @@ pub struct Run<'p, T: Scalar> {
 struct State<'p, T: Scalar> {
     dispatcher: Dispatcher<'p, T>,
     error: Option<Error>,
+    /// Whether a command that writes a matrix of the caller was given out.
+    touched: bool,
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub struct RunError {
+    /// The first error of a command.
+    pub error: Error,
+    /// Whether matrices that the plan writes may be partly written; if not,
+    /// they are as they were, and the call may be tried again.
+    pub touched: bool,
 }
 
 // SAFETY: the raw bindings point to memory that the caller of `Engine::run` lends
@@ -85,22 +98,24 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
 /// schedule's [`reach`] was computed from these bindings and devices.
 ///
 /// # Errors
-/// The first error of a command, with the command, its task and its device.
-/// Matrices that the plan writes are then partly written.
+/// The first error of a command, with the command, its task and its device, and
+/// whether matrices that the plan writes may be partly written.
 pub unsafe fn run<T: Scalar, H: Drive>(
     crew: &Crew,
     devices: &[&H],
     schedule: &Schedule<T>,
     bindings: &[RawMat],
     trace: Option<&Trace>,
-) -> Result<()> {
+) -> Result<(), RunError> {
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
     crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free);
-    run.finish()
+    let touched = lock(&run.state).touched;
+    let outputs = if touched { "partly written" } else { "as they were" };
+    run.finish().map_err(|error| RunError { error: error.with("outputs", outputs), touched })
 }
 
 impl<'p, T: Scalar> Run<'p, T> {
@@ -112,7 +127,7 @@ impl<'p, T: Scalar> Run<'p, T> {
     /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
-        let state = State { dispatcher: schedule.dispatcher(), error: None };
+        let state = State { dispatcher: schedule.dispatcher(), error: None, touched: false };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
 
@@ -121,10 +136,30 @@ impl<'p, T: Scalar> Run<'p, T> {
         let mut state = lock(&self.state);
         loop {
             match self.step(&mut state, lane, &free) {
-                Step::Run(issue) => return Some(issue),
+                Step::Run(issue) => {
+                    state.touched |= self.writes_outputs(&issue);
+                    return Some(issue);
+                }
                 Step::Finished => return None,
                 Step::Wait => state = wait(&self.changed, state),
             }
+        }
+    }
+
+    /// Whether a command writes a matrix of the caller: a store, or an
+    /// instruction whose result is reached in place.
+    fn writes_outputs(&self, issue: &Issue) -> bool {
+        match &self.plan.commands()[issue.command as usize] {
+            Command::St(_) => true,
+            Command::Exec(exec) => {
+                let (mut at, mut writes) = (0, false);
+                exec.instruction.operands(|_, access| {
+                    writes |= access == Access::Write && issue.operands[at].is_none();
+                    at += 1;
+                });
+                writes
+            }
+            Command::Ld(_) | Command::Mark(_) | Command::Bar(_) => false,
         }
     }
 

@@ -3,13 +3,14 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
 use crate::Crew;
 use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
-use crate::engine::{Drive, Driver, Run, lock, reach, run};
+use crate::engine::{Drive, Driver, Run, RunError, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Access, Instruction, Region};
@@ -24,6 +25,8 @@ use crate::schedule::Schedule;
 struct DigestDevice {
     info: DeviceInfo,
     failure: Option<&'static str>,
+    /// Allocations that succeed before the first that fails.
+    allocations: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -35,7 +38,7 @@ unsafe impl Sync for Words {}
 impl DigestDevice {
     fn new(memory: Option<usize>) -> Self {
         let info = DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() };
-        DigestDevice { info, failure: None }
+        DigestDevice { info, failure: None, allocations: AtomicUsize::new(usize::MAX) }
     }
 }
 
@@ -66,6 +69,9 @@ impl Device for DigestDevice {
         &self.info
     }
     fn alloc(&self, bytes: usize) -> Result<Words> {
+        if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+            return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
+        }
         // not zero: reading what was never written must be seen
         Ok(Words((0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect()))
     }
@@ -234,9 +240,18 @@ fn in_plan_order(plan: Plan<f64>) -> u64 {
 }
 
 /// By the real engine, with threads.
-fn by_threads(plan: Plan<f64>, devices: usize, memory: Option<usize>, failure: Option<&'static str>) -> (Result<()>, u64) {
-    let device = || DigestDevice { failure, ..DigestDevice::new(memory) };
-    let drivers: Vec<_> = (0..devices).map(|_| Driver::new(device())).collect();
+fn by_threads(
+    plan: Plan<f64>,
+    devices: usize,
+    memory: Option<usize>,
+    failure: Option<&'static str>,
+) -> (Result<(), RunError>, u64) {
+    by_devices(plan, (0..devices).map(|_| DigestDevice { failure, ..DigestDevice::new(memory) }).collect())
+}
+
+/// The same on devices that are given.
+fn by_devices(plan: Plan<f64>, devices: Vec<DigestDevice>) -> (Result<(), RunError>, u64) {
+    let drivers: Vec<_> = devices.into_iter().map(Driver::new).collect();
     let mut matrices = Matrices::new();
     let bindings = matrices.bindings();
     let reaches = drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.info(), &bindings)).collect();
@@ -274,9 +289,28 @@ proptest! {
     #[test]
     fn an_error_reaches_the_caller_with_its_context(tasks in prop::collection::vec(task(), 1..12), devices in 1..4_usize) {
         let (result, _) = by_threads(plan(&tasks), devices, Some(TIGHT), Some("scale"));
-        let error = result.unwrap_err();
+        let error = result.unwrap_err().error;
         prop_assert_eq!(error.kind(), ErrorKind::DeviceFailed);
         prop_assert!(error.context().any(|(key, value)| key == "command" && value.contains("EXEC scale")));
+    }
+
+    #[test]
+    fn outputs_are_as_they_were_where_an_error_says_so(
+        tasks in prop::collection::vec(task(), 1..12),
+        devices in 1..3_usize,
+        allocations in 0..12_usize,
+    ) {
+        let allocations = || AtomicUsize::new(allocations);
+        let device = || DigestDevice { allocations: allocations(), ..DigestDevice::new(Some(TIGHT)) };
+        let (result, bits) = by_devices(plan(&tasks), (0..devices).map(|_| device()).collect());
+        match result {
+            Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
+            Err(RunError { error, touched }) => {
+                prop_assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+                let said = error.context().any(|pair| pair == ("outputs", if touched { "partly written" } else { "as they were" }));
+                prop_assert!(said && (touched || bits == Matrices::new().bits()), "{}", error);
+            }
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::queue::{Direction, Queue, Transfers};
 pub struct OpenClDevice {
     info: DeviceInfo,
     found: Found,
+    cache: Arc<ProgramCache>,
+    /// Whether an application works in the same queue.
+    shared: bool,
     // queues and kernels go before the context
     load: Transfers,
     store: Transfers,
@@ -89,7 +92,7 @@ impl OpenClDevice {
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        Self::assemble(found, index, memory, cache, context, queue)
+        Ok(OpenClDevice { shared: true, ..Self::assemble(found, index, memory, cache, context, queue)? })
     }
 
     fn assemble(
@@ -104,11 +107,17 @@ impl OpenClDevice {
         let load = Transfers::new(&context, &found, Direction::ToDevice)?;
         let store = Transfers::new(&context, &found, Direction::ToHost)?;
         let context = Arc::new(context);
-        let kernels = Mutex::new(Kernels::new(Arc::clone(&context), found.clone(), queue, cache)?);
-        Ok(OpenClDevice { info, found, load, store, kernels, context })
+        let kernels = Mutex::new(Kernels::new(Arc::clone(&context), found.clone(), queue, Arc::clone(&cache))?);
+        Ok(OpenClDevice { info, found, cache, shared: false, load, store, kernels, context })
     }
 
-    /// Computes products through local memory even where another way is faster,
+    /// The programs it keeps.
+    #[must_use]
+    pub fn cache(&self) -> &Arc<ProgramCache> {
+        &self.cache
+    }
+
+    /// Computes products and panels through local memory even where another way is faster,
     /// so that tests reach both.
     ///
     /// # Errors
@@ -163,6 +172,10 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        if self.shared {
+            // the application's kernels in our queue are done before results are read in another
+            self.kernels.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
+        }
         // SAFETY: the contract of the trait.
         unsafe { self.store.run(&self.context, to, from) }
     }

@@ -118,7 +118,8 @@ fn refused(program: &Program, found: &Found, source: &Source, code: i32) -> Erro
 /// The compiled program, if the driver gives it.
 fn binary(program: &Program) -> Option<Vec<u8>> {
     let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
-    binaries.into_iter().next().filter(|binary| !binary.is_empty())
+    // an application's context may hold more devices, for which nothing was built
+    binaries.into_iter().find(|binary| !binary.is_empty())
 }
 
 #[cfg(test)]

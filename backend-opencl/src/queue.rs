@@ -75,7 +75,7 @@ impl Queue {
     ///
     /// # Safety
     /// The arguments are those of the kernel and reach only memory that it may touch.
-    pub unsafe fn launch(&self, kernel: &Kernel, [width, height]: [usize; 2], local: [usize; 2], args: &[Arg]) -> Result<()> {
+    pub unsafe fn launch(&self, kernel: &Kernel, [width, height]: [usize; 2], local: [usize; 2], args: &[Arg]) -> Result<Event> {
         for (index, arg) in (0..).zip(args) {
             let (size, value) = arg.bytes();
             // SAFETY: the value lives during the call.
@@ -87,7 +87,7 @@ impl Queue {
         let event = unsafe {
             enqueue_nd_range_kernel(self.0.0, kernel.0, 2, std::ptr::null(), global.as_ptr(), local.as_ptr(), 0, std::ptr::null())
         };
-        event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueNDRangeKernel", code))
+        event.map(Event).map_err(|code| failed("clEnqueueNDRangeKernel", code))
     }
 }
 
@@ -177,14 +177,15 @@ impl Transfers {
         event.map(|event| drop(Event(event))).map_err(|code| failed(call, code))
     }
 
-    /// Pieces of the rectangle pass through pinned memory, several at a time:
-    /// each thread fills one piece while the driver moves its other one.
+    /// Pieces of the rectangle pass through pinned memory, several at a time: to
+    /// the device each thread fills one piece while the driver moves its other
+    /// one, from it one thread empties a piece while the driver fills another's.
     unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
         let pieces = pieces(rect.rows, rect.cols, PIECE / size_of::<T>());
         let threads = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
         let shared = Shared { rect, buffer };
         let work = |thread: usize| {
-            let mut pinned = [self.take(context)?, self.take(context)?];
+            let mut pinned = self.take_two(context)?;
             let mut under_way: [Option<Event>; 2] = [None, None];
             let mut result = Ok(());
             for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
@@ -244,6 +245,18 @@ impl Transfers {
         }
     }
 
+    /// Two pieces of pinned memory; one that was mapped is not lost if there is no second.
+    fn take_two(&self, context: &Context) -> Result<[Pinned; 2]> {
+        let first = self.take(context)?;
+        match self.take(context) {
+            Ok(second) => Ok([first, second]),
+            Err(error) => {
+                self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(first);
+                Err(error)
+            }
+        }
+    }
+
     /// A piece of pinned memory.
     fn take(&self, context: &Context) -> Result<Pinned> {
         let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
@@ -282,7 +295,8 @@ impl Drop for Transfers {
     }
 }
 
-fn wait(event: &Event) -> Result<()> {
+/// Waits for an event; a command that failed while it ran is an error here.
+pub(crate) fn wait(event: &Event) -> Result<()> {
     wait_for_events(&[event.0]).map_err(|code| failed("clWaitForEvents", code))
 }
 

@@ -24,6 +24,8 @@ fn every_instruction() {
     Bench(&device).all::<f32>();
     Bench(&tiled).products::<f64>();
     Bench(&tiled).products::<f32>();
+    Bench(&tiled).panels(&matrix::<f64>(1));
+    Bench(&tiled).panels(&matrix::<f32>(1));
 }
 
 /// A square matrix of the host.

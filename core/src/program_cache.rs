@@ -7,7 +7,7 @@
 //! What cannot be read, or is another's, is no entry: the caller compiles again.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -103,8 +103,7 @@ impl ProgramCache {
     /// Every file, the last used first.
     #[must_use]
     pub fn entries(&self) -> Vec<CacheEntry> {
-        let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
-        let mut entries: Vec<CacheEntry> = files.into_iter().flatten().filter_map(|file| entry(&file.ok()?.path())).collect();
+        let mut entries: Vec<CacheEntry> = self.files().map(|(path, about)| entry(path, &about)).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.used));
         entries
     }
@@ -115,8 +114,22 @@ impl ProgramCache {
     /// A file could not be removed.
     pub fn clear(&self) -> std::io::Result<usize> {
         let entries = self.entries();
-        entries.iter().try_for_each(|entry| fs::remove_file(&entry.path))?;
+        for entry in &entries {
+            // another process may have been faster
+            fs::remove_file(&entry.path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+        }
         Ok(entries.len())
+    }
+
+    /// Every file of ours: entries, and what a writer that was killed has left.
+    fn files(&self) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
+        let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
+        files.into_iter().flatten().filter_map(|file| {
+            let path = file.ok()?.path();
+            let ours = path.extension().is_some_and(|extension| extension == EXTENSION || extension == UNFINISHED);
+            let about = fs::metadata(&path).ok()?;
+            ours.then_some((path, about))
+        })
     }
 
     fn path(&self, key: &str) -> Option<PathBuf> {
@@ -126,11 +139,13 @@ impl ProgramCache {
 
     /// Removes what was not used for longest until all but `keep` fits.
     fn trim(&self, keep: &Path) {
+        let mut files: Vec<(PathBuf, fs::Metadata)> = self.files().collect();
+        files.sort_by_key(|(_, about)| std::cmp::Reverse(about.modified().ok()));
         let mut total = 0;
-        for entry in self.entries() {
-            total += entry.bytes;
-            if total > MOST_BYTES && entry.path != keep {
-                let _ = fs::remove_file(&entry.path);
+        for (path, about) in files {
+            total += about.len();
+            if total > MOST_BYTES && path != keep {
+                let _ = fs::remove_file(path);
             }
         }
     }
@@ -138,13 +153,12 @@ impl ProgramCache {
 
 const EXTENSION: &str = "program";
 
-fn entry(path: &Path) -> Option<CacheEntry> {
-    if path.extension()? != EXTENSION {
-        return None;
-    }
-    let about = fs::metadata(path).ok()?;
-    let key = fs::read(path).ok().and_then(|bytes| open(&bytes).map(|(key, _)| key.to_owned()));
-    Some(CacheEntry { path: path.to_owned(), key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) })
+/// Extension of a file that is being written.
+const UNFINISHED: &str = "unfinished";
+
+fn entry(path: PathBuf, about: &fs::Metadata) -> CacheEntry {
+    let key = fs::read(&path).ok().and_then(|bytes| open(&bytes).map(|(key, _)| key.to_owned()));
+    CacheEntry { path, key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 
 /// Key and binary of a whole and undamaged file: magic, checksum of the rest,
@@ -166,10 +180,11 @@ fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
     let rest = [&(key.len() as u64).to_le_bytes(), key.as_bytes(), binary].concat();
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    // no two writers share a name: not two threads, not two processes
-    let name = format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    // two writers that share a name, as processes of two containers might, do not share a file
+    let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let name = format!("{}-{}-{nanos:x}.{UNFINISHED}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let temporary = folder.join(name);
-    let mut file = File::create(&temporary)?;
+    let mut file = File::options().write(true).create_new(true).open(&temporary)?;
     let written = [&MAGIC[..], blake3::hash(&rest).as_bytes(), &rest].iter().try_for_each(|part| file.write_all(part));
     drop(file);
     let done = written.and_then(|()| fs::rename(&temporary, path));

@@ -110,7 +110,7 @@ fn solve(index: usize) -> Result<f32, Box<dyn Error>> {
     let cache = Arc::new(settings.program_cache());
     // SAFETY: the context and its in-order queue are the application's and live on.
     let shared = unsafe { OpenClDevice::from_parts(app.context, index, app.queue, None, cache)? };
-    let machine = Machine::from_opencl(vec![shared], &settings);
+    let machine = Machine::from_opencl(vec![shared], &settings)?;
     // SAFETY: the buffers belong to that context; the application's kernels are done.
     let (mut matrix, mut rhs) = unsafe { (machine.wrap_opencl::<f32>(a, N, N)?, machine.wrap_opencl::<f32>(b, N, 1)?) };
     let lu = machine.getrf(matrix.view_mut())?;

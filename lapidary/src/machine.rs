@@ -43,7 +43,7 @@ impl Machine {
     }
 
     /// Opens the devices and uses the settings that the environment names:
-    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`.
+    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR`.
     ///
     /// # Errors
     /// A variable is malformed, or a device does not exist.
@@ -68,21 +68,21 @@ impl Machine {
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
-    /// shares its context and its queue with them.
+    /// shares its context and its queue with them. The memory limit is the one
+    /// that the devices were opened with.
+    ///
+    /// # Errors
+    /// No device is given.
     #[cfg(feature = "opencl")]
-    #[must_use]
-    pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Self {
+    pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Result<Self> {
+        let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
+        let cache = Arc::clone(first.cache());
         let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
-        Machine {
-            handles,
-            crew: Crew::default(),
-            settings: settings.clone(),
-            cache: Arc::new(settings.program_cache()),
-            trace: None,
-        }
+        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None })
     }
 
-    /// Records from now on what the devices do when.
+    /// Records from now on what the devices do when; a call that is one kernel
+    /// on the caller's thread is not seen.
     #[must_use]
     pub fn traced(self) -> Self {
         Machine { trace: Some(Trace::default()), ..self }
@@ -324,7 +324,12 @@ fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<V
                 let device = crate::opencl::OpenClDevice::open(index, settings.memory_limit, Arc::clone(cache))?;
                 Ok(Handle::OpenCl(Driver::new(device)))
             };
-            indices.into_iter().map(device).collect()
+            let opened = indices.into_iter().map(device);
+            match pick.which {
+                // one that does not open is not there; `devices --device opencl` says why
+                Which::Present => Ok(opened.filter_map(Result::ok).collect()),
+                Which::Every | Which::Listed(_) => opened.collect(),
+            }
         }
     }
 }

@@ -70,8 +70,9 @@ impl Machine {
     /// gaps, on the first device, which the application has
     /// [opened](Machine::from_opencl). Nothing is copied.
     ///
-    /// Calls return when their results are in the buffer. Work of the
-    /// application in other queues must be finished before it calls.
+    /// Calls return when their results are in the buffer. They run after what the
+    /// application has enqueued in the queue it shares; its work in other
+    /// queues must be finished before.
     ///
     /// # Safety
     /// The buffer belongs to the device's context, and nothing else uses it during a call.

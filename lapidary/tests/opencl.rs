@@ -90,7 +90,7 @@ fn products_through_local_memory() {
         let settings = Settings::default();
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
-        let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings));
+        let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
     }

@@ -7,9 +7,6 @@ use super::{Kernels, size};
 use crate::conv::View;
 use crate::queue::Arg;
 
-/// Most work-items that search one column.
-const SEARCHERS: usize = 512;
-
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
@@ -102,8 +99,7 @@ impl Kernels {
         if a.is_empty() {
             return Ok(());
         }
-        // a work-item of a processor is a thread: one alone needs no barriers
-        let items = if self.found.is_cpu { 1 } else { 1 << SEARCHERS.min(self.found.limits.work_group).ilog2() };
+        let items = self.searchers;
         let sizes = [
             size(a.rows),
             Arg::I32(i32::try_from(a.cols).expect("a panel is narrow")),

@@ -10,13 +10,13 @@ mod triangle;
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result, Scalar, Side, Swaps};
-use lapidary_kernels::{PanelParams, TileParams, opencl};
+use lapidary_kernels::{Limits, PanelParams, TileParams, opencl};
 
-use crate::buffer::{Buffer, Context};
+use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
-use crate::queue::{Arg, Queue};
+use crate::queue::{Arg, Queue, wait};
 
 /// Work-items of a group for kernels without local memory.
 const GROUP: usize = 64;
@@ -30,6 +30,10 @@ pub(crate) struct Kernels {
     programs: Programs,
     /// How products are computed, in f32 and in f64.
     products: [Products; 2],
+    /// Most work-items of a group that searches a column for a pivot.
+    searchers: usize,
+    /// Kernels of the instruction that is under way.
+    pending: Vec<Event>,
     /// By [`Purpose`], with the size.
     scratch: [Option<(Arc<Buffer>, usize)>; 2],
 }
@@ -37,11 +41,20 @@ pub(crate) struct Kernels {
 impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queue: Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         let products = [Products::choose(DType::F32, &found)?, Products::choose(DType::F64, &found)?];
-        Ok(Kernels { context, found, queue, programs: Programs::new(cache), products, scratch: [const { None }; 2] })
+        // a work-item of a processor is a thread: one alone needs no barriers
+        let searchers = if found.is_cpu { 1 } else { most_searchers(&found) };
+        let (programs, pending) = (Programs::new(cache), Vec::new());
+        Ok(Kernels { context, found, queue, programs, products, searchers, pending, scratch: [const { None }; 2] })
     }
 
-    /// Computes products through local memory, whatever the device is.
+    /// Waits for everything in the queue, the application's work too.
+    pub fn finish(&self) -> Result<()> {
+        self.queue.finish()
+    }
+
+    /// Computes with local memory and barriers, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
+        self.searchers = most_searchers(&self.found);
         self.products = [Products::tile(DType::F32, &self.found)?, Products::tile(DType::F64, &self.found)?];
         Ok(())
     }
@@ -65,7 +78,9 @@ impl Kernels {
         // what was enqueued must not touch memory that the caller takes back.
         let result = unsafe { self.enqueue(instruction) };
         let drained = self.queue.finish();
-        result.and(drained).map_err(|error| error.with("instruction", instruction.name()))
+        // what failed while it ran is known to its event alone
+        let ran = std::mem::take(&mut self.pending).iter().try_for_each(wait);
+        result.and(drained).and(ran).map_err(|error| error.with("instruction", instruction.name()))
     }
 
     unsafe fn enqueue<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
@@ -154,7 +169,9 @@ impl Kernels {
         }
         let kernel = self.programs.kernel(&self.context, &self.found, source, name)?;
         // SAFETY: as the caller promises.
-        unsafe { self.queue.launch(kernel, global, local, args) }.map_err(|error| error.with("kernel", name))
+        let event = unsafe { self.queue.launch(kernel, global, local, args) }.map_err(|error| error.with("kernel", name))?;
+        self.pending.push(event);
+        Ok(())
     }
 
     /// Scratch memory of at least `bytes`, kept for the next call. Kernels that
@@ -170,6 +187,16 @@ impl Kernels {
         *kept = Some((Arc::clone(&buffer), bytes));
         Ok(buffer)
     }
+}
+
+/// Most work-items that search one column.
+const SEARCHERS: usize = 512;
+
+/// The largest power of two that a work-group of the device holds. Compilers for
+/// processors take minutes over barriers in large groups.
+fn most_searchers(found: &Found) -> usize {
+    let most = if found.is_cpu { 8 } else { SEARCHERS };
+    1 << most.min(found.limits.work_group).ilog2()
 }
 
 /// What scratch memory is for: one for each use that may be under way inside another.
@@ -200,7 +227,10 @@ impl Products {
 
     fn tile(dtype: DType, found: &Found) -> Result<Self> {
         let refuse = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", found.name));
-        TileParams::choose(dtype, &found.limits).map(Products::Tile).map_err(refuse)
+        // a processor splits its loops at each barrier: small groups, quickly compiled
+        let most = if found.is_cpu { GROUP } else { usize::MAX };
+        let limits = Limits { work_group: found.limits.work_group.min(most), ..found.limits };
+        TileParams::choose(dtype, &limits).map(Products::Tile).map_err(refuse)
     }
 }
 

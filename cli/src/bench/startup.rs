@@ -71,7 +71,9 @@ fn measure(args: &Args, folder: &Path) -> Result<Stages> {
     // where drivers known to keep compiled kernels put them
     let drivers = folder.join("drivers");
     std::fs::create_dir_all(&drivers).map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
-    command.env("POCL_CACHE_DIR", &drivers).env("CUDA_CACHE_PATH", &drivers);
+    for name in ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR", "NEO_CACHE_DIR"] {
+        command.env(name, &drivers);
+    }
     let output = command.output().map_err(|error| Failure::check(format!("cannot start a process: {error}")))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();

@@ -17,7 +17,7 @@ const L: c_char = b'L'.cast_signed();
 
 /// A loaded library.
 pub struct Blas {
-    library: Library,
+    dylib: Library,
 }
 
 /// What the libraries must find in the environment, unless it is set: short
@@ -54,7 +54,7 @@ impl Blas {
     /// Loads a library.
     pub fn open(path: &Path) -> Result<Self, libloading::Error> {
         // SAFETY: the user names a BLAS; loading one runs its initialisers.
-        unsafe { Library::new(path) }.map(|library| Blas { library })
+        unsafe { Library::new(path) }.map(|dylib| Blas { dylib })
     }
 
     /// The function `name` for numbers `T`.
@@ -64,7 +64,7 @@ impl Blas {
     unsafe fn find<T: Scalar, F: Copy>(&self, name: &str) -> F {
         let letter = if T::DTYPE == DType::F32 { 's' } else { 'd' };
         // SAFETY: as the caller promises.
-        let symbol = unsafe { self.library.get::<F>(format!("{letter}{name}_")) };
+        let symbol = unsafe { self.dylib.get::<F>(format!("{letter}{name}_")) };
         *symbol.unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -110,7 +110,7 @@ impl Blas {
     fn openblas_version(&self) -> Option<String> {
         // SAFETY: the function of OpenBLAS gives back a string that stays.
         unsafe {
-            let config = self.library.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_config").ok()?;
+            let config = self.dylib.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_config").ok()?;
             Some(CStr::from_ptr(config()).to_string_lossy().into_owned())
         }
     }
@@ -119,7 +119,7 @@ impl Blas {
         let mut text = [0_u8; 256];
         // SAFETY: the function of MKL writes at most 256 bytes, here with room for the last.
         unsafe {
-            let get = self.library.get::<unsafe extern "C" fn(*mut c_char, c_int)>("MKL_Get_Version_String").ok()?;
+            let get = self.dylib.get::<unsafe extern "C" fn(*mut c_char, c_int)>("MKL_Get_Version_String").ok()?;
             get(text.as_mut_ptr().cast(), 255);
         }
         Some(CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().trim().to_owned())

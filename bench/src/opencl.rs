@@ -43,7 +43,7 @@ const NO_TRANS: i32 = 111;
 
 /// `CLBlast` on one device; its handles live as long as the process.
 struct ClBlast {
-    library: Library,
+    dylib: Library,
     context: cl_context,
     queue: cl_command_queue,
 }
@@ -52,13 +52,13 @@ impl ClBlast {
     fn open(index: usize) -> Result<Self, String> {
         let path = std::env::var("LAPIDARY_PEER_CLBLAST").unwrap_or_else(|_| CLBLAST.to_owned());
         // SAFETY: the library's initialisers have no conditions.
-        let library = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
+        let dylib = unsafe { Library::new(&path) }.map_err(|error| error.to_string())?;
         let device = list().devices[index].handle();
         let failed = |code: i32| format!("the driver answers {code}");
         let context = cl3::context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(failed)?;
         // SAFETY: the handles are valid.
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(failed)?;
-        Ok(ClBlast { library, context, queue })
+        Ok(ClBlast { dylib, context, queue })
     }
 
     fn upload(&self, data: &[f64]) -> cl_mem {
@@ -80,7 +80,7 @@ impl ClBlast {
     fn gemm(&self, n: usize, [a, b, c]: [cl_mem; 3]) {
         // SAFETY: the signature is that of the library's C interface; three buffers of n² elements.
         unsafe {
-            let gemm: Symbol<'_, Dgemm> = self.library.get(b"CLBlastDgemm").expect("the library has dgemm");
+            let gemm: Symbol<'_, Dgemm> = self.dylib.get(b"CLBlastDgemm").expect("the library has dgemm");
             let mut queue = self.queue;
             let status =
                 gemm(COL_MAJOR, NO_TRANS, NO_TRANS, n, n, n, 1.0, a, 0, n, b, 0, n, 0.0, c, 0, n, &raw mut queue, ptr::null_mut());

@@ -31,7 +31,7 @@ pub struct Peer<T> {
     getrs: Option<GetrsFn<T>>,
     gesv: Option<GesvFn<T>>,
     // the functions above are valid as long as the library is loaded
-    library: Library,
+    dylib: Library,
 }
 
 impl<T: Scalar> Peer<T> {
@@ -49,7 +49,7 @@ impl<T: Scalar> Peer<T> {
                 getrf: find(&library, T::DTYPE, "getrf"),
                 getrs: find(&library, T::DTYPE, "getrs"),
                 gesv: find(&library, T::DTYPE, "gesv"),
-                library,
+                dylib: library,
             })
         }
     }
@@ -59,8 +59,8 @@ impl<T: Scalar> Peer<T> {
     pub fn describe(&self) -> Option<String> {
         // SAFETY: OpenBLAS declares them so; no other library uses these names.
         let (core, threads) = unsafe {
-            let core = self.library.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_corename").ok()?;
-            let threads = self.library.get::<unsafe extern "C" fn() -> c_int>("openblas_get_num_threads").ok()?;
+            let core = self.dylib.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_corename").ok()?;
+            let threads = self.dylib.get::<unsafe extern "C" fn() -> c_int>("openblas_get_num_threads").ok()?;
             (CStr::from_ptr(core()), threads())
         };
         Some(format!("OpenBLAS, {} kernels, {threads} threads", core.to_string_lossy()))

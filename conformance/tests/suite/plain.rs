@@ -1,15 +1,12 @@
 //! Plain loops have every property.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
-
+use crate::naive::Naive;
+use crate::scope;
+use crate::wrong::{Fault, Wrong};
 use lapidary_conformance::cases::{Fill, GemmCase};
 use lapidary_conformance::properties::agreement::check_agreement;
 use lapidary_conformance::suite::{properties, search};
 use lapidary_core::Scalar;
-use support::naive::Naive;
-use support::scope;
-use support::wrong::{Fault, Wrong};
 
 fn all<T: Scalar>() {
     for property in properties::<Naive, T>() {

@@ -1,15 +1,12 @@
 //! Every deliberate fault is caught, by the property that is there for it: the
 //! properties are not vacuous.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod support;
-
+use crate::scope;
+use crate::wrong::Fault::{self, *};
+use crate::wrong::Wrong;
 use lapidary_conformance::Failure;
 use lapidary_conformance::suite::properties;
 use lapidary_core::Scalar;
-use support::scope;
-use support::wrong::Fault::{self, *};
-use support::wrong::Wrong;
 
 /// Each fault and the verdicts that catch it: entry of the suite, property.
 const EXPECTED: &[(Fault, &str, &str)] = &[

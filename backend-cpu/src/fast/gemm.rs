@@ -20,7 +20,7 @@ const GEMV_K: usize = 16;
 /// Columns of B between two packings of A.
 const NC: usize = 4096;
 /// Rows of A that repay the copy of a B whose columns are contiguous.
-const PACK_B: usize = 1024;
+const PACK_B: usize = 192;
 
 /// C ← α·op(A)·op(B) + β·C.
 ///

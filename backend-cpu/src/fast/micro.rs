@@ -87,28 +87,75 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
     /// A·B.
     #[inline(always)]
     unsafe fn product<V: Simd<Elem = T>>(&self, mask: V::Mask) -> [[V; MV]; N] {
+        let packed = Strides { a: MV * V::LANES, b_row: N, b_col: 1 };
+        let given = Strides { a: self.lda, b_row: self.b.rs, b_col: self.b.cs };
+        let mut at = Position { a: self.a, b: self.b.ptr, ahead: self.ahead };
+        let mut left = self.k;
         // SAFETY: the caller's tiles hold what the loops address.
         unsafe {
             let mut sum = [[V::splat(T::ZERO); MV]; N];
-            let (mut a, mut b, mut ahead) = (self.a, self.b.ptr, self.ahead);
-            for _ in 0..self.k {
-                V::prefetch_l2(ahead);
-                ahead = ahead.wrapping_add(1);
-                let mut column = [V::splat(T::ZERO); MV];
-                for (i, x) in column.iter_mut().enumerate() {
-                    let from = a.add(i * V::LANES);
-                    *x = if TAIL && i == MV - 1 { V::load_masked(from, mask) } else { V::load(from) };
-                }
-                for (j, sum) in sum.iter_mut().enumerate() {
-                    let y = V::splat(*b.add(j * self.b.cs));
-                    for (sum, x) in sum.iter_mut().zip(column) {
-                        *sum = x.mul_add(y, *sum);
+            if !TAIL && N == V::NR && given == packed {
+                // constant strides and several steps at once leave little but the arithmetic
+                while left >= UNROLL {
+                    V::prefetch_l2(at.ahead);
+                    for _ in 0..UNROLL {
+                        at.step::<V, MV, N, TAIL>(mask, packed, &mut sum);
                     }
+                    left -= UNROLL;
                 }
-                a = a.wrapping_add(self.lda);
-                b = b.wrapping_add(self.b.rs);
+            }
+            for _ in 0..left {
+                V::prefetch_l2(at.ahead);
+                at.step::<V, MV, N, TAIL>(mask, given, &mut sum);
             }
             sum
         }
+    }
+}
+
+/// Steps along k between two branches.
+const UNROLL: usize = 4;
+
+/// Distances of the columns of A, the rows of B and the columns of B.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Strides {
+    a: usize,
+    b_row: usize,
+    b_col: usize,
+}
+
+/// Where a product has come to along k.
+struct Position<T> {
+    a: *const T,
+    b: *const T,
+    ahead: *const T,
+}
+
+impl<T: Scalar> Position<T> {
+    /// Adds a column of A times a row of B.
+    #[inline(always)]
+    unsafe fn step<V: Simd<Elem = T>, const MV: usize, const N: usize, const TAIL: bool>(
+        &mut self,
+        mask: V::Mask,
+        strides: Strides,
+        sum: &mut [[V; MV]; N],
+    ) {
+        // SAFETY: the caller's tiles hold the column and the row.
+        unsafe {
+            let mut column = [V::splat(T::ZERO); MV];
+            for (i, x) in column.iter_mut().enumerate() {
+                let from = self.a.add(i * V::LANES);
+                *x = if TAIL && i == MV - 1 { V::load_masked(from, mask) } else { V::load(from) };
+            }
+            for (j, sum) in sum.iter_mut().enumerate() {
+                let y = V::splat(*self.b.add(j * strides.b_col));
+                for (sum, x) in sum.iter_mut().zip(column) {
+                    *sum = x.mul_add(y, *sum);
+                }
+            }
+        }
+        self.a = self.a.wrapping_add(strides.a);
+        self.b = self.b.wrapping_add(strides.b_row);
+        self.ahead = self.ahead.wrapping_add(1);
     }
 }

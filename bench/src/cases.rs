@@ -38,9 +38,10 @@ const MAGNIFIED: f64 = 1e6;
 /// A speed counts only if the result is right, so that all sides must agree.
 fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
     let ours = &results[0];
-    let largest = ours.iter().map(|x| x.abs().to_f64()).fold(0.0, f64::max);
+    let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
+    assert!(largest.is_finite(), "{what} n={n}: ours holds {largest}");
     for theirs in &results[1..] {
-        let apart = ours.iter().zip(theirs).map(|(x, y)| (*x - *y).abs().to_f64()).fold(0.0, f64::max);
+        let apart = crate::measure::largest(ours.iter().zip(theirs).map(|(x, y)| (*x - *y).to_f64()));
         assert!(apart <= slack * n as f64 * T::UNIT_ROUNDOFF * largest, "{what} n={n}: {apart:e} apart, of {largest:e}");
     }
 }

@@ -37,6 +37,11 @@ impl Times {
     }
 }
 
+/// The largest magnitude; NaN if there is one.
+pub fn largest(values: impl Iterator<Item = f64>) -> f64 {
+    values.map(f64::abs).fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
+}
+
 /// Seconds of some work.
 pub fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();

@@ -42,7 +42,7 @@ impl Report {
             "date": output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
             "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
             "devices": devices, "threads": threads(), "cpu_flags": simd_flags(),
-            "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["rev-parse", "HEAD"]),
+            "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["describe", "--always", "--dirty", "--abbrev=40"]),
             "rustc": output("rustc", &["--version"]), "peers": versions,
             "method": "sides in turn, order reversed every other round, each call after the threads came to rest; medians",
         });

@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Blocking, Layout, Op, Plan, Reach, Schedule, Step};
+use lapidary_core::{Blocking, Endless, Layout, Op, Plan, Reach, Schedule, Step};
 
 fn gemm_plan(tiles: usize) -> Plan<f64> {
     let n = tiles * 8;
@@ -28,7 +28,7 @@ fn dispatch(schedule: &Schedule<f64>) {
     let lanes: Vec<_> = dispatcher.lanes().collect();
     while !dispatcher.is_done() {
         for &lane in &lanes {
-            if let Step::Run(issue) = dispatcher.next(lane) {
+            if let Ok(Step::Run(issue)) = dispatcher.next(lane, &mut Endless) {
                 dispatcher.complete(lane, issue.command);
             }
         }

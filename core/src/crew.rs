@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while};
 
 /// The body of a run: what a lane does. A pointer, since the threads outlive it.
@@ -53,13 +54,20 @@ impl Crew {
     /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all
     /// have returned and `after` was called, before the next run can begin.
     ///
+    /// # Errors
+    /// The system gives no thread for a lane; nothing was called.
+    ///
     /// # Panics
     /// If a body panicked, once all have returned.
-    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync), after: impl FnOnce()) {
+    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync), after: impl FnOnce()) -> Result<()> {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
             let shared = Arc::clone(&self.shared);
-            threads.push(spawn(move || shared.serve()));
+            let thread = spawn(move || shared.serve()).map_err(|source| {
+                let message = format!("the system gives no thread beside {}", threads.len());
+                Error::new(ErrorKind::DeviceFailed, "run", message).caused_by(source)
+            })?;
+            threads.push(thread);
         }
         if lanes > 1 {
             self.shared.begin(lanes - 1, body);
@@ -75,6 +83,7 @@ impl Crew {
         if let Some(panic) = own.err().or(others) {
             resume_unwind(panic);
         }
+        Ok(())
     }
 }
 
@@ -148,7 +157,8 @@ mod tests {
                     sum.fetch_add(lane + 1, Ordering::Relaxed);
                 },
                 || {},
-            );
+            )
+            .unwrap();
             assert_eq!(sum.into_inner(), lanes * (lanes + 1) / 2);
         }
         assert_eq!(lock(&crew.threads).len(), 3);
@@ -159,6 +169,6 @@ mod tests {
         let crew = Crew::default();
         let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"), || {})));
         assert!(panicked.is_err());
-        crew.run(2, &|_| {}, || {});
+        crew.run(2, &|_| {}, || {}).unwrap();
     }
 }

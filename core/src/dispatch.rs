@@ -9,7 +9,10 @@
 //!   ST of one overlaps the EXEC of the next and the LD of the one after.
 //! - Registers get memory in plan order, as far as the device's limit allows;
 //!   memory is given back after the last use. Since the order of the plan needs
-//!   at most [`Graph::footprint`](crate::schedule) bytes, nothing can deadlock.
+//!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
+//! - A device that turns out to have less memory than its limit says goes on with
+//!   what it has. If that holds no task it gives the one it took back, and is out
+//!   of the run; the run fails when all devices are.
 //! - EXEC runs in order, one at a time. LD and ST start in order.
 //! - A transfer between a register and a window that the device reaches in
 //!   place does nothing and is done at once.
@@ -18,11 +21,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::instruction::Reg;
 use crate::plan::Plan;
 use crate::scalar::Scalar;
-use crate::slots::{Slot, SlotId, Slots};
+use crate::schedule::task_footprint;
+use crate::slots::{Slot, SlotId, Slots, Supply};
 
 /// How one device sees the matrices of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +80,8 @@ struct Taken {
     /// Next entry of the births that needs memory.
     birth: u32,
     unfinished: u32,
+    /// Whether a lane has passed any of its commands.
+    begun: bool,
 }
 
 #[derive(Debug)]
@@ -84,6 +91,8 @@ struct DeviceState {
     exec_busy: bool,
     /// Whether any register needs a copy.
     copies: bool,
+    /// Why the device takes no tasks any more.
+    out: Option<Error>,
 }
 
 /// The state of a run.
@@ -151,34 +160,31 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         self.changed = true;
     }
 
-    /// Physical registers of a device whose memory must go back to it before
-    /// the next command of [`Dispatcher::next`] runs.
-    pub fn take_released(&mut self, device: usize) -> Vec<SlotId> {
-        self.devices[device].slots.take_released()
-    }
-
     /// Whether lanes that were told to wait should ask again; asked once per change.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// What `lane` should do now.
-    pub fn next(&mut self, lane: Lane) -> Step {
+    /// What `lane` should do now; `supply` is the memory of its device.
+    ///
+    /// # Errors
+    /// No device has the memory for what is left to do, or `supply` failed.
+    pub fn next(&mut self, lane: Lane, supply: &mut impl Supply) -> Result<Step> {
         if self.halted {
-            return Step::Finished;
+            return Ok(Step::Finished);
         }
         loop {
-            self.allocate(lane.device);
+            self.allocate(lane.device, supply)?;
             if let Some(command) = self.head(lane) {
                 if !self.is_elided(lane.device, command) {
-                    return Step::Run(self.issue(lane, command));
+                    return Ok(Step::Run(self.issue(lane, command)));
                 }
                 self.pass(lane, command);
                 self.retire(lane.device, command);
             } else if self.unfinished == 0 {
-                return Step::Finished;
+                return Ok(Step::Finished);
             } else if !self.take(lane.device) {
-                return Step::Wait;
+                return Ok(Step::Wait);
             }
         }
     }
@@ -261,11 +267,15 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         let taken = &mut self.devices[lane.device].taken;
         let t = taken.iter_mut().find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken");
         t.cursors[lane.queue as usize] = command + 1;
+        t.begun = true;
     }
 
     /// Takes the next ready task, if the device has room for one.
     fn take(&mut self, device: usize) -> bool {
         let state = &mut self.devices[device];
+        if state.out.is_some() {
+            return false;
+        }
         let room = match state.taken.back() {
             None => true,
             Some(last) => {
@@ -281,7 +291,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         let info = &self.plan.tasks()[task as usize];
         let start = info.commands.start;
         let unfinished = info.commands.end - start;
-        state.taken.push_back(Taken { task, cursors: [start; 3], birth: info.registers.start, unfinished });
+        state.taken.push_back(Taken { task, cursors: [start; 3], birth: info.registers.start, unfinished, begun: false });
         if unfinished == 0 {
             self.finish(device, task);
         }
@@ -289,20 +299,47 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
     }
 
     /// Gives memory to the registers of the taken tasks, in order, while there is some.
-    fn allocate(&mut self, device: usize) {
+    fn allocate(&mut self, device: usize, supply: &mut impl Supply) -> Result<()> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;
             let end = self.plan.tasks()[task as usize].registers.end;
             while self.devices[device].taken[t].birth < end {
                 let reg = self.graph.births[self.devices[device].taken[t].birth as usize];
                 if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
-                    let bytes = self.plan.registers()[reg].bytes();
-                    let Some(slot) = self.devices[device].slots.take(bytes) else { return };
+                    let bytes = self.plan.registers()[reg].footprint();
+                    let Some(slot) = self.devices[device].slots.take(bytes, supply)? else {
+                        return if t == 0 { self.fall_short(device) } else { Ok(()) };
+                    };
                     self.memory[reg.0 as usize] = Some(slot);
                 }
                 self.devices[device].taken[t].birth += 1;
             }
         }
+        Ok(())
+    }
+
+    /// The first of the taken tasks waits for memory. If the device turned out to
+    /// have too little for it, the task goes back unless it has begun.
+    fn fall_short(&mut self, device: usize) -> Result<()> {
+        let task = self.devices[device].taken[0].task;
+        let info = &self.plan.tasks()[task as usize];
+        let needed = task_footprint(self.plan, self.graph, &self.reach[device], info);
+        let Some(error) = self.devices[device].slots.shortage(needed) else { return Ok(()) };
+        if self.devices[device].taken[0].begun {
+            return Err(error);
+        }
+        self.devices[device].out = Some(error);
+        if self.devices.iter().all(|device| device.out.is_some()) {
+            return Err(self.devices[device].out.take().expect("just set"));
+        }
+        let state = &mut self.devices[device];
+        state.taken.clear();
+        for reg in info.registers.clone() {
+            self.memory[reg as usize].take().into_iter().for_each(|slot| state.slots.give_back(slot));
+        }
+        self.ready.push(Reverse(task));
+        self.changed = true;
+        Ok(())
     }
 
     /// A command is done: its successors wait for one less.
@@ -349,6 +386,6 @@ impl DeviceState {
             .map(Reg)
             .take(registers.len())
             .any(|reg| registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize]));
-        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies }
+        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies, out: None }
     }
 }

@@ -67,4 +67,4 @@ pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};
 pub use schedule::Schedule;
 pub use simulate::{CostModel, Timeline};
-pub use slots::{Slot, SlotId};
+pub use slots::{Endless, Slot, SlotId, Supply};

@@ -13,6 +13,7 @@ use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
 use crate::scalar::{DType, Element, Scalar};
+use crate::slots::size_class;
 
 /// Index of a matrix in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,10 +61,15 @@ pub struct RegisterInfo {
 }
 
 impl RegisterInfo {
-    /// Bytes of a copy in device memory.
+    /// Bytes of its elements.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.size()
+    }
+
+    /// Bytes of device memory that a copy takes.
+    pub(crate) fn footprint(&self) -> usize {
+        size_class(self.bytes())
     }
 }
 

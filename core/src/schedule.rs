@@ -1,7 +1,7 @@
 //! A schedule: a plan with its dependencies and the devices that will carry it out.
 //!
 //! [`Schedule::new`] refuses a plan whose working set does not fit; what it
-//! accepts cannot run out of device memory half-way. The order in which tasks
+//! accepts stays within the memory that the devices say they have. The order in which tasks
 //! meet devices is decided while it runs, by the [`Dispatcher`]: a slow device
 //! takes fewer tasks. [`Schedule::simulate`](crate::simulate) shows one such run.
 
@@ -11,7 +11,6 @@ use std::collections::BinaryHeap;
 use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
-use crate::instruction::Reg;
 use crate::plan::{Plan, Task};
 use crate::scalar::Scalar;
 
@@ -67,28 +66,26 @@ impl<T: Scalar> Schedule<T> {
     /// Bytes of device memory with which any task can run, in plan order.
     #[must_use]
     pub fn footprint(&self, device: usize) -> usize {
-        self.plan.tasks().iter().map(|task| self.task_footprint(device, task)).max().unwrap_or(0)
+        let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
+        self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
     }
+}
 
-    fn task_footprint(&self, device: usize, task: &Task) -> usize {
-        let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
-        for &reg in &self.graph.births[task.registers.start as usize..task.registers.end as usize] {
-            let life = self.graph.lives[reg.0 as usize];
-            if life.uses == 0 || self.in_place(device, reg) {
-                continue;
-            }
-            while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {
-                held -= deaths.pop().map_or(0, |Reverse((_, bytes))| bytes);
-            }
-            let bytes = self.plan.registers()[reg].bytes();
-            deaths.push(Reverse((life.last, bytes)));
-            held += bytes;
-            most = most.max(held);
+/// Bytes of device memory with which a task can run by itself, in plan order.
+pub(crate) fn task_footprint<T: Scalar>(plan: &Plan<T>, graph: &Graph, reach: &Reach, task: &Task) -> usize {
+    let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
+    for &reg in &graph.births[task.registers.start as usize..task.registers.end as usize] {
+        let (life, info) = (graph.lives[reg.0 as usize], &plan.registers()[reg]);
+        let in_place = info.window.is_some_and(|window| reach.in_place[window.matrix.0 as usize]);
+        if life.uses == 0 || in_place {
+            continue;
         }
-        most
+        while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {
+            held -= deaths.pop().map_or(0, |Reverse((_, bytes))| bytes);
+        }
+        deaths.push(Reverse((life.last, info.footprint())));
+        held += info.footprint();
+        most = most.max(held);
     }
-
-    fn in_place(&self, device: usize, reg: Reg) -> bool {
-        self.plan.registers()[reg].window.is_some_and(|w| self.reach[device].in_place[w.matrix.0 as usize])
-    }
+    most
 }

@@ -9,6 +9,7 @@ use crate::dispatch::{Issue, Lane, Step};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
 use crate::schedule::Schedule;
+use crate::slots::Endless;
 
 /// What a command costs on one device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,10 +86,10 @@ impl<T: Scalar> Schedule<T> {
         let (mut events, mut entries, mut now) = (BinaryHeap::new(), Vec::new(), 0_u64);
         loop {
             while {
-                idle.retain(|&lane| match dispatcher.next(lane) {
+                idle.retain(|&lane| match dispatcher.next(lane, &mut Endless).expect("memory without end") {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
-                        let end = now + nanoseconds(costs[lane.device].seconds(self.plan(), command));
+                        let end = now.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
                         events.push(Reverse((end, entries.len())));
                         entries.push(Entry { lane, issue, start: now as f64 * 1e-9, end: end as f64 * 1e-9 });
                         false

@@ -4,13 +4,21 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::{JoinHandle, spawn},
+    thread::JoinHandle,
 };
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::{JoinHandle, spawn},
+    thread::JoinHandle,
 };
+
+/// A new thread, if the system gives one.
+pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    #[cfg(not(loom))]
+    return std::thread::Builder::new().name("lapidary".to_owned()).spawn(body);
+    #[cfg(loom)]
+    return Ok(loom::thread::spawn(body));
+}
 
 /// Locks a mutex. A poisoned one is as good as any: whoever panics while
 /// holding a lock of the engine halts the run first.

@@ -3,7 +3,7 @@
 use lapidary_backend_cpu::CpuDevice;
 #[cfg(feature = "opencl")]
 use lapidary_backend_opencl::OpenClDevice;
-use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar, SlotId};
+use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar};
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
@@ -31,9 +31,6 @@ impl Drive for Handle {
     }
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
         driver!(self, d => d.drive(run, lane));
-    }
-    fn free(&self, slots: &[SlotId]) {
-        driver!(self, d => d.free(slots));
     }
     fn free_all(&self) {
         driver!(self, d => d.free_all());

@@ -1,8 +1,8 @@
 //! A set of devices that work on one call together.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_backend_cpu::CpuDevice;
+use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
     Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
@@ -30,6 +30,8 @@ pub struct Machine {
     settings: Settings,
     cache: Arc<ProgramCache>,
     trace: Option<Trace>,
+    /// Held while memory of devices is counted and used: large calls and uploads take turns.
+    turn: Mutex<()>,
 }
 
 impl Machine {
@@ -64,7 +66,7 @@ impl Machine {
         if handles.is_empty() {
             return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
         }
-        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None })
+        Ok(Self::of(handles, settings, cache))
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -78,7 +80,24 @@ impl Machine {
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
         let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
-        Ok(Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None })
+        Ok(Self::of(handles, settings, cache))
+    }
+
+    /// A machine that computes by the definitions of the instructions, in plain
+    /// loops: slow, to compare others with.
+    #[must_use]
+    pub fn by_definition(settings: &Settings) -> Self {
+        let device = CpuDevice::new(0, settings.memory_limit).with_path(Path::Reference);
+        Self::of(vec![Handle::Cpu(Driver::new(device))], settings, Arc::new(settings.program_cache()))
+    }
+
+    fn of(handles: Vec<Handle>, settings: &Settings, cache: Arc<ProgramCache>) -> Self {
+        Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None, turn: Mutex::default() }
+    }
+
+    /// Waits for a turn with the devices' memory.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records from now on what the devices do when; a call that is one kernel
@@ -266,6 +285,7 @@ impl Machine {
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
+        let _turn = self.turn();
         let mut most = usize::MAX;
         loop {
             let limited = |(&device, handle): (&usize, &&Handle)| {

@@ -56,6 +56,7 @@ impl Machine {
         } else {
             self.able::<T>("upload", &[0])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
+            let _turn = self.turn();
             // SAFETY: a view of host memory of type T.
             unsafe { self.handles[0].upload::<T>(key, &a.raw())? };
             Storage::Device(Resident { device: 0, key })

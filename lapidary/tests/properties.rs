@@ -1,4 +1,5 @@
-//! The conformance suite on the CPU: in place, on several devices, and out of core.
+//! The conformance suite on the CPU: in place, on several devices, out of core, and
+//! on the plain loops that define every instruction.
 
 mod support;
 
@@ -39,6 +40,9 @@ graded! {
     several_devices_f64: f64, several(), planned();
     out_of_core_f32: f32, Graded::open("cpu:0", &limited(48 << 10)), small();
     out_of_core_f64: f64, Graded::open("cpu:0", &limited(96 << 10)), small();
+    by_definition_f32: f32, Graded::by_definition(&Settings::default()), small();
+    by_definition_f64: f64, Graded::by_definition(&Settings::default()), small();
+    by_definition_out_of_core_f64: f64, Graded::by_definition(&limited(96 << 10)), Scope { cases: 20, ..small() };
     several_out_of_core_f32: f32, Graded::open("cpu:0,1,2", &limited(48 << 10)), small();
     several_out_of_core_f64: f64, Graded::open("cpu:0,1,2", &limited(96 << 10)), small();
 }

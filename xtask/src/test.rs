@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a commit.
 //!
-//! Cheap steps stand first. Needs nothing but cargo: the drivers that the
-//! backends are tested with are installed in [`prepare`].
+//! Cheap steps stand first. The drivers that the backends are tested with are
+//! installed in [`prepare`].
 
 use crate::Result;
 use crate::drivers;

@@ -37,6 +37,11 @@ impl Format {
     }
 }
 
+/// Whether two names lead to one file, which is there.
+pub fn same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
 /// A matrix from a file, with what is needed to write its like.
 pub struct Table {
     /// The elements.

@@ -176,7 +176,8 @@ pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>, vector: bool) ->
 fn write_element<T: Scalar>(out: &mut dyn Write, value: T) -> io::Result<()> {
     match T::DTYPE {
         DType::F32 => out.write_all(&(value.to_f64() as f32).to_le_bytes()),
-        _ => out.write_all(&value.to_f64().to_le_bytes()),
+        DType::F64 => out.write_all(&value.to_f64().to_le_bytes()),
+        DType::I32 => unreachable!("no scalar is an integer"),
     }
 }
 

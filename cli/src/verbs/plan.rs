@@ -156,8 +156,9 @@ fn costs(args: &Args) -> Result<CostModel> {
         bandwidth: args.bandwidth.map_or(info.bandwidth, |bandwidth| bandwidth * 1e9),
         latency: args.latency * 1e-6,
     };
-    let right = model.flops > 0.0 && model.bandwidth > 0.0 && model.latency >= 0.0;
-    if right { Ok(model) } else { Err(Failure::usage("--gflops and --bandwidth must be positive, --latency not negative")) }
+    let right = model.flops >= 1.0 && model.bandwidth >= 1.0 && (0.0..=1.0).contains(&model.latency);
+    let message = "--gflops and --bandwidth must be at least 1e-9, --latency from 0 to 1000000 µs";
+    if right { Ok(model) } else { Err(Failure::usage(message)) }
 }
 
 fn events<T: Scalar>(schedule: &Schedule<T>, timeline: &Timeline) -> Vec<Event> {

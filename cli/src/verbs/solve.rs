@@ -75,8 +75,8 @@ fn check_outputs(args: &Args) -> Result<()> {
     if args.output.is_some() && args.output == args.json {
         return Err(Failure::usage("--output and --json name the same file"));
     }
-    let inputs = [&args.a, &args.b];
-    if let Some(path) = args.output.iter().chain(&args.json).find(|path| inputs.contains(path)) {
+    let is_input = |path: &&PathBuf| [&args.a, &args.b].iter().any(|input| io::same_file(input, path));
+    if let Some(path) = args.output.iter().chain(&args.json).find(is_input) {
         return Err(Failure::file(path, "is an input; write the result to another file"));
     }
     args.output.iter().chain(&args.json).try_for_each(|path| atomic::check_folder(path))

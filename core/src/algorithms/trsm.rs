@@ -151,7 +151,7 @@ fn solve_block<T: Scalar>(
     let mut alpha = p.alpha;
     for inner in partition(solved.len(), kc) {
         let inner = solved.start + inner.start..solved.start + inner.end;
-        subtract(plan, p, [a, b], along, &inner, across, alpha, bi);
+        subtract(plan, p, [a, b], [along, &inner, across], alpha, bi);
         alpha = T::ONE;
     }
     let aii = plan.ld(a, along, along);
@@ -160,14 +160,11 @@ fn solve_block<T: Scalar>(
 }
 
 /// `B(i) ← α·B(i) − T(i,k)·X(k)`, from the right `B(i) ← α·B(i) − X(k)·T(k,i)`.
-#[allow(clippy::too_many_arguments, reason = "two index ranges and the operands of one product")]
 fn subtract<T: Scalar>(
     plan: &mut Plan<T>,
     p: &Problem<T>,
     [a, b]: [MatrixId; 2],
-    along: &Range<usize>,
-    inner: &Range<usize>,
-    across: &Range<usize>,
+    [along, inner, across]: [&Range<usize>; 3],
     alpha: T,
     bi: Tile,
 ) {

@@ -12,7 +12,7 @@ use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::Window;
 use crate::scalar::{DType, Element, Scalar};
-use crate::slots::{Slot, SlotId};
+use crate::slots::{Slot, SlotId, Supply};
 use crate::sync::{Arc, Mutex, lock};
 
 /// Buffers by key, each with its size in bytes.
@@ -108,16 +108,12 @@ impl<D: Device> Driver<D> {
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 
-    /// The memory of a physical register, made when first used.
-    fn slot(&self, slot: Slot) -> Result<Arc<D::Buffer>> {
-        let mut slots = lock(&self.slots);
-        if let Some((buffer, bytes)) = slots.get(&slot.id) {
-            assert_eq!(*bytes, slot.bytes, "a register that changes its size is freed first");
-            return Ok(Arc::clone(buffer));
-        }
-        let buffer = Arc::new(self.device.alloc(slot.bytes)?);
-        slots.insert(slot.id, (Arc::clone(&buffer), slot.bytes));
-        Ok(buffer)
+    /// The memory of a physical register.
+    fn slot(&self, slot: Slot) -> Arc<D::Buffer> {
+        let slots = lock(&self.slots);
+        let (buffer, bytes) = slots.get(&slot.id).expect("a register of a command has memory");
+        debug_assert_eq!(*bytes, slot.bytes);
+        Arc::clone(buffer)
     }
 
     pub(super) fn execute<T: Scalar>(&self, run: &Run<'_, T>, issue: &Issue) -> Result<()> {
@@ -132,7 +128,7 @@ impl<D: Device> Driver<D> {
     fn transfer<T: Scalar>(&self, run: &Run<'_, T>, reg: Reg, issue: &Issue, direction: Direction) -> Result<()> {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
-        let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"))?;
+        let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"));
         let raw = &run.bindings[matrix.0 as usize];
         let rect = (raw, row, col, info.rows, info.cols);
         // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
@@ -172,7 +168,7 @@ impl<D: Device> Driver<D> {
     /// The buffer behind a tile; none for host memory.
     fn memory<T: Scalar>(&self, run: &Run<'_, T>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<D::Buffer>>> {
         if let Some(slot) = slot {
-            return self.slot(slot).map(Some);
+            return Ok(Some(self.slot(slot)));
         }
         let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
         Ok(match run.bindings[window.matrix.0 as usize].home {
@@ -245,7 +241,7 @@ impl<D: Device> Drive for Driver<D> {
 
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
         let _guard = HaltOnPanic(run);
-        while let Some(issue) = run.next(lane, |slots| self.free(slots)) {
+        while let Some(issue) = run.next(lane, &self.info().name, &mut &*self) {
             let start = run.trace.map(Trace::now);
             let result = self.execute(run, &issue);
             if let (Some(trace), Some(start)) = (run.trace, start) {
@@ -256,11 +252,6 @@ impl<D: Device> Drive for Driver<D> {
         }
     }
 
-    fn free(&self, slots: &[SlotId]) {
-        let mut held = lock(&self.slots);
-        slots.iter().for_each(|slot| drop(held.remove(slot)));
-    }
-
     fn free_all(&self) {
         lock(&self.slots).clear();
     }
@@ -268,5 +259,18 @@ impl<D: Device> Drive for Driver<D> {
     fn free_memory(&self) -> usize {
         let held: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
         self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
+    }
+}
+
+/// Memory of the device for physical registers.
+impl<D: Device> Supply for &Driver<D> {
+    fn obtain(&mut self, slot: Slot) -> Result<()> {
+        let buffer = Arc::new(self.device.alloc(slot.bytes)?);
+        lock(&self.slots).insert(slot.id, (buffer, slot.bytes));
+        Ok(())
+    }
+
+    fn release(&mut self, slot: SlotId) {
+        lock(&self.slots).remove(&slot);
     }
 }

@@ -20,7 +20,7 @@ use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
 use crate::schedule::Schedule;
-use crate::slots::SlotId;
+use crate::slots::Supply;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub use driver::Driver;
@@ -32,8 +32,6 @@ pub trait Drive: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Works on one lane of a run until nothing is left to do.
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane);
-    /// Frees the physical registers.
-    fn free(&self, slots: &[SlotId]);
     /// Frees all physical registers, at the end of a run.
     fn free_all(&self);
     /// Bytes of the device's limit that no resident matrix holds.
@@ -66,7 +64,7 @@ pub struct RunError {
     pub touched: bool,
 }
 
-// SAFETY: the raw bindings point to memory that the caller of `Engine::run` lends
+// SAFETY: the raw bindings point to memory that the caller of [`run`] lends
 // for the run; which thread touches what and when is the dispatcher's business.
 unsafe impl<T: Scalar> Sync for Run<'_, T> {}
 
@@ -112,10 +110,10 @@ pub unsafe fn run<T: Scalar, H: Drive>(
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
-    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free);
+    let started = crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free);
     let touched = lock(&run.state).touched;
     let outputs = if touched { "partly written" } else { "as they were" };
-    run.finish().map_err(|error| RunError { error: error.with("outputs", outputs), touched })
+    started.and_then(|()| run.finish()).map_err(|error| RunError { error: error.with("outputs", outputs), touched })
 }
 
 impl<'p, T: Scalar> Run<'p, T> {
@@ -132,16 +130,20 @@ impl<'p, T: Scalar> Run<'p, T> {
     }
 
     /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.
-    fn next(&self, lane: Lane, free: impl Fn(&[SlotId])) -> Option<Issue> {
+    fn next(&self, lane: Lane, device: &str, supply: &mut impl Supply) -> Option<Issue> {
         let mut state = lock(&self.state);
         loop {
-            match self.step(&mut state, lane, &free) {
-                Step::Run(issue) => {
+            match self.step(&mut state, lane, supply) {
+                Ok(Step::Run(issue)) => {
                     state.touched |= self.writes_outputs(&issue);
                     return Some(issue);
                 }
-                Step::Finished => return None,
-                Step::Wait => state = wait(&self.changed, state),
+                Ok(Step::Finished) => return None,
+                Ok(Step::Wait) => state = wait(&self.changed, state),
+                Err(error) => {
+                    self.fail(&mut state, error.with("device", device));
+                    return None;
+                }
             }
         }
     }
@@ -164,12 +166,8 @@ impl<'p, T: Scalar> Run<'p, T> {
     }
 
     /// What a lane should do now; other lanes hear of what changed by asking.
-    fn step(&self, state: &mut State<'p, T>, lane: Lane, free: impl Fn(&[SlotId])) -> Step {
-        let step = state.dispatcher.next(lane);
-        let released = state.dispatcher.take_released(lane.device);
-        if !released.is_empty() {
-            free(&released);
-        }
+    fn step(&self, state: &mut State<'p, T>, lane: Lane, supply: &mut impl Supply) -> Result<Step> {
+        let step = state.dispatcher.next(lane, supply);
         if state.dispatcher.take_changed() {
             self.changed.notify_all();
         }
@@ -179,18 +177,26 @@ impl<'p, T: Scalar> Run<'p, T> {
     fn complete(&self, lane: Lane, command: CommandId, device: &str, result: Result<()>) {
         let mut state = lock(&self.state);
         match result {
-            Ok(()) => state.dispatcher.complete(lane, command),
+            Ok(()) => {
+                state.dispatcher.complete(lane, command);
+                if state.dispatcher.take_changed() {
+                    self.changed.notify_all();
+                }
+            }
             Err(error) => {
-                state.dispatcher.halt();
                 let task = self.plan.tasks().iter().find(|task| task.commands.contains(&command));
                 let label = task.map(|task| task.label.to_string()).unwrap_or_default();
                 let error = error.with("command", self.plan.describe(command)).with("task", label).with("device", device);
-                state.error.get_or_insert(error);
+                self.fail(&mut state, error);
             }
         }
-        if state.dispatcher.take_changed() {
-            self.changed.notify_all();
-        }
+    }
+
+    /// The first error stops all lanes.
+    fn fail(&self, state: &mut State<'p, T>, error: Error) {
+        state.error.get_or_insert(error);
+        state.dispatcher.halt();
+        self.changed.notify_all();
     }
 
     /// The outcome, when no lane has anything left to do.

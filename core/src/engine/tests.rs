@@ -3,6 +3,7 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
@@ -25,12 +26,18 @@ use crate::schedule::Schedule;
 struct DigestDevice {
     info: DeviceInfo,
     failure: Option<&'static str>,
-    /// Allocations that succeed before the first that fails.
-    allocations: AtomicUsize,
+    /// Bytes that it has left, whatever its limit says.
+    left: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-struct Words(Vec<UnsafeCell<u64>>);
+struct Words(Vec<UnsafeCell<u64>>, Arc<AtomicUsize>);
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.1.fetch_add(8 * self.0.len(), Ordering::Relaxed);
+    }
+}
 
 // SAFETY: the engine issues no conflicting commands together.
 unsafe impl Sync for Words {}
@@ -38,7 +45,12 @@ unsafe impl Sync for Words {}
 impl DigestDevice {
     fn new(memory: Option<usize>) -> Self {
         let info = DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() };
-        DigestDevice { info, failure: None, allocations: AtomicUsize::new(usize::MAX) }
+        DigestDevice { info, failure: None, left: Arc::new(AtomicUsize::new(usize::MAX / 2)) }
+    }
+
+    /// A device that says it has plenty of memory.
+    fn with_only(bytes: usize) -> Self {
+        DigestDevice { left: Arc::new(AtomicUsize::new(bytes)), ..DigestDevice::new(Some(10 * TIGHT)) }
     }
 }
 
@@ -69,11 +81,11 @@ impl Device for DigestDevice {
         &self.info
     }
     fn alloc(&self, bytes: usize) -> Result<Words> {
-        if self.allocations.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err() {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
         }
         // not zero: reading what was never written must be seen
-        Ok(Words((0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect()))
+        Ok(Words((0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect(), Arc::clone(&self.left)))
     }
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Words) -> Result<()> {
         for at in 0..from.rows * from.cols {
@@ -206,12 +218,10 @@ fn in_random_order(plan: Plan<f64>, devices: usize, memory: Option<usize>, choic
         // either start something on a lane that is free, or finish something
         let lane = lanes[pick % lanes.len()];
         let free = !issued.iter().any(|(l, _)| *l == lane);
-        if free {
-            let free_slots = |slots: &[u32]| drivers[lane.device].free(slots);
-            if let Step::Run(issue) = run.step(&mut lock(&run.state), lane, free_slots) {
-                issued.push((lane, issue));
-                continue;
-            }
+        let step = || run.step(&mut lock(&run.state), lane, &mut &drivers[lane.device]).unwrap();
+        if free && let Step::Run(issue) = step() {
+            issued.push((lane, issue));
+            continue;
         }
         if issued.is_empty() {
             if lock(&run.state).dispatcher.is_done() {
@@ -219,8 +229,7 @@ fn in_random_order(plan: Plan<f64>, devices: usize, memory: Option<usize>, choic
             }
             // a lane that was told to wait may have work once another was asked
             let asked = lanes.iter().cycle().take(3 * lanes.len());
-            let mut step =
-                asked.map(|&lane| (lane, run.step(&mut lock(&run.state), lane, |slots| drivers[lane.device].free(slots))));
+            let mut step = asked.map(|&lane| (lane, run.step(&mut lock(&run.state), lane, &mut &drivers[lane.device]).unwrap()));
             let started = step.find_map(|(lane, step)| if let Step::Run(issue) = step { Some((lane, issue)) } else { None });
             issued.extend(started);
             assert!(!issued.is_empty() || lock(&run.state).dispatcher.is_done(), "deadlock");
@@ -295,14 +304,28 @@ proptest! {
     }
 
     #[test]
+    fn less_memory_than_a_device_says_is_enough_if_it_holds_every_task(
+        tasks in prop::collection::vec(task(), 1..12),
+        others in prop::collection::vec(0..TIGHT, 0..3),
+        spare in 0..TIGHT,
+    ) {
+        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2] };
+        let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
+        let devices = || [least + spare].into_iter().chain(others.clone()).map(DigestDevice::with_only).collect();
+        let (result, bits) = by_devices(plan(&tasks), devices());
+        match result {
+            Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
+            // another device began a task that it cannot finish
+            Err(RunError { error, .. }) => prop_assert!(!others.is_empty() && error.kind() == ErrorKind::OutOfMemory, "{}", error),
+        }
+    }
+
+    #[test]
     fn outputs_are_as_they_were_where_an_error_says_so(
         tasks in prop::collection::vec(task(), 1..12),
-        devices in 1..3_usize,
-        allocations in 0..12_usize,
+        left in prop::collection::vec(0..TIGHT, 1..3),
     ) {
-        let allocations = || AtomicUsize::new(allocations);
-        let device = || DigestDevice { allocations: allocations(), ..DigestDevice::new(Some(TIGHT)) };
-        let (result, bits) = by_devices(plan(&tasks), (0..devices).map(|_| device()).collect());
+        let (result, bits) = by_devices(plan(&tasks), left.into_iter().map(DigestDevice::with_only).collect());
         match result {
             Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
             Err(RunError { error, touched }) => {
@@ -329,6 +352,34 @@ proptest! {
     }
 }
 
+/// Ten tiles scaled, each by itself.
+fn ten_tiles() -> Plan<f64> {
+    let mut plan = Plan::<f64>::new("scale");
+    let c = plan.output("A", (4, 40), Layout::ColMajor);
+    for j in 0..10 {
+        plan.task("A", Region { row: 0, col: 4 * j, rows: 4, cols: 4 });
+        let tile = plan.ld(c, &(0..4), &(4 * j..4 * j + 4));
+        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+        plan.st(tile);
+    }
+    plan
+}
+
+#[test]
+fn a_device_without_room_leaves_its_tasks_to_the_others() {
+    for left in [[0, 128], [127, 1000], [300, 0]] {
+        let drivers = left.map(|bytes| Driver::new(DigestDevice::with_only(bytes)));
+        let mut a = vec![1.0; 160];
+        let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
+        let reaches = (0..2).map(|d| reach(d, drivers[d].info(), &bindings)).collect();
+        let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
+        // SAFETY: the matrix is as the plan declares, and nothing else touches it.
+        unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
+        let given_back = drivers.iter().map(|driver| driver.device().left.load(Ordering::Relaxed));
+        assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
+    }
+}
+
 #[test]
 fn too_little_memory_is_refused_with_the_need() {
     let mut plan = Plan::<f64>::new("scale");
@@ -344,15 +395,7 @@ fn too_little_memory_is_refused_with_the_need() {
 
 #[test]
 fn a_copying_device_overlaps_its_queues() {
-    let mut plan = Plan::<f64>::new("scale");
-    let c = plan.output("C", (4, 40), Layout::ColMajor);
-    for j in 0..10 {
-        plan.task("C", Region { row: 0, col: 4 * j, rows: 4, cols: 4 });
-        let tile = plan.ld(c, &(0..4), &(4 * j..4 * j + 4));
-        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
-        plan.st(tile);
-    }
-    let schedule = Schedule::new(plan, vec![Reach { memory: 3 * 128, in_place: vec![false] }]).unwrap();
+    let schedule = Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false] }]).unwrap();
     let cost = crate::CostModel { flops: 1.0, bandwidth: 1e9, latency: 1.0 };
     // ten tasks of three steps of one second: a pipeline takes 12 s, one after the other 30 s
     let seconds = schedule.simulate(&[cost]).seconds();

@@ -9,6 +9,7 @@ use lapidary_core::{Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Ins
 use crate::buffer::{Buffer, CommandQueue, Context};
 use crate::conv::{View, failed};
 use crate::instructions::Kernels;
+use crate::pinned::{HostMemory, Ranges};
 use crate::platform::{Found, list};
 use crate::queue::{Direction, Queue, Transfers};
 
@@ -23,6 +24,8 @@ pub struct OpenClDevice {
     // queues and kernels go before the context
     load: Transfers,
     store: Transfers,
+    /// Pinned memory that the application holds.
+    pinned: Ranges,
     kernels: Mutex<Kernels>,
     context: Arc<Context>,
 }
@@ -108,7 +111,22 @@ impl OpenClDevice {
         let store = Transfers::new(&context, &found, Direction::ToHost)?;
         let context = Arc::new(context);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&context), found.clone(), queue, Arc::clone(&cache))?);
-        Ok(OpenClDevice { info, found, cache, shared: false, load, store, kernels, context })
+        Ok(OpenClDevice { info, found, cache, shared: false, load, store, pinned: Ranges::default(), kernels, context })
+    }
+
+    /// Host memory from which and to which the driver moves rectangles by itself.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn alloc_host(&self, bytes: usize) -> Result<HostMemory> {
+        Ok(HostMemory::new(self.load.pin(&self.context, bytes)?, bytes, &self.pinned))
+    }
+
+    fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
+        let start = rect.origin.addr();
+        let last = (rect.rows.max(1) - 1) * rect.row_stride + (rect.cols.max(1) - 1) * rect.col_stride;
+        let end = start + (last + 1) * size_of::<T>();
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|range| range.start <= start && end <= range.end)
     }
 
     /// The programs it keeps.
@@ -163,12 +181,17 @@ impl Device for OpenClDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::new(&self.context, bytes)
+        let buffer = Buffer::new(&self.context, bytes)?;
+        if !self.found.is_cpu {
+            // some drivers find out that memory is short when it is first used
+            self.load.touch(&buffer)?;
+        }
+        Ok(buffer)
     }
 
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.load.run(&self.context, from, to) }
+        unsafe { self.load.run(&self.context, from, self.is_pinned(&from), to) }
     }
 
     unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
@@ -177,7 +200,7 @@ impl Device for OpenClDevice {
             self.kernels.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
         }
         // SAFETY: the contract of the trait.
-        unsafe { self.store.run(&self.context, to, from) }
+        unsafe { self.store.run(&self.context, to, self.is_pinned(&to), from) }
     }
 
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {

@@ -1,20 +1,20 @@
 //! In-order queues: kernels and transfers.
 
 use std::ffi::c_void;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cl3::command_queue::{
-    create_command_queue, enqueue_map_buffer, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect,
-    enqueue_write_buffer, enqueue_write_buffer_rect, finish,
+    create_command_queue, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer,
+    enqueue_write_buffer_rect, finish,
 };
 use cl3::event::wait_for_events;
 use cl3::kernel::set_kernel_arg;
-use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
-use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_mem};
+use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_command_queue, cl_mem};
 use lapidary_core::{HostRect, Result};
 
 use crate::buffer::{Buffer, CommandQueue, Context, Event, Kernel};
 use crate::conv::{View, failed};
+use crate::pinned::Pinned;
 use crate::platform::Found;
 
 /// An argument of a kernel.
@@ -66,6 +66,10 @@ impl Queue {
         Queue(queue)
     }
 
+    pub fn handle(&self) -> cl_command_queue {
+        self.0.0
+    }
+
     /// Waits until everything is done.
     pub fn finish(&self) -> Result<()> {
         finish(self.0.0).map_err(|code| failed("clFinish", code))
@@ -106,7 +110,7 @@ const COPIERS: usize = 6;
 /// A queue for transfers in one direction, with its pinned memory.
 #[derive(Debug)]
 pub(crate) struct Transfers {
-    queue: Queue,
+    queue: Arc<Queue>,
     direction: Direction,
     /// Pieces of pinned memory that nothing uses.
     idle: Mutex<Vec<Pinned>>,
@@ -114,32 +118,29 @@ pub(crate) struct Transfers {
     host_is_device: bool,
 }
 
-/// Mapped memory, which the driver moves at full speed.
-#[derive(Debug)]
-struct Pinned {
-    buffer: Buffer,
-    ptr: *mut u8,
-}
-
-// SAFETY: a piece is used by one thread at a time.
-unsafe impl Send for Pinned {}
-
 impl Transfers {
     pub fn new(context: &Context, found: &Found, direction: Direction) -> Result<Self> {
-        Ok(Transfers { queue: Queue::new(context, found)?, direction, idle: Mutex::default(), host_is_device: found.is_cpu })
+        let queue = Arc::new(Queue::new(context, found)?);
+        Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu })
     }
 
-    /// Moves a rectangle; the buffer holds it column-major without gaps.
+    /// Pinned memory of this queue.
+    pub fn pin(&self, context: &Context, bytes: usize) -> Result<Pinned> {
+        Pinned::new(context, &self.queue, bytes)
+    }
+
+    /// Moves a rectangle, which may lie in pinned memory; the buffer holds it
+    /// column-major without gaps.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer meanwhile.
-    pub unsafe fn run<T: Copy + Send>(&self, context: &Context, rect: HostRect<T>, buffer: &Buffer) -> Result<()> {
+    pub unsafe fn run<T: Copy + Send>(&self, context: &Context, rect: HostRect<T>, is_pinned: bool, buffer: &Buffer) -> Result<()> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(());
         }
         // SAFETY: as the caller promises.
         unsafe {
-            if self.host_is_device && rect.row_stride == 1 {
+            if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
                 self.direct(&rect, buffer)
             } else {
                 self.staged(context, &rect, buffer)
@@ -147,10 +148,20 @@ impl Transfers {
         }
     }
 
+    /// Writes the first byte of a buffer.
+    pub fn touch(&self, buffer: &Buffer) -> Result<()> {
+        let (byte, no_events) = ([0_u8], std::ptr::null());
+        // SAFETY: a buffer has at least one byte; the call returns when it is written.
+        let event = unsafe {
+            enqueue_write_buffer(self.queue.handle(), buffer.handle(), CL_BLOCKING, 0, 1, byte.as_ptr().cast(), 0, no_events)
+        };
+        event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueWriteBuffer", code))
+    }
+
     /// The driver walks the rectangle.
     unsafe fn direct<T>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
         let size = size_of::<T>();
-        let (queue, mem, host, no_events) = (self.queue.0.0, buffer.handle(), rect.origin.cast(), std::ptr::null());
+        let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
         let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
         let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
@@ -224,7 +235,7 @@ impl Transfers {
             wait(&event)?;
         }
         let (bytes, at) = (piece.count() * size_of::<T>(), (piece.row + piece.col * rect.rows) * size_of::<T>());
-        let (queue, mem, staging, no_events) = (self.queue.0.0, buffer.handle(), pinned.ptr, std::ptr::null());
+        let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), pinned.ptr(), std::ptr::null());
         // SAFETY: the piece lies in both, and the pinned memory holds it.
         unsafe {
             match self.direction {
@@ -260,38 +271,7 @@ impl Transfers {
     /// A piece of pinned memory.
     fn take(&self, context: &Context) -> Result<Pinned> {
         let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.pin(context), Ok)
-    }
-
-    fn pin(&self, context: &Context) -> Result<Pinned> {
-        let buffer = Buffer::pinned(context, PIECE)?;
-        let mut ptr = std::ptr::null_mut();
-        let flags = CL_MAP_READ | CL_MAP_WRITE;
-        // SAFETY: the whole buffer is mapped, and stays mapped as long as it lives.
-        let event = unsafe {
-            enqueue_map_buffer(self.queue.0.0, buffer.handle(), CL_BLOCKING, flags, 0, PIECE, &mut ptr, 0, std::ptr::null())
-        };
-        drop(Event(event.map_err(|code| failed("clEnqueueMapBuffer", code))?));
-        Ok(Pinned { buffer, ptr: ptr.cast() })
-    }
-}
-
-impl Drop for Transfers {
-    fn drop(&mut self) {
-        for pinned in self.idle.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner).drain(..) {
-            // SAFETY: the pointer is what mapping gave; nothing uses it any more.
-            let event = unsafe {
-                cl3::command_queue::enqueue_unmap_mem_object(
-                    self.queue.0.0,
-                    pinned.buffer.handle(),
-                    pinned.ptr.cast(),
-                    0,
-                    std::ptr::null(),
-                )
-            };
-            let _ = event.map(Event);
-        }
-        let _ = self.queue.finish();
+        idle.map_or_else(|| self.pin(context, PIECE), Ok)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use lapidary::TraceEvent;
+use lapidary::{CacheCounts, TraceEvent};
 use serde_json::{Value, json};
 
 use crate::bench::timeline;
@@ -52,8 +52,13 @@ pub fn check_path(path: &Path) -> Result<()> {
     }
 }
 
+/// How often compiled programs were found on disk.
+pub fn cache_counts(CacheCounts { hits, misses, rejected }: CacheCounts) -> Value {
+    json!({ "hits": hits, "misses": misses, "rejected": rejected })
+}
+
 /// Writes what a run did: a picture or a document for the viewer, by the file's extension.
-pub fn save(path: &Path, title: &str, run: &[TraceEvent]) -> Result<()> {
+pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) -> Result<()> {
     if run.is_empty() {
         return Err(Failure::check("nothing to draw: the call was one kernel on the caller's thread; take a larger size"));
     }
@@ -67,14 +72,21 @@ pub fn save(path: &Path, title: &str, run: &[TraceEvent]) -> Result<()> {
     };
     let events: Vec<Event> = run.iter().map(event).collect();
     if path.extension().is_some_and(|extension| extension == "json") {
-        return save_json(path, &chrome(&events));
+        let mut document = chrome(&events);
+        document["otherData"] = json!({ "program_cache": cache_counts(cache) });
+        return save_json(path, &document);
     }
     let rows: BTreeSet<(usize, String, String)> =
         run.iter().zip(&events).map(|(e, event)| (event.device, event.queue.clone(), e.lane.queue.to_string())).collect();
     let rows: Vec<(String, String)> = rows.into_iter().map(|(_, row, queue)| (row, queue)).collect();
     let row_of = |event: &Event| rows.iter().position(|(row, _)| *row == event.queue).unwrap_or(0);
     let bars: Vec<(usize, Event)> = events.iter().map(|event| (row_of(event), event.clone())).collect();
-    let text = timeline::svg(title, &rows, &bars)?;
+    let CacheCounts { hits, misses, rejected } = cache;
+    let title = match hits + misses + rejected {
+        0 => title.to_owned(),
+        _ => format!("{title}; programs: {hits} kept, {misses} compiled, {rejected} damaged"),
+    };
+    let text = timeline::svg(&title, &rows, &bars)?;
     atomic::write(path, |out| out.write_all(text.as_bytes()))
 }
 

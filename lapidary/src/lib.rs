@@ -35,6 +35,7 @@
 pub mod bridges;
 mod condition;
 mod handle;
+mod host;
 mod lu;
 mod machine;
 mod refine;
@@ -42,6 +43,7 @@ mod resident;
 mod select;
 mod settings;
 
+pub use host::HostVec;
 #[cfg(feature = "opencl")]
 pub use lapidary_backend_opencl as opencl;
 pub use lapidary_core as core;

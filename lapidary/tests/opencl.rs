@@ -8,7 +8,7 @@
 mod support;
 
 use lapidary::opencl::{Found, OpenClDevice, list};
-use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::cases::{Fill, GemmCase};
 use lapidary_conformance::properties::agreement::check_agreement;
@@ -118,6 +118,39 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
         assert!(error.to_string().contains("f32") && error.to_string().contains("cpu"), "{error}");
         grade::<f32>(&graded, &few());
     }
+}
+
+/// Rectangles of pinned memory are moved by the driver, with nothing between their lines touched.
+#[test]
+fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
+    const N: usize = 150;
+    const LD: usize = 163;
+    let Some(one) = with_f64::<1>() else { return };
+    // tiles that are smaller than the matrices, so that rectangles begin inside
+    let machine = open(&one, &limited(512 << 10)).1;
+    let integers = |seed: usize| (0..N * LD).map(move |i| ((i * 7 + seed) % 11) as f64 - 5.0);
+    let pinned = |seed| {
+        let mut memory = machine.alloc_host::<f64>(N * LD).unwrap();
+        assert!(memory.iter().all(|&x| x == 0.0));
+        memory.iter_mut().zip(integers(seed)).for_each(|(to, x)| *to = x);
+        memory
+    };
+    fn view(data: &[f64]) -> MatRef<'_, f64> {
+        MatRef::new(data, N, N, LD, Layout::ColMajor).unwrap()
+    }
+    let (a, b, mut c) = (pinned(1), pinned(2), pinned(3));
+    machine.gemm(Gemm::new(view(&a), view(&b), MatMut::new(&mut c, N, N, LD, Layout::ColMajor).unwrap())).unwrap();
+    let [a, b, mut expected] = [1, 2, 3].map(|seed| integers(seed).collect::<Vec<_>>());
+    let c_host = MatMut::new(&mut expected, N, N, LD, Layout::ColMajor).unwrap();
+    Machine::open(&"cpu".parse().unwrap()).unwrap().gemm(Gemm::new(view(&a), view(&b), c_host)).unwrap();
+    assert!(*c == *expected);
+    // a row-major rectangle stops in memory of ours
+    let (mut plain, mut lu) = (a.clone(), pinned(1));
+    for data in [&mut plain, &mut *lu] {
+        (0..N).for_each(|i| data[i + i * LD] += 100.0);
+        machine.getrf(MatMut::new(data, N, N, LD, Layout::RowMajor).unwrap()).unwrap();
+    }
+    assert!(*lu == *plain && plain != a);
 }
 
 #[test]

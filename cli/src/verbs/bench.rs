@@ -103,12 +103,13 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result
     let results = time_all(args, machine, shapes, peer.as_ref(), peer_name.as_deref())?;
     if let Some(path) = &args.json {
         let mut document = document(args, machine, shapes, &results);
+        document["program_cache"] = trace::cache_counts(machine.cache_counts());
         document["peer"] = json!({ "library": args.peer, "description": peer_name });
         save_json(path, &document)?;
     }
     if let (Some(path), Some(last)) = (&args.trace, results.last()) {
         let name = format!("{} {}", title(args, &shapes[0]), words(&shapes[shapes.len() - 1].sizes()));
-        trace::save(path, &name, &last.events)?;
+        trace::save(path, &name, &last.events, machine.cache_counts())?;
     }
     if let Some(path) = &args.plot {
         let text = plot(args, shapes, &results)?;

@@ -1,0 +1,85 @@
+//! Host memory that devices reach at full speed.
+
+use std::ops::{Deref, DerefMut};
+
+use lapidary_core::{Error, ErrorKind, Result, Scalar};
+
+use crate::handle::Handle;
+use crate::machine::Machine;
+
+/// Host memory for matrices of one element type, zeroed. Where the first device
+/// has memory of its own it is pinned: transfers then need no copy on their way.
+///
+/// ```
+/// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+/// let machine = Machine::open(&Select::all())?;
+/// let mut c = machine.alloc_host::<f64>(4)?;
+/// let a = MatRef::col_major(&[1.0, 1.0, 0.0, 1.0], 2, 2)?;
+/// machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2)?))?; // A²
+/// assert_eq!(*c, [1.0, 2.0, 0.0, 1.0]);
+/// # Ok::<(), lapidary::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct HostVec<T> {
+    storage: Storage<T>,
+    count: usize,
+}
+
+#[derive(Debug)]
+enum Storage<T> {
+    Plain(Vec<T>),
+    #[cfg(feature = "opencl")]
+    Pinned(crate::opencl::HostMemory),
+}
+
+impl Machine {
+    /// Zeroed host memory for `count` elements.
+    ///
+    /// # Errors
+    /// There is no such memory left.
+    pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
+        let bytes = count.checked_mul(T::DTYPE.size());
+        let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
+        let storage = match &self.handles[0] {
+            Handle::Cpu(_) => {
+                let mut data = Vec::new();
+                data.try_reserve_exact(count).map_err(|source| {
+                    Error::new(ErrorKind::OutOfMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
+                })?;
+                data.resize(count, T::ZERO);
+                Storage::Plain(data)
+            }
+            #[cfg(feature = "opencl")]
+            Handle::OpenCl(driver) => {
+                let memory = driver.device().alloc_host(bytes)?;
+                // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
+                unsafe { memory.ptr().write_bytes(0, bytes) };
+                Storage::Pinned(memory)
+            }
+        };
+        Ok(HostVec { storage, count })
+    }
+}
+
+impl<T: Scalar> Deref for HostVec<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        match &self.storage {
+            Storage::Plain(data) => &data[..self.count],
+            #[cfg(feature = "opencl")]
+            // SAFETY: zeroed memory for `count` elements, which we own.
+            Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
+        }
+    }
+}
+
+impl<T: Scalar> DerefMut for HostVec<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.storage {
+            Storage::Plain(data) => &mut data[..self.count],
+            #[cfg(feature = "opencl")]
+            // SAFETY: as above, and borrowed uniquely.
+            Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
+        }
+    }
+}

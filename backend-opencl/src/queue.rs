@@ -166,26 +166,29 @@ impl Transfers {
         let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
         let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
         let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
-        // SAFETY: the region lies in both; the call returns when the copy is done.
+        // SAFETY: the region lies in both; the copy is waited for below.
         let (call, event) = unsafe {
             match (self.direction, without_gaps) {
                 (Direction::ToDevice, true) => {
-                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_BLOCKING, 0, bytes, host, 0, no_events))
+                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, 0, bytes, host, 0, no_events))
                 }
                 (Direction::ToDevice, false) => (
                     "clEnqueueWriteBufferRect",
-                    enqueue_write_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
+                    enqueue_write_buffer_rect(queue, mem, CL_NON_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
                 ),
                 (Direction::ToHost, true) => {
-                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_BLOCKING, 0, bytes, host, 0, no_events))
+                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_NON_BLOCKING, 0, bytes, host, 0, no_events))
                 }
                 (Direction::ToHost, false) => (
                     "clEnqueueReadBufferRect",
-                    enqueue_read_buffer_rect(queue, mem, CL_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
+                    enqueue_read_buffer_rect(queue, mem, CL_NON_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
                 ),
             }
         };
-        event.map(|event| drop(Event(event))).map_err(|code| failed(call, code))
+        // a call that blocks may hold the driver's lock while other queues have work
+        let event = event.map(Event).map_err(|code| failed(call, code))?;
+        cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))?;
+        wait(&event)
     }
 
     /// Pieces of the rectangle pass through pinned memory, several at a time: to

@@ -1,0 +1,96 @@
+//! What needs 20 GB of host memory and a device to itself: run by hand, on the
+//! devices that `LAPIDARY_LARGE` names.
+//!
+//! `LAPIDARY_LARGE=opencl:0 cargo test --release -p lapidary --test large -- --nocapture --test-threads 1`
+
+use lapidary::{Diag, ErrorKind, Gemm, Laswp, Machine, MatMut, MatRef, Settings, Side, Trsm, Uplo};
+
+/// A machine of the devices to run on; none unless asked for.
+fn machine(memory_limit: Option<usize>) -> Option<Machine> {
+    let select = std::env::var("LAPIDARY_LARGE").ok();
+    if select.is_none() {
+        println!("not run: LAPIDARY_LARGE names no device");
+    }
+    let settings = Settings { memory_limit, ..Settings::default() };
+    select.map(|select| Machine::with_settings(&select.parse().unwrap(), &settings).unwrap())
+}
+
+/// Small integers: what is computed from them is exact.
+fn integer(i: usize, j: usize) -> f32 {
+    ((i * 7 + j * 5) % 11) as f32 - 5.0
+}
+
+#[test]
+fn indices_beyond_32_bits() {
+    const ROWS: usize = 64;
+    const COLS: usize = (1 << 25) + 3;
+    let Some(machine) = machine(None) else { return };
+    let a: Vec<f32> = (0..ROWS * 2).map(|at| integer(at % ROWS, at / ROWS)).collect();
+    let b: Vec<f32> = (0..2 * COLS).map(|at| integer(at % 2, at / 2)).collect();
+    let mut host = vec![0.0_f32; ROWS * COLS];
+    let col_major = |data| MatRef::col_major(data, ROWS, COLS).unwrap();
+    let (x, y) = (MatRef::col_major(&a, ROWS, 2).unwrap(), MatRef::col_major(&b, 2, COLS).unwrap());
+    let (x, y, mut c) = (machine.upload(x).unwrap(), machine.upload(y).unwrap(), machine.upload(col_major(&host)).unwrap());
+    machine.gemm(Gemm::new(x.view(), y.view(), c.view_mut())).unwrap();
+    // row 0 goes to the end, row 63 to the beginning
+    let mut swaps: Vec<i32> = (0..64).collect();
+    swaps[0] = 63;
+    machine.laswp(Laswp::new(c.view_mut(), &swaps)).unwrap();
+    let mut twice = vec![0.0_f32; ROWS * ROWS];
+    (0..ROWS).for_each(|i| twice[i + i * ROWS] = 2.0);
+    let twice = machine.upload(MatRef::col_major(&twice, ROWS, ROWS).unwrap()).unwrap();
+    let solve = Trsm { side: Side::Left, uplo: Uplo::Lower, diag: Diag::NonUnit, ..Trsm::new(twice.view(), c.view_mut()) };
+    machine.trsm(solve).unwrap();
+    c.download(MatMut::col_major(&mut host, ROWS, COLS).unwrap()).unwrap();
+    for (at, &value) in host.iter().enumerate() {
+        let (i, j) = (at % ROWS, at / ROWS);
+        let row = match i {
+            0 => 63,
+            63 => 0,
+            _ => i,
+        };
+        let product = integer(row, 0) * integer(0, j) + integer(row, 1) * integer(1, j);
+        assert!(value == product / 2.0, "({i}, {j}): {value}");
+    }
+}
+
+#[test]
+fn a_device_that_another_has_filled_still_gives_the_right_answer() {
+    const N: usize = 8192;
+    // the other one does not know what the device has
+    let (Some(machine), Some(other)) = (machine(None), machine(Some(1 << 40))) else { return };
+    let integers = |seed: usize| (0..N * N).map(|at| f64::from(integer(at % N + seed, at / N))).collect::<Vec<_>>();
+    let (a, b, mut c) = (integers(1), integers(2), vec![7.0; N * N]);
+    let view = |data| MatRef::col_major(data, N, N).unwrap();
+    // so many matrices of half a gigabyte that at most that much is left
+    let mut fill = Vec::new();
+    let full = loop {
+        match other.upload(view(&a)) {
+            Ok(matrix) => fill.push(matrix),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::OutOfMemory);
+    println!("{} matrices fill the device: {full}", fill.len());
+    for freed in 0..3 {
+        c.fill(7.0);
+        match machine.gemm(Gemm::new(view(&a), view(&b), MatMut::col_major(&mut c, N, N).unwrap())) {
+            Ok(()) => {
+                for at in (0..N * N).step_by(9973) {
+                    let (i, j) = (at % N, at / N);
+                    let exact: f64 = (0..N).map(|k| a[i + k * N] * b[k + j * N]).sum();
+                    assert!(c[at] == exact, "({i}, {j})");
+                }
+                println!("the product fits after {freed} matrices were freed");
+                return;
+            }
+            Err(error) => {
+                println!("after {freed} were freed: {error}");
+                assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+                assert!(c.iter().all(|&x| x == 7.0), "C is half written");
+            }
+        }
+        fill.pop();
+    }
+    panic!("a gigabyte is not enough");
+}

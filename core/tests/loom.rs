@@ -1,22 +1,137 @@
-//! The hand-shake of the queues in every interleaving of a small graph.
+//! The hand-shake of the queues in the interleavings of a small graph.
+//!
+//! Two devices that work in place, and the crew, go through every interleaving.
+//! The three queues of a device that copies have too many: they go through those
+//! with at most two preemptions, where a switch at a wait counts as none.
 //!
 //! Run by `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
 #![cfg(loom)]
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Mutex;
 
-use lapidary_core::null::{NullDevice, Request};
-use lapidary_core::{Crew, Drive, Driver, Home, Instruction, Lane, Layout, Plan, RawMat, Reach, Region, Run, Schedule};
+use lapidary_core::null::{NullBuffer, NullDevice};
+use lapidary_core::{
+    Access, Crew, Device, DeviceInfo, Drive, Driver, Element, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
+    RawMat, Reach, Region, Result, Run, Scalar, Schedule,
+};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
 
-/// Two tiles scaled, the second after the first: LD EXEC ST each.
-fn chain(dependent: bool) -> Plan<f64> {
-    let mut plan = Plan::new("chain");
+/// What a request touches, by its address: a column of the matrix, or a buffer.
+type Touch = (usize, Access);
+
+/// Which columns each task of a plan scales.
+type Tasks = &'static [Range<usize>];
+
+/// A request from its begin to its end.
+#[derive(Clone, Debug)]
+struct Span {
+    device: usize,
+    name: &'static str,
+    touches: Vec<Touch>,
+    begin: usize,
+    end: usize,
+}
+
+/// What all devices of a run were asked, on one clock.
+#[derive(Default)]
+struct Record {
+    /// Ticks at each begin and each end. The model may switch threads at a tick;
+    /// a relaxed one orders nothing that the engine leaves unordered.
+    clock: AtomicUsize,
+    /// The model does not see this lock.
+    spans: Mutex<Vec<Span>>,
+}
+
+impl Record {
+    fn tick(&self) -> usize {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// A null device that notes in a shared record from when to when it is at work.
+struct Witness {
+    device: usize,
+    null: NullDevice,
+    record: Arc<Record>,
+}
+
+impl Witness {
+    fn note(&self, name: &'static str, touches: Vec<Touch>, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let begin = self.record.tick();
+        let result = work();
+        let end = self.record.tick();
+        self.record.spans.lock().unwrap().push(Span { device: self.device, name, touches, begin, end });
+        result
+    }
+}
+
+fn buffer(touched: &NullBuffer, access: Access) -> Vec<Touch> {
+    vec![(std::ptr::from_ref(touched).addr(), access)]
+}
+
+/// The first element of each column, in bytes.
+fn columns<T>(start: usize, (cols, stride): (usize, usize), access: Access) -> Vec<Touch> {
+    (0..cols).map(|j| (start + j * stride * size_of::<T>(), access)).collect()
+}
+
+fn on_host<T>(rect: &HostRect<T>, access: Access) -> Vec<Touch> {
+    columns::<T>(rect.origin.addr(), (rect.cols, rect.col_stride), access)
+}
+
+impl Device for Witness {
+    type Buffer = NullBuffer;
+
+    fn info(&self) -> &DeviceInfo {
+        self.null.info()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<NullBuffer> {
+        self.null.alloc(bytes)
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &NullBuffer) -> Result<()> {
+        let touches = [on_host(&from, Access::Read), buffer(to, Access::Write)].concat();
+        // SAFETY: as the caller promises.
+        self.note("write", touches, || unsafe { self.null.write(from, to) })
+    }
+
+    unsafe fn read<T: Element>(&self, from: &NullBuffer, to: HostRect<T>) -> Result<()> {
+        let touches = [buffer(from, Access::Read), on_host(&to, Access::Write)].concat();
+        // SAFETY: as the caller promises.
+        self.note("read", touches, || unsafe { self.null.read(from, to) })
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, NullBuffer>>) -> Result<()> {
+        let mut touches = Vec::new();
+        instruction.operands(|Operand { memory, offset, cols, ld, .. }, access| {
+            touches.extend(match memory {
+                Memory::Host(base) => columns::<T>(base.addr().get() + offset * size_of::<T>(), (cols, ld), access),
+                Memory::Buffer(touched) => buffer(touched, access),
+            });
+        });
+        // SAFETY: as the caller promises.
+        self.note("launch", touches, || unsafe { self.null.launch(instruction) })
+    }
+}
+
+/// One column scaled twice.
+const CHAIN: Tasks = &[0..1, 0..1];
+/// Both columns scaled on their own.
+const APART: Tasks = &[0..1, 1..2];
+/// Both columns scaled at once, then on their own.
+const FORK: Tasks = &[0..2, 0..1, 1..2];
+
+/// LD EXEC ST for each task.
+fn plan(tasks: Tasks) -> Plan<f64> {
+    let mut plan = Plan::new("scale");
     let c = plan.output("C", (2, 2), Layout::ColMajor);
-    for task in 0..2 {
-        let cols = if dependent { 0..1 } else { task..task + 1 };
-        plan.task("scale", Region { row: 0, col: cols.start, rows: 2, cols: 1 });
-        let tile = plan.ld(c, &(0..2), &cols);
+    for cols in tasks {
+        plan.task("scale", Region { row: 0, col: cols.start, rows: 2, cols: cols.len() });
+        let tile = plan.ld(c, &(0..2), cols);
         plan.exec(Instruction::Scale { beta: 2.0, c: tile });
         plan.st(tile);
     }
@@ -32,18 +147,21 @@ fn binding() -> RawMat {
 struct Shared {
     schedule: Schedule<f64>,
     bindings: [RawMat; 1],
-    drivers: Vec<Driver<NullDevice>>,
+    drivers: Vec<Driver<Witness>>,
 }
 
 // SAFETY: the bindings are never followed: a null device touches no memory.
 unsafe impl Sync for Shared {}
+// SAFETY: as above.
 unsafe impl Send for Shared {}
 
-/// All lanes on threads of their own; what the first device recorded, and the outcome.
-fn drive(plan: Plan<f64>, devices: Vec<NullDevice>, copies: bool) -> (Vec<Request>, bool) {
+/// All lanes on threads of their own; what the devices were asked, by its begin, and the outcome.
+fn drive(tasks: Tasks, devices: Vec<NullDevice>, copies: bool) -> (Vec<Span>, bool) {
     let reach = Reach { memory: if copies { 32 } else { usize::MAX }, in_place: vec![!copies] };
-    let schedule = Schedule::new(plan, vec![reach; devices.len()]).unwrap();
-    let drivers = devices.into_iter().map(Driver::new).collect();
+    let schedule = Schedule::new(plan(tasks), vec![reach; devices.len()]).unwrap();
+    let record = Arc::new(Record::default());
+    let witness = |(device, null)| Driver::new(Witness { device, null, record: Arc::clone(&record) });
+    let drivers = devices.into_iter().enumerate().map(witness).collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings: [binding()], drivers }));
     // SAFETY: freed below, when no thread is left.
     let shared: &'static Shared = unsafe { &*owned };
@@ -61,59 +179,94 @@ fn drive(plan: Plan<f64>, devices: Vec<NullDevice>, copies: bool) -> (Vec<Reques
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
     shared.drivers.iter().for_each(Drive::free_all);
-    assert!(shared.drivers.iter().all(|d| d.device().record().held == 0), "memory leaks");
-    let requests = shared.drivers[0].device().record().requests;
+    assert!(shared.drivers.iter().all(|d| d.device().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
     drop(unsafe { Box::from_raw(owned) });
-    (requests, outcome.is_ok())
+    let mut spans = std::mem::take(&mut *record.spans.lock().unwrap());
+    spans.sort_by_key(|span| span.begin);
+    assert_no_conflict(&spans);
+    (spans, outcome.is_ok())
 }
 
-/// All interleavings with at most two preemptions (every switch at a wait is
-/// free): the bound that keeps three queues within seconds.
-fn model(check: impl Fn() + Sync + Send + 'static) {
+/// Of two requests that overlap in time neither writes what the other touches.
+fn assert_no_conflict(spans: &[Span]) {
+    for (nth, first) in spans.iter().enumerate() {
+        for second in spans[nth + 1..].iter().filter(|second| second.begin < first.end) {
+            let conflict = |x: &Touch, y: &Touch| x.0 == y.0 && (x.1 == Access::Write || y.1 == Access::Write);
+            let apart = !first.touches.iter().any(|x| second.touches.iter().any(|y| conflict(x, y)));
+            assert!(apart, "conflicting requests overlap: {first:?} and {second:?}");
+        }
+    }
+}
+
+/// All interleavings, or those with at most so many preemptions.
+fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = preemptions;
     builder.check(check);
+}
+
+/// The bound that keeps three queues within seconds: with three preemptions they
+/// take more than a minute, and without a bound they had not finished in 100 s.
+const FEW: Option<usize> = Some(2);
+
+/// Two devices that work in place, in every interleaving; `check` sees the
+/// launches. Which devices made the launches, of all interleavings.
+fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
+    let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
+    let devices = std::sync::Arc::clone(&seen);
+    model(None, move || {
+        let (spans, ok) = drive(tasks, vec![NullDevice::new(None), NullDevice::new(None)], false);
+        assert!(ok);
+        assert_eq!(spans.len(), tasks.len(), "a launch for each task: {spans:?}");
+        check(&spans);
+        devices.lock().unwrap().insert(spans.iter().map(|span| span.device).collect());
+    });
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 #[test]
 fn three_queues_of_one_device_finish_in_dependency_order() {
-    model(|| {
-        let (requests, ok) = drive(chain(true), vec![NullDevice::new(Some(32))], true);
+    model(FEW, || {
+        let (spans, ok) = drive(CHAIN, vec![NullDevice::new(Some(32))], true);
         assert!(ok);
-        let of = |wanted: &Request| requests.iter().filter(|r| *r == wanted).count();
-        assert_eq!([of(&Request::Write(2, 1)), of(&Request::Launch("scale")), of(&Request::Read(2, 1))], [2, 2, 2]);
-        let at = |wanted: &Request, nth: usize| requests.iter().enumerate().filter(|(_, r)| *r == wanted).nth(nth).unwrap().0;
-        for task in 0..2 {
-            assert!(at(&Request::Write(2, 1), task) < at(&Request::Launch("scale"), task));
-            assert!(at(&Request::Launch("scale"), task) < at(&Request::Read(2, 1), task));
-        }
         // the second task reads what the first has written
-        assert!(at(&Request::Read(2, 1), 0) < at(&Request::Write(2, 1), 1));
+        let names: Vec<_> = spans.iter().map(|span| span.name).collect();
+        assert_eq!(names, ["write", "launch", "read", "write", "launch", "read"]);
+        assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].begin), "{spans:?}");
     });
 }
 
 #[test]
 fn two_devices_share_independent_tasks() {
-    model(|| {
-        let (_, ok) = drive(chain(false), vec![NullDevice::new(None), NullDevice::new(None)], false);
-        assert!(ok);
+    let devices = two_devices(APART, |spans| assert_ne!(spans[0].touches, spans[1].touches, "{spans:?}"));
+    assert_eq!(devices, BTreeSet::from([vec![0, 0], vec![0, 1], vec![1, 0], vec![1, 1]]));
+}
+
+#[test]
+fn two_devices_keep_the_order_of_a_chain() {
+    let devices = two_devices(CHAIN, |spans| {
+        assert_eq!(spans[0].touches, spans[1].touches);
+        assert!(spans[0].end < spans[1].begin, "{spans:?}");
     });
+    // whoever passes over the store of the first task takes the second
+    assert_eq!(devices, BTreeSet::from([vec![0, 0], vec![1, 1]]));
 }
 
 #[test]
 fn two_devices_pass_a_dependent_task_on() {
-    model(|| {
-        let (_, ok) = drive(chain(true), vec![NullDevice::new(None), NullDevice::new(None)], false);
-        assert!(ok);
+    let devices = two_devices(FORK, |spans| {
+        assert!(spans[0].touches.len() == 2 && spans[1].touches != spans[2].touches, "{spans:?}");
+        assert!(spans[1..].iter().all(|later| spans[0].end < later.begin), "{spans:?}");
     });
+    assert!(devices.contains(&vec![0, 0, 1]) && devices.contains(&vec![1, 1, 0]), "{devices:?}");
 }
 
 #[test]
 fn an_error_in_any_command_stops_every_lane() {
     for request in 0..6 {
-        model(move || {
-            let (_, ok) = drive(chain(true), vec![NullDevice::new(Some(32)).failing_at(request)], true);
+        model(FEW, move || {
+            let (_, ok) = drive(CHAIN, vec![NullDevice::new(Some(32)).failing_at(request)], true);
             assert!(!ok);
         });
     }
@@ -121,17 +274,14 @@ fn an_error_in_any_command_stops_every_lane() {
 
 #[test]
 fn the_crew_runs_every_lane_and_is_dismissed() {
-    model(|| {
+    model(None, || {
         let crew = Crew::default();
         let count = std::sync::atomic::AtomicUsize::new(0);
         for _ in 0..2 {
-            crew.run(
-                2,
-                &|_| {
-                    count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                },
-                || {},
-            );
+            let count_one = |_| {
+                count.fetch_add(1, Ordering::SeqCst);
+            };
+            crew.run(2, &count_one, || {}).unwrap();
         }
         assert_eq!(count.into_inner(), 4);
     });

@@ -28,6 +28,9 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
     (ReadsOppositeTriangle, "trsm: inverted", "trsm: class"),
     (ReadsUnitDiagonal, "trsm: substitution", "trsm: class"),
     (Reciprocals, "trsm: pivots", "trsm: class"),
+    (FixedPoint, "trsm: substitution", "trsm: componentwise"),
+    (RoughInverse, "trsm: inverted", "trsm: norm-wise"),
+    (LastPlaceOfX, "trsm: integers", "trsm: exact integers"),
     (WrongPivot, "getrf: random", "getrf: multipliers"),
     (WrongPivot, "getrf: exact", "getrf: pivots"),
     (LastOfTies, "getrf: exact", "getrf: pivots"),
@@ -35,9 +38,20 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
     (LastInfo, "getrf: classics", "getrf: info"),
     (StopsAtZero, "getrf: singular", "getrf: pivots"),
     (StaleColumn, "getrf: random", "getrf: residual"),
+    (LastPlaceOfU, "getrf: exact", "getrf: exact factors"),
+    (LastPlaceOfU, "getrf: singular", "getrf: exact factors"),
+    // "getrf: growth" has no fault of its own. It looks at Wilkinson's matrix after
+    // "getrf: exact factors" has passed, when the factors are the oracle's: it is
+    // the oracle that it checks. What a subject does wrong there is caught before.
+    (LastPlaceOfU, "getrf: classics", "getrf: exact factors"),
+    (DropsNan, "getrf: random", "getrf: NaN"),
     (SolvesUntransposed, "solve: random", "solve: residual"),
+    (RoughEquation, "solve: random", "solve: HPL"),
     (AlwaysForward, "laswp: random", "laswp: rows"),
 ];
+
+/// Faults that one property alone catches.
+const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
 fn verdict<T: Scalar>(fault: Fault, name: &str) -> Result<(), Failure> {
     let list = properties::<Wrong, T>();
@@ -56,6 +70,17 @@ fn caught<T: Scalar>() {
     }
 }
 
+fn caught_alone<T: Scalar>() {
+    for &fault in ALONE {
+        let (.., expected) = EXPECTED.iter().find(|row| row.0 == fault).expect("the fault is in the table");
+        for property in properties::<Wrong, T>() {
+            if let Err(failure) = (property.check)(&Wrong(fault), &scope(150)) {
+                assert_eq!(failure.property, *expected, "{fault:?} is caught by another property too: {failure}");
+            }
+        }
+    }
+}
+
 #[test]
 fn faults_are_caught_in_single_precision() {
     caught::<f32>();
@@ -64,4 +89,10 @@ fn faults_are_caught_in_single_precision() {
 #[test]
 fn faults_are_caught_in_double_precision() {
     caught::<f64>();
+}
+
+#[test]
+fn faults_of_one_property_are_caught_by_no_other() {
+    caught_alone::<f32>();
+    caught_alone::<f64>();
 }

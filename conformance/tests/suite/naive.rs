@@ -35,6 +35,15 @@ fn substitute<T: Scalar>(a: &MatRef<'_, T>, op: Op, uplo: Uplo, diag: Diag, b: &
     }
 }
 
+/// `‖op(L·U)‖₁` of a square matrix from its factors.
+pub fn norm_one<T: Scalar>(lu: &MatRef<'_, T>, op: Op) -> f64 {
+    let n = lu.rows();
+    let l = |i: usize, p: usize| if i == p { 1.0 } else { lu.at(i, p).to_f64() };
+    let element = |i: usize, j: usize| -> f64 { (0..=i.min(j)).map(|p| l(i, p) * lu.at(p, j).to_f64()).sum() };
+    let at = |i, j| if op.is_trans() { element(j, i) } else { element(i, j) };
+    (0..n).map(|j| (0..n).map(|i| at(i, j).abs()).sum()).fold(0.0, f64::max)
+}
+
 impl Subject for Naive {
     fn name(&self) -> String {
         "naive".into()

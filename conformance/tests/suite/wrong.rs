@@ -1,9 +1,9 @@
 //! Subjects with one deliberate fault each, on top of the plain loops.
 
 use lapidary_conformance::Subject;
-use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Op, Result, Scalar, Trsm, Uplo};
+use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Trsm, TrsmMode, Uplo};
 
-use super::naive::{Naive, swap, under};
+use super::naive::{Naive, norm_one, swap, under};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,12 @@ pub enum Fault {
     ReadsUnitDiagonal,
     /// Diagonals are multiplied by their reciprocals.
     Reciprocals,
+    /// A triangular solution keeps the digits that its largest element leaves.
+    FixedPoint,
+    /// With inverted blocks the solution is off by 128·n roundings.
+    RoughInverse,
+    /// A triangular solution is off by one or two units in the last place.
+    LastPlaceOfX,
     /// The second largest candidate is the pivot.
     WrongPivot,
     /// Of equal candidates the last is the pivot.
@@ -50,8 +56,14 @@ pub enum Fault {
     StopsAtZero,
     /// The last column is not updated where n is one more than a tile.
     StaleColumn,
+    /// The last element of U is off by one or two units in the last place.
+    LastPlaceOfU,
+    /// NaN is taken as zero.
+    DropsNan,
     /// `Aᵀ` is solved as A.
     SolvesUntransposed,
+    /// One equation takes five sixths of what dget02 lets all have together.
+    RoughEquation,
     /// Exchanges are always done in order.
     AlwaysForward,
 }
@@ -132,9 +144,10 @@ impl Subject for Wrong {
         Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode })?;
         let indices = (0..a.rows()).flat_map(|i| (0..a.rows()).map(move |j| (i, j)));
         let stray: T = indices.filter(|&at| self.strays(&a, at, uplo, diag)).map(|(i, j)| T::ZERO * (T::ONE / a.at(i, j))).sum();
+        let (shift, factor) = (self.shift(&b), self.factor::<T>(a.rows(), mode));
         for i in 0..b.rows() {
             for j in 0..b.cols() {
-                b.set(i, j, b.at(i, j) + stray);
+                b.set(i, j, (b.at(i, j) + stray + shift - shift) * factor);
             }
         }
         Ok(())
@@ -145,6 +158,9 @@ impl Subject for Wrong {
         let (m, n) = a.shape();
         let mut zeros = Vec::new();
         let stale: Vec<T> = (0..m).filter(|_| n > 0).map(|i| a.at(i, n - 1)).collect();
+        if self.is(Fault::DropsNan) {
+            drop_nan(&mut a);
+        }
         for (j, exchange) in ipiv.iter_mut().enumerate() {
             let p = if pivoting { self.pivot(&a, j) } else { j };
             *exchange = i32::try_from(p).expect("few rows");
@@ -161,12 +177,20 @@ impl Subject for Wrong {
         if self.is(Fault::StaleColumn) && n > 1 && n % 4 == 1 {
             stale.into_iter().enumerate().for_each(|(i, x)| a.set(i, n - 1, x));
         }
+        if self.is(Fault::LastPlaceOfU) && m.min(n) > 0 {
+            let last = (m.min(n) - 1, n - 1);
+            a.set(last.0, last.1, a.at(last.0, last.1) * next_to_one());
+        }
         let info = if self.is(Fault::LastInfo) { zeros.last() } else { zeros.first() };
         Ok(if self.is(Fault::LosesInfo) { 0 } else { info.copied().unwrap_or(0) })
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        Naive.getrs(if self.is(Fault::SolvesUntransposed) { args.op(Op::NoTrans) } else { args })
+        match self.0 {
+            Fault::SolvesUntransposed => Naive.getrs(args.op(Op::NoTrans)),
+            Fault::RoughEquation => rough_equation(args),
+            _ => Naive.getrs(args),
+        }
     }
 
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
@@ -200,6 +224,22 @@ impl Wrong {
         }
     }
 
+    /// What is added to a solution and taken away again.
+    fn shift<T: Scalar>(&self, x: &MatMut<'_, T>) -> T {
+        let elements = (0..x.rows()).flat_map(|i| (0..x.cols()).map(move |j| x.at(i, j).abs().to_f64()));
+        let largest = elements.filter(|x| x.is_finite()).fold(0.0, f64::max);
+        if self.is(Fault::FixedPoint) { T::from_f64(4.0 * largest) } else { T::ZERO }
+    }
+
+    /// What a solution of order n is multiplied by.
+    fn factor<T: Scalar>(&self, n: usize, mode: TrsmMode) -> T {
+        match self.0 {
+            Fault::LastPlaceOfX => next_to_one(),
+            Fault::RoughInverse if mode == TrsmMode::Inverted => T::from_f64(1.0 + 128.0 * n as f64 * T::UNIT_ROUNDOFF),
+            _ => T::ONE,
+        }
+    }
+
     fn pivot<T: Scalar>(&self, a: &MatMut<'_, T>, j: usize) -> usize {
         let (mut best, mut second) = (j, j);
         for i in j + 1..a.rows() {
@@ -221,4 +261,35 @@ fn eliminate<T: Scalar>(a: &mut MatMut<'_, T>, j: usize) {
             a.set(i, q, a.at(i, q) - l * a.at(j, q));
         }
     }
+}
+
+/// The next number above one.
+fn next_to_one<T: Scalar>() -> T {
+    T::from_f64(1.0 + 2.0 * T::UNIT_ROUNDOFF)
+}
+
+fn drop_nan<T: Scalar>(a: &mut MatMut<'_, T>) {
+    for i in 0..a.rows() {
+        for j in 0..a.cols() {
+            a.set(i, j, if a.at(i, j).to_f64().is_nan() { T::ZERO } else { a.at(i, j) });
+        }
+    }
+}
+
+/// Solves with a residual in the first equation: 25·ε·‖A‖₁·‖x‖₁ for each
+/// right-hand side, where dget02 allows 30 for the sum over all equations. ‖P·L·U‖₁ = ‖L·U‖₁.
+fn rough_equation<T: Scalar>(args: Getrs<'_, T>) -> Result<()> {
+    let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
+    let n = lu.rows();
+    let mut response: Vec<T> = (0..n).map(|i| if i == 0 { T::ONE } else { T::ZERO }).collect();
+    Naive.getrs(Getrs::new(lu, ipiv, MatMut::new(&mut response, n, 1, n.max(1), Layout::ColMajor)?).op(op))?;
+    Naive.getrs(Getrs { op, lu, ipiv, b: b.reborrow() })?;
+    let allowed = 25.0 * 2.0 * T::UNIT_ROUNDOFF * norm_one(&lu, op);
+    for j in 0..b.cols() {
+        let length: f64 = (0..n).map(|i| b.at(i, j).abs().to_f64()).sum();
+        for (i, &x) in response.iter().enumerate() {
+            b.set(i, j, b.at(i, j) + T::from_f64(allowed * length) * x);
+        }
+    }
+    Ok(())
 }

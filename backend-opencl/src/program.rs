@@ -106,13 +106,17 @@ fn build(program: &Program, found: &Found, options: &str) -> Result<(), i32> {
 fn refused(program: &Program, found: &Found, source: &Source, code: i32) -> Error {
     let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
-    let file = std::env::temp_dir().join(&source.name);
-    let place = match std::fs::write(&file, &source.text) {
-        Ok(()) => file.display().to_string(),
-        Err(_) => source.name.clone(),
-    };
+    let place = keep(source).unwrap_or_else(|_| source.name.clone());
     let message = format!("{}: {log}", failed("clBuildProgram", code));
     Error::new(ErrorKind::DeviceFailed, "compile", message).with("source", place).with("device", &found.name)
+}
+
+/// Writes the source to a new file, whose name nobody else can have prepared.
+fn keep(source: &Source) -> std::io::Result<String> {
+    let file = tempfile::Builder::new().prefix("lapidary-").suffix(&format!("-{}", source.name)).tempfile()?;
+    std::fs::write(file.path(), &source.text)?;
+    let (_, path) = file.keep().map_err(|error| error.error)?;
+    Ok(path.display().to_string())
 }
 
 /// The compiled program, if the driver gives it.
@@ -136,7 +140,9 @@ mod tests {
 
     /// A device with its context, if there is one.
     fn device() -> Option<(Found, Context)> {
-        let found = list().devices.into_iter().next()?;
+        let found = list().devices.into_iter().next();
+        assert!(found.is_some() || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
+        let found = found?;
         let context = OpenClDevice::context(&found).unwrap();
         Some((found, context))
     }
@@ -146,10 +152,10 @@ mod tests {
         let Some((found, context)) = device() else { return };
         let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
         let bad = source("__kernel void f(__global float *x) { x[0] = no_such_name; }");
-        let error = programs.kernel(&context, &found, &bad, "f").unwrap_err().to_string();
-        assert!(error.contains("no_such_name") && error.contains("lapidary-test-f32.cl"), "{error}");
-        let file = std::env::temp_dir().join(&bad.name);
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), bad.text);
+        let error = programs.kernel(&context, &found, &bad, "f").unwrap_err();
+        let (_, file) = error.context().find(|(key, _)| *key == "source").unwrap();
+        assert!(error.to_string().contains("no_such_name") && file.ends_with("lapidary-test-f32.cl"), "{error}");
+        assert_eq!(std::fs::read_to_string(file).unwrap(), bad.text);
         std::fs::remove_file(file).unwrap();
     }
 
@@ -168,7 +174,7 @@ mod tests {
         // a whole entry, but not a program of this driver
         let key = key(&found, &good, &options(&found, &good));
         ProgramCache::new(Some(folder.path().to_owned())).store(&key, b"not a program");
-        assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 1 });
+        assert_eq!(counts(), CacheCounts { hits: 0, misses: 0, rejected: 1 });
         assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
     }
 }

@@ -1,7 +1,7 @@
 //! In-order queues: kernels and transfers.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cl3::command_queue::{
     create_command_queue, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer,
@@ -116,12 +116,19 @@ pub(crate) struct Transfers {
     idle: Mutex<Vec<Pinned>>,
     /// Whether the driver copies from the caller's memory as fast as we could.
     host_is_device: bool,
+    /// Bytes of a piece.
+    piece: usize,
 }
 
 impl Transfers {
     pub fn new(context: &Context, found: &Found, direction: Direction) -> Result<Self> {
         let queue = Arc::new(Queue::new(context, found)?);
-        Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu })
+        Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu, piece: PIECE })
+    }
+
+    /// The same with pieces of that size on every device.
+    pub fn in_pieces(self, bytes: usize) -> Self {
+        Transfers { piece: bytes, host_is_device: false, ..self }
     }
 
     /// Pinned memory of this queue.
@@ -146,6 +153,13 @@ impl Transfers {
                 self.staged(context, &rect, buffer)
             }
         }
+    }
+
+    /// Pins memory enough for any transfer, so that none fails later for want of it.
+    pub fn reserve(&self, context: &Context) -> Result<()> {
+        let ring = self.take_two(context)?;
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
+        Ok(())
     }
 
     /// Writes the first byte of a buffer.
@@ -195,11 +209,14 @@ impl Transfers {
     /// the device each thread fills one piece while the driver moves its other
     /// one, from it one thread empties a piece while the driver fills another's.
     unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let pieces = pieces(rect.rows, rect.cols, PIECE / size_of::<T>());
-        let threads = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
+        let pieces = pieces(rect.rows, rect.cols, self.piece / size_of::<T>());
+        let wanted = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
+        // as many threads as there is pinned memory for, at least one
+        let mut rings = vec![self.take_two(context)?];
+        rings.extend((1..wanted).map_while(|_| self.take_two(context).ok()));
+        let threads = rings.len();
         let shared = Shared { rect, buffer };
-        let work = |thread: usize| {
-            let mut pinned = self.take_two(context)?;
+        let work = |thread: usize, mut pinned: [Pinned; 2]| {
             let mut under_way: [Option<Event>; 2] = [None, None];
             let mut result = Ok(());
             for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
@@ -210,16 +227,17 @@ impl Transfers {
                 }
             }
             let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
-            self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(pinned);
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(pinned);
             result.and(drained)
         };
+        let first = rings.swap_remove(0);
         if threads == 1 {
-            return work(0);
+            return work(0, first);
         }
         std::thread::scope(|scope| {
             let work = &work;
-            let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || work(thread))).collect();
-            let own = work(0);
+            let others: Vec<_> = (1..).zip(rings).map(|(thread, ring)| scope.spawn(move || work(thread, ring))).collect();
+            let own = work(0, first);
             others
                 .into_iter()
                 .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -265,7 +283,7 @@ impl Transfers {
         match self.take(context) {
             Ok(second) => Ok([first, second]),
             Err(error) => {
-                self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(first);
+                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(first);
                 Err(error)
             }
         }
@@ -273,8 +291,8 @@ impl Transfers {
 
     /// A piece of pinned memory.
     fn take(&self, context: &Context) -> Result<Pinned> {
-        let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.pin(context, PIECE), Ok)
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| self.pin(context, self.piece), Ok)
     }
 }
 

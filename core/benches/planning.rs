@@ -41,7 +41,7 @@ fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, sizes: &
     for &size in sizes {
         let sample = plan(size);
         let commands = sample.commands().len();
-        let reach = vec![Reach { memory: usize::MAX, in_place: vec![false; sample.matrices().len()] }; 2];
+        let reach = vec![Reach { memory: usize::MAX, in_place: vec![false; sample.matrices().len()], flops: 1.0 }; 2];
         let schedule = Schedule::new(sample, reach.clone()).expect("no memory limit");
         let bytes = (schedule.plan().bytes() + schedule.graph().bytes()) / commands;
         println!("{name}: {commands} commands, {bytes} bytes per command");

@@ -10,6 +10,8 @@
 //! - Registers get memory in plan order, as far as the device's limit allows;
 //!   memory is given back after the last use. Since the order of the plan needs
 //!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
+//! - A slow device leaves a task alone if the faster ones would have done all that is
+//!   left before it had done this one.
 //! - A device that turns out to have less memory than its limit says goes on with
 //!   what it has. If that holds no task it gives the one it took back, and is out
 //!   of the run; the run fails when all devices are.
@@ -30,12 +32,14 @@ use crate::schedule::task_footprint;
 use crate::slots::{Slot, SlotId, Slots, Supply};
 
 /// How one device sees the matrices of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reach {
     /// Bytes of device memory for copies.
     pub memory: usize,
     /// For each matrix, whether the device works on it without a copy.
     pub in_place: Vec<bool>,
+    /// Floating-point operations per second, to compare devices by.
+    pub flops: f64,
 }
 
 /// One queue of one device.
@@ -113,6 +117,8 @@ pub struct Dispatcher<'p, T: Scalar> {
     /// For each register how many commands still touch it.
     uses: Vec<u32>,
     unfinished: usize,
+    /// Tasks that no device has taken.
+    untaken: usize,
     halted: bool,
     /// Whether other lanes may have work since they were last told to wait.
     changed: bool,
@@ -135,6 +141,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             memory: vec![None; plan.registers().len()],
             uses: graph.lives.iter().map(|life| life.uses).collect(),
             unfinished: plan.tasks().len(),
+            untaken: plan.tasks().len(),
             halted: false,
             changed: false,
         }
@@ -272,7 +279,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
 
     /// Takes the next ready task, if the device has room for one.
     fn take(&mut self, device: usize) -> bool {
-        let state = &mut self.devices[device];
+        let state = &self.devices[device];
         if state.out.is_some() {
             return false;
         }
@@ -283,19 +290,36 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
                 state.copies && allocated && state.taken.len() < Queue::ALL.len()
             }
         };
-        if !room {
+        if !room || self.comes_late(device) {
             return false;
         }
         let Some(Reverse(task)) = self.ready.pop() else { return false };
         self.changed = true;
+        self.untaken -= 1;
         let info = &self.plan.tasks()[task as usize];
         let start = info.commands.start;
         let unfinished = info.commands.end - start;
-        state.taken.push_back(Taken { task, cursors: [start; 3], birth: info.registers.start, unfinished, begun: false });
+        self.devices[device].taken.push_back(Taken {
+            task,
+            cursors: [start; 3],
+            birth: info.registers.start,
+            unfinished,
+            begun: false,
+        });
         if unfinished == 0 {
             self.finish(device, task);
         }
         true
+    }
+
+    /// Whether faster devices would have done all that is left before this one
+    /// had done one task, if all tasks were alike.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn comes_late(&self, device: usize) -> bool {
+        let own = self.reach[device].flops;
+        let is_faster = |other: &usize| self.devices[*other].out.is_none() && self.reach[*other].flops > own;
+        let faster: f64 = (0..self.reach.len()).filter(is_faster).map(|other| self.reach[other].flops).sum();
+        self.untaken as f64 * own < faster
     }
 
     /// Gives memory to the registers of the taken tasks, in order, while there is some.
@@ -338,6 +362,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             self.memory[reg as usize].take().into_iter().for_each(|slot| state.slots.give_back(slot));
         }
         self.ready.push(Reverse(task));
+        self.untaken += 1;
         self.changed = true;
         Ok(())
     }

@@ -80,14 +80,15 @@ impl ProgramCache {
                 Some(binary.to_vec())
             }
             Some(_) | None => {
-                self.reject();
+                self.rejected.fetch_add(1, Ordering::Relaxed);
                 None
             }
         }
     }
 
-    /// Counts a binary that the driver refused.
+    /// A binary that was found, but that the driver refused.
     pub fn reject(&self) {
+        self.hits.fetch_sub(1, Ordering::Relaxed);
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -157,7 +157,7 @@ unsafe impl Send for Shared {}
 
 /// All lanes on threads of their own; what the devices were asked, by its begin, and the outcome.
 fn drive(tasks: Tasks, devices: Vec<NullDevice>, copies: bool) -> (Vec<Span>, bool) {
-    let reach = Reach { memory: if copies { 32 } else { usize::MAX }, in_place: vec![!copies] };
+    let reach = Reach { memory: if copies { 32 } else { usize::MAX }, in_place: vec![!copies], flops: 1.0 };
     let schedule = Schedule::new(plan(tasks), vec![reach; devices.len()]).unwrap();
     let record = Arc::new(Record::default());
     let witness = |(device, null)| Driver::new(Witness { device, null, record: Arc::clone(&record) });

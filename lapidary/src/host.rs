@@ -4,11 +4,13 @@ use std::ops::{Deref, DerefMut};
 
 use lapidary_core::{Error, ErrorKind, Result, Scalar};
 
+#[cfg(feature = "opencl")]
 use crate::handle::Handle;
 use crate::machine::Machine;
 
-/// Host memory for matrices of one element type, zeroed. Where the first device
-/// has memory of its own it is pinned: transfers then need no copy on their way.
+/// Host memory for matrices of one element type, zeroed. It is pinned by the first
+/// device with memory of its own, if there is one: its transfers then need no copy
+/// on their way. Other devices use it as any memory.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -40,24 +42,21 @@ impl Machine {
     pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
-        let storage = match &self.handles[0] {
-            Handle::Cpu(_) => {
-                let mut data = Vec::new();
-                data.try_reserve_exact(count).map_err(|source| {
-                    Error::new(ErrorKind::OutOfMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
-                })?;
-                data.resize(count, T::ZERO);
-                Storage::Plain(data)
-            }
-            #[cfg(feature = "opencl")]
-            Handle::OpenCl(driver) => {
+        #[cfg(feature = "opencl")]
+        for handle in &self.handles {
+            if let Handle::OpenCl(driver) = handle {
                 let memory = driver.device().alloc_host(bytes)?;
                 // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
                 unsafe { memory.ptr().write_bytes(0, bytes) };
-                Storage::Pinned(memory)
+                return Ok(HostVec { storage: Storage::Pinned(memory), count });
             }
-        };
-        Ok(HostVec { storage, count })
+        }
+        let mut data = Vec::new();
+        data.try_reserve_exact(count).map_err(|source| {
+            Error::new(ErrorKind::OutOfMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
+        })?;
+        data.resize(count, T::ZERO);
+        Ok(HostVec { storage: Storage::Plain(data), count })
     }
 }
 

@@ -286,7 +286,7 @@ impl Machine {
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let _turn = self.turn();
-        let mut most = usize::MAX;
+        let (mut most, mut refused) = (usize::MAX, None);
         loop {
             let limited = |(&device, handle): (&usize, &&Handle)| {
                 let memory_of_device = handle.free_memory().min(most);
@@ -295,7 +295,11 @@ impl Machine {
             let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
             let copy_limit = copy_limit(&handles, &reaches);
             let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size() };
-            let schedule = Schedule::new(plan(&resources), reaches)?;
+            // the device's own refusal says more than that too little is left of its memory
+            let schedule = match Schedule::new(plan(&resources), reaches) {
+                Ok(schedule) => schedule,
+                Err(error) => return Err(refused.unwrap_or(error)),
+            };
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
             let outcome = unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) };
@@ -304,6 +308,7 @@ impl Machine {
                 // a device has less memory than it said: smaller tiles, until none is small enough
                 (Err(RunError { error, touched: false }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
                     most = limit / 2;
+                    refused = Some(error);
                 }
                 (Err(RunError { error, .. }), _) => return Err(error),
             }

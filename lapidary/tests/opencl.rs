@@ -85,6 +85,18 @@ fn beside_the_cpu() {
 }
 
 #[test]
+fn transfers_in_many_pieces() {
+    if let Some([first]) = with_f64() {
+        let settings = limited(128 << 10);
+        let cache = std::sync::Arc::new(settings.program_cache());
+        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
+        let pieces = Graded("pieces".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
+        grade::<f64>(&pieces, &few());
+        grade::<f32>(&pieces, &few());
+    }
+}
+
+#[test]
 fn products_through_local_memory() {
     if let Some([first]) = with_f64() {
         let settings = Settings::default();
@@ -127,7 +139,10 @@ fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
     const LD: usize = 163;
     let Some(one) = with_f64::<1>() else { return };
     // tiles that are smaller than the matrices, so that rectangles begin inside
-    let machine = open(&one, &limited(512 << 10)).1;
+    let settings = limited(512 << 10);
+    let cache = std::sync::Arc::new(settings.program_cache());
+    let device = OpenClDevice::open(one[0], settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
+    let machine = Machine::from_opencl(vec![device], &settings).unwrap();
     let integers = |seed: usize| (0..N * LD).map(move |i| ((i * 7 + seed) % 11) as f64 - 5.0);
     let pinned = |seed| {
         let mut memory = machine.alloc_host::<f64>(N * LD).unwrap();

@@ -80,6 +80,7 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
+        flops: costs(args)?.flops,
     };
     let schedule = Schedule::new(plan, vec![reach; args.devices])?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);

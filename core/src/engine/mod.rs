@@ -84,7 +84,7 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
         };
         home && raw.layout == Layout::ColMajor
     };
-    Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect() }
+    Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect(), flops: info.flops }
 }
 
 /// Runs a schedule on devices; `bindings` holds the memory of the plan's

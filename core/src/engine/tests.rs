@@ -309,7 +309,7 @@ proptest! {
         others in prop::collection::vec(0..TIGHT, 0..3),
         spare in 0..TIGHT,
     ) {
-        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2] };
+        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2], flops: 1.0 };
         let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
         let devices = || [least + spare].into_iter().chain(others.clone()).map(DigestDevice::with_only).collect();
         let (result, bits) = by_devices(plan(&tasks), devices());
@@ -381,6 +381,19 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
 }
 
 #[test]
+fn a_slow_device_leaves_the_last_tasks_to_a_fast_one() {
+    let tasks_of_the_slow = |slower: f64| {
+        let reach = |flops| Reach { memory: usize::MAX, in_place: vec![true], flops };
+        let schedule = Schedule::new(ten_tiles(), vec![reach(1.0), reach(slower)]).unwrap();
+        let cost = |flops| crate::CostModel { flops: 1.0, bandwidth: 1.0, latency: 1.0 / flops };
+        let timeline = schedule.simulate(&[cost(1.0), cost(slower)]);
+        timeline.entries.iter().filter(|entry| entry.lane.device == 1).count()
+    };
+    // in the time of one task of the slow device the fast one does two, four, eleven
+    assert_eq!([1.0, 0.5, 0.25, 0.09].map(tasks_of_the_slow), [5, 3, 2, 0]);
+}
+
+#[test]
 fn too_little_memory_is_refused_with_the_need() {
     let mut plan = Plan::<f64>::new("scale");
     let c = plan.output("C", (4, 4), Layout::ColMajor);
@@ -388,14 +401,14 @@ fn too_little_memory_is_refused_with_the_need() {
     let tile = plan.ld(c, &(0..4), &(0..4));
     plan.exec(Instruction::Scale { beta: 2.0, c: tile });
     plan.st(tile);
-    let error = Schedule::new(plan, vec![Reach { memory: 100, in_place: vec![false] }]).unwrap_err();
+    let error = Schedule::new(plan, vec![Reach { memory: 100, in_place: vec![false], flops: 1.0 }]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(error.to_string().contains("128"), "{error}");
 }
 
 #[test]
 fn a_copying_device_overlaps_its_queues() {
-    let schedule = Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false] }]).unwrap();
+    let schedule = Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false], flops: 1.0 }]).unwrap();
     let cost = crate::CostModel { flops: 1.0, bandwidth: 1e9, latency: 1.0 };
     // ten tasks of three steps of one second: a pipeline takes 12 s, one after the other 30 s
     let seconds = schedule.simulate(&[cost]).seconds();

@@ -1,6 +1,5 @@
 //! An OpenCL device.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cl3::context::CL_CONTEXT_PLATFORM;
@@ -27,8 +26,9 @@ pub struct OpenClDevice {
     store: Transfers,
     /// Pinned memory that the application holds.
     pinned: Ranges,
-    /// Whether transfers have the pinned memory that they need.
-    reserved: AtomicBool,
+    /// Memory that is given up when the device has no more, so that what it holds
+    /// stays usable; none before the first allocation.
+    reserve: Mutex<Option<Option<Buffer>>>,
     kernels: Mutex<Kernels>,
     context: Arc<Context>,
 }
@@ -122,7 +122,7 @@ impl OpenClDevice {
             load,
             store,
             pinned: Ranges::default(),
-            reserved: AtomicBool::new(false),
+            reserve: Mutex::default(),
             kernels,
             context,
         })
@@ -134,6 +134,13 @@ impl OpenClDevice {
     /// The driver refuses.
     pub fn alloc_host(&self, bytes: usize) -> Result<HostMemory> {
         Ok(HostMemory::new(self.load.pin(&self.context, bytes)?, bytes, &self.pinned))
+    }
+
+    /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
+    fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
+        let buffer = Buffer::new(&self.context, bytes)?;
+        self.load.touch(&buffer)?;
+        Ok(buffer)
     }
 
     fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
@@ -173,6 +180,9 @@ impl OpenClDevice {
     }
 }
 
+/// The part of a device's memory that is its reserve: one in so many.
+const RESERVE: usize = 128;
+
 /// Part of a device's memory that registers may take: its own memory holds
 /// little else, the machine's holds the caller's matrices too.
 fn usable(found: &Found) -> usize {
@@ -205,15 +215,20 @@ impl Device for OpenClDevice {
         if self.found.is_cpu {
             return Buffer::new(&self.context, bytes);
         }
-        if !self.reserved.load(Ordering::Acquire) {
+        let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        if reserve.is_none() {
             self.load.reserve(&self.context)?;
             self.store.reserve(&self.context)?;
-            self.reserved.store(true, Ordering::Release);
+            *reserve = Some(self.alloc_now(self.found.memory / RESERVE).ok());
         }
-        let buffer = Buffer::new(&self.context, bytes)?;
-        // some drivers find out that memory is short when it is first used
-        self.load.touch(&buffer)?;
-        Ok(buffer)
+        self.alloc_now(bytes).inspect_err(|error| {
+            if error.kind() == ErrorKind::OutOfMemory {
+                // a full device fails at anything: from here on the driver has the reserve for itself
+                *reserve = Some(None);
+                // and a kernel keeps the buffers that it was last called with
+                self.kernels.lock().unwrap_or_else(PoisonError::into_inner).forget_arguments();
+            }
+        })
     }
 
     unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {

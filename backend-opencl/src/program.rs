@@ -46,6 +46,11 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
+    /// Kernels are made again when asked for.
+    pub fn forget_kernels(&mut self) {
+        self.kernels.clear();
+    }
+
     /// The binary of the cache if the driver takes it, else the source compiled.
     fn program(&self, context: &Context, found: &Found, source: &Source) -> Result<Program> {
         let options = options(found, source);

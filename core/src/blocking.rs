@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::enums::Side;
 use crate::scalar::DType;
-use crate::slots::largest_within;
 
 /// Block sizes of one call. Which of them an algorithm uses stands in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +57,7 @@ pub struct Resources {
 
 /// Order of the largest square tile of which `count` fit into `bytes`.
 fn tile_order(bytes: usize, element: usize, count: usize) -> usize {
-    (largest_within(bytes / count) / element).isqrt()
+    (bytes / element / count).isqrt()
 }
 
 /// A smaller tile than this is never chosen: a device without room for it is refused.
@@ -114,7 +113,7 @@ impl Resources {
         let pivots = height.saturating_mul(DType::I32.size());
         let fits = self
             .copy_limit
-            .map_or(MOST_TILE, |limit| largest_within(limit.saturating_sub(pivots) / 2) / self.element / height.max(1));
+            .map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
         let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE);
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
@@ -126,7 +125,7 @@ impl Resources {
             None => (panel_width(m.min(n)), usize::MAX),
             Some(limit) => {
                 // a panel, and two strips of the trailing matrix: one at work, one on its way
-                let width = largest_within(limit / 3) / self.element / m.max(1);
+                let width = limit / self.element / m.max(1).saturating_mul(3);
                 (width.clamp(LEAST_TILE, COPIED_NB), SHARES * self.devices)
             }
         };

@@ -330,7 +330,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             while self.devices[device].taken[t].birth < end {
                 let reg = self.graph.births[self.devices[device].taken[t].birth as usize];
                 if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
-                    let bytes = self.plan.registers()[reg].footprint();
+                    let bytes = self.plan.registers().footprint(reg);
                     let Some(slot) = self.devices[device].slots.take(bytes, supply)? else {
                         return if t == 0 { self.fall_short(device) } else { Ok(()) };
                     };

@@ -13,7 +13,6 @@ use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
 use crate::scalar::{DType, Element, Scalar};
-use crate::slots::size_class;
 
 /// Index of a matrix in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,35 +65,46 @@ impl RegisterInfo {
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.size()
     }
-
-    /// Bytes of device memory that a copy takes.
-    pub(crate) fn footprint(&self) -> usize {
-        size_class(self.bytes())
-    }
 }
 
 /// The registers of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Registers(Vec<RegisterInfo>);
+pub struct Registers {
+    infos: Vec<RegisterInfo>,
+    /// Bytes of the largest.
+    largest: usize,
+}
 
 impl Registers {
     /// Number of registers.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.infos.len()
+    }
+
+    /// Bytes of device memory that a copy takes: the largest register's, or a half
+    /// of that, a quarter … Registers of nearly the same size, as the tiles at the
+    /// edge or those of a factorisation that shrinks, then use the same memory in
+    /// turn, and a device that has granted it once is not asked again.
+    #[must_use]
+    pub fn footprint(&self, reg: Reg) -> usize {
+        match self[reg].bytes() {
+            0 => 0,
+            bytes => self.largest >> (self.largest / bytes).ilog2(),
+        }
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.infos.is_empty()
     }
 }
 
 impl Index<Reg> for Registers {
     type Output = RegisterInfo;
     fn index(&self, reg: Reg) -> &RegisterInfo {
-        &self.0[reg.0 as usize]
+        &self.infos[reg.0 as usize]
     }
 }
 
@@ -173,7 +183,8 @@ impl<T: Scalar> Plan<T> {
 
     fn register(&mut self, info: RegisterInfo) -> Tile {
         let reg = Reg(id(self.registers.len()));
-        self.registers.0.push(info);
+        self.registers.largest = self.registers.largest.max(info.bytes());
+        self.registers.infos.push(info);
         self.tasks.last_mut().expect("a register belongs to a task").registers.end += 1;
         Tile { reg, region: Region::whole(info.rows, info.cols) }
     }
@@ -256,7 +267,7 @@ impl<T: Scalar> Plan<T> {
     /// Bytes that the plan occupies.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(self.commands.as_slice()) + size_of_val(self.registers.0.as_slice()) + size_of_val(self.tasks.as_slice())
+        size_of_val(self.commands.as_slice()) + size_of_val(self.registers.infos.as_slice()) + size_of_val(self.tasks.as_slice())
     }
 
     /// The name and rectangle that a tile stands for.

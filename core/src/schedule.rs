@@ -83,8 +83,9 @@ pub(crate) fn task_footprint<T: Scalar>(plan: &Plan<T>, graph: &Graph, reach: &R
         while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {
             held -= deaths.pop().map_or(0, |Reverse((_, bytes))| bytes);
         }
-        deaths.push(Reverse((life.last, info.footprint())));
-        held += info.footprint();
+        let bytes = plan.registers().footprint(reg);
+        deaths.push(Reverse((life.last, bytes)));
+        held += bytes;
         most = most.max(held);
     }
     most

@@ -37,23 +37,6 @@ impl Supply for Endless {
     fn release(&mut self, _: SlotId) {}
 }
 
-/// What a register of `bytes` takes: the next of eight sizes between two powers
-/// of two. As the tiles of a factorisation shrink, most then find the memory of
-/// the one before, and no new memory is asked for.
-pub(crate) fn size_class(bytes: usize) -> usize {
-    bytes.next_multiple_of(class_step(bytes))
-}
-
-/// The largest register that takes at most `bytes`.
-pub(crate) fn largest_within(bytes: usize) -> usize {
-    bytes / class_step(bytes) * class_step(bytes)
-}
-
-/// Below 4 KiB every size is its own.
-fn class_step(bytes: usize) -> usize {
-    if bytes < 4096 { 1 } else { 1 << (bytes.ilog2() - 3) }
-}
-
 /// The physical registers of a device under its memory limit.
 #[derive(Debug)]
 pub(crate) struct Slots {
@@ -206,16 +189,6 @@ mod tests {
         assert!(slots.take(40, &mut device).unwrap().is_some());
         assert!(slots.shortage(119).is_none());
         assert_eq!(slots.shortage(120).unwrap().kind(), ErrorKind::OutOfMemory);
-    }
-
-    #[test]
-    fn size_classes_waste_at_most_an_eighth() {
-        for bytes in (0..20_000).chain([1 << 20, (1 << 20) + 1, 48_000_000, (1 << 33) - 1]) {
-            let class = size_class(bytes);
-            assert!(class >= bytes && class - bytes <= bytes / 8 && size_class(class) == class);
-            assert!(size_class(largest_within(bytes)) <= bytes);
-        }
-        assert_eq!([size_class(4097), size_class(9000), largest_within(9000)], [4608, 9216, 8192]);
     }
 
     #[test]

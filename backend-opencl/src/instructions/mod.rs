@@ -52,6 +52,12 @@ impl Kernels {
         self.queue.finish()
     }
 
+    /// Gives up the memory of earlier calls.
+    pub fn forget_arguments(&mut self) {
+        self.programs.forget_kernels();
+        self.scratch = [const { None }; 2];
+    }
+
     /// Computes with local memory and barriers, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         self.searchers = most_searchers(&self.found);

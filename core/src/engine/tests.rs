@@ -81,7 +81,7 @@ impl Device for DigestDevice {
         &self.info
     }
     fn alloc(&self, bytes: usize) -> Result<Words> {
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_err() {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes / 8 * 8)).is_err() {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
         }
         // not zero: reading what was never written must be seen

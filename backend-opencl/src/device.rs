@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::context::CL_CONTEXT_PLATFORM;
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar};
@@ -80,7 +81,7 @@ impl OpenClDevice {
     /// The context holds the device of that number, and the queue belongs to both.
     ///
     /// # Errors
-    /// There is no such device, or the driver refuses.
+    /// There is no such device, the queue runs its commands out of order, or the driver refuses.
     pub unsafe fn from_parts(
         context: cl_context,
         index: usize,
@@ -91,6 +92,11 @@ impl OpenClDevice {
         let found = list().devices.into_iter().nth(index);
         let found =
             found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_parts", format!("there is no opencl:{index}")))?;
+        let properties =
+            get_command_queue_info(queue, CL_QUEUE_PROPERTIES).map_err(|code| failed("clGetCommandQueueInfo", code))?;
+        if properties.to_ulong() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
+            return Err(Error::invalid("from_parts", "the queue runs its commands out of order; pass an in-order queue"));
+        }
         // SAFETY: the handles are valid, as the caller promises; each is retained once for the owner made of it.
         let (context, queue) = unsafe {
             cl3::context::retain_context(context).map_err(|code| failed("clRetainContext", code))?;

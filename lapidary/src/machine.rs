@@ -32,6 +32,7 @@ pub struct Machine {
     trace: Option<Trace>,
     /// Held while memory of devices is counted and used: large calls and uploads take turns.
     turn: Mutex<()>,
+    notes: Vec<String>,
 }
 
 impl Machine {
@@ -59,14 +60,14 @@ impl Machine {
     /// The selection names no device.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         let cache = Arc::new(settings.program_cache());
-        let mut handles = Vec::new();
+        let (mut handles, mut notes) = (Vec::new(), Vec::new());
         for pick in &select.picks {
-            handles.extend(open(pick, settings, &cache)?);
+            handles.extend(open(pick, settings, &cache, &mut notes)?);
         }
         if handles.is_empty() {
             return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
         }
-        Ok(Self::of(handles, settings, cache))
+        Ok(Machine { notes, ..Self::of(handles, settings, cache) })
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -92,7 +93,15 @@ impl Machine {
     }
 
     fn of(handles: Vec<Handle>, settings: &Settings, cache: Arc<ProgramCache>) -> Self {
-        Machine { handles, crew: Crew::default(), settings: settings.clone(), cache, trace: None, turn: Mutex::default() }
+        Machine {
+            handles,
+            crew: Crew::default(),
+            settings: settings.clone(),
+            cache,
+            trace: None,
+            turn: Mutex::default(),
+            notes: Vec::new(),
+        }
     }
 
     /// Waits for a turn with the devices' memory.
@@ -121,6 +130,13 @@ impl Machine {
     /// What the devices are and have.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.handles.iter().map(Drive::info)
+    }
+
+    /// Why devices of the selection are not there: a selection that names no numbers
+    /// passes over those that do not open.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// `C ← α·op(A)·op(B) + β·C`.
@@ -324,8 +340,8 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
     copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
 }
 
-#[cfg_attr(not(feature = "opencl"), allow(unused_variables, reason = "only devices that compile have programs"))]
-fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<Vec<Handle>> {
+#[cfg_attr(not(feature = "opencl"), allow(unused_variables, clippy::ptr_arg, reason = "only devices that compile have programs"))]
+fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>, notes: &mut Vec<String>) -> Result<Vec<Handle>> {
     match pick.backend {
         Backend::Cpu => {
             let indices =
@@ -350,10 +366,22 @@ fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<V
                 Ok(Handle::OpenCl(Driver::new(device)))
             };
             let opened = indices.into_iter().map(device);
-            match pick.which {
-                // one that does not open is not there; `devices --device opencl` says why
-                Which::Present => Ok(opened.filter_map(Result::ok).collect()),
-                Which::Every | Which::Listed(_) => opened.collect(),
+            if let Which::Listed(_) = pick.which {
+                return opened.collect();
+            }
+            let (mut handles, mut refused) = (Vec::new(), None);
+            for device in opened {
+                match device {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => {
+                        notes.push(error.to_string());
+                        refused.get_or_insert(error);
+                    }
+                }
+            }
+            match refused {
+                Some(error) if handles.is_empty() && pick.which == Which::Every => Err(error),
+                Some(_) | None => Ok(handles),
             }
         }
     }

@@ -20,7 +20,8 @@ pub struct Args {
 /// Lists the devices.
 pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open()?;
-    let notes = lapidary::opencl::list().notes;
+    let mut notes = lapidary::opencl::list().notes;
+    notes.extend_from_slice(machine.notes());
     if args.json {
         out(&format!("{:#}", json!({ "devices": describe(&machine), "notes": notes })));
         return Ok(());

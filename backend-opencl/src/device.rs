@@ -11,7 +11,7 @@ use crate::buffer::{Buffer, CommandQueue, Context};
 use crate::conv::{View, failed};
 use crate::instructions::Kernels;
 use crate::pinned::{HostMemory, Ranges};
-use crate::platform::{Found, list};
+use crate::platform::{Found, Listing, list};
 use crate::queue::{Direction, Queue, Transfers};
 
 /// One device with its context and its three queues.
@@ -41,13 +41,11 @@ impl OpenClDevice {
     /// There is no such device, or the driver refuses.
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let listing = list();
-        let found = listing.devices.get(index).cloned().ok_or_else(|| {
-            let there = listing.devices.iter().enumerate().map(|(i, found)| format!("opencl:{i} ({})", found.name));
-            let there: Vec<String> = there.chain(listing.notes).collect();
-            let message =
-                format!("there is no opencl:{index}; there is {}", if there.is_empty() { "none".into() } else { there.join(", ") });
-            Error::new(ErrorKind::NoSuchDevice, "open", message)
-        })?;
+        let found = listing
+            .devices
+            .get(index)
+            .cloned()
+            .ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", no_such_device(index, &listing)))?;
         let context = Self::context(&found)?;
         Self::in_context(found, index, memory, cache, context)
     }
@@ -149,6 +147,24 @@ impl OpenClDevice {
         Ok(buffer)
     }
 
+    /// Whether the driver copies between the two by itself: they share a context.
+    #[must_use]
+    pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
+        self.context.0 == other.context.0
+    }
+
+    /// Copies the beginning of a buffer of a [peer](OpenClDevice::is_peer_of); returns when it is done.
+    ///
+    /// # Errors
+    /// The driver refuses, as it does if the devices are no peers.
+    pub fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        if peer.shared {
+            // the application's kernels in their queue are done before their results are read in ours
+            peer.kernels.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
+        }
+        self.load.copy(from, to, bytes)
+    }
+
     fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
         let start = rect.origin.addr();
         let last = (rect.rows.max(1) - 1) * rect.row_stride + (rect.cols.max(1) - 1) * rect.col_stride;
@@ -184,6 +200,14 @@ impl OpenClDevice {
     pub fn found(&self) -> &Found {
         &self.found
     }
+}
+
+/// What there is in place of a device.
+pub(crate) fn no_such_device(index: usize, listing: &Listing) -> String {
+    let there: Vec<String> = listing.devices.iter().enumerate().map(|(i, found)| format!("opencl:{i} ({})", found.name)).collect();
+    let there = if there.is_empty() { "no OpenCL device".to_owned() } else { there.join(", ") };
+    let notes: String = listing.notes.iter().map(|note| format!("; {note}")).collect();
+    format!("there is no opencl:{index}; there is {there}{notes}")
 }
 
 /// The part of a device's memory that is its reserve: one in so many.

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cl3::command_queue::{
-    create_command_queue, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer,
-    enqueue_write_buffer_rect, finish,
+    create_command_queue, enqueue_copy_buffer, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect,
+    enqueue_write_buffer, enqueue_write_buffer_rect, finish,
 };
 use cl3::event::wait_for_events;
 use cl3::kernel::set_kernel_arg;
@@ -160,6 +160,17 @@ impl Transfers {
         let ring = self.take_two(context)?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
         Ok(())
+    }
+
+    /// Copies the beginning of a buffer and waits.
+    pub fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (queue, from, to, no_events) = (self.queue.handle(), from.handle(), to.handle(), std::ptr::null());
+        // SAFETY: the driver checks the sizes of both; the copy is waited for.
+        let event = unsafe { enqueue_copy_buffer(queue, from, to, 0, 0, bytes, 0, no_events) };
+        wait(&Event(event.map_err(|code| failed("clEnqueueCopyBuffer", code))?))
     }
 
     /// Writes the first byte of a buffer.

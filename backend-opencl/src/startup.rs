@@ -6,7 +6,7 @@ use std::time::Instant;
 use lapidary_core::{Device, Error, ErrorKind, HostRect, Instruction, Memory, Op, Operand, ProgramCache, Result};
 
 use crate::buffer::Buffer;
-use crate::device::OpenClDevice;
+use crate::device::{OpenClDevice, no_such_device};
 use crate::platform::list;
 
 /// Order of the product that is run.
@@ -25,8 +25,9 @@ pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static s
         stages.push((name, last.elapsed().as_secs_f64()));
         last = Instant::now();
     };
-    let found = list().devices.into_iter().nth(index);
-    let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "startup", format!("there is no opencl:{index}")))?;
+    let listing = list();
+    let found = listing.devices.get(index).cloned();
+    let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "startup", no_such_device(index, &listing)))?;
     lap("load the drivers, list devices");
     let context = OpenClDevice::context(&found)?;
     lap("create the context");

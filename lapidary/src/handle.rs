@@ -60,6 +60,26 @@ impl Handle {
         driver!(self, d => unsafe { d.download::<E>(key, to) })
     }
 
+    /// See [`Driver::refill`].
+    pub(crate) unsafe fn refill<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+        // SAFETY: as the caller promises.
+        driver!(self, d => unsafe { d.refill::<E>(key, from) })
+    }
+
+    /// Copies a resident matrix of `peer` into one of ours, if the driver does so
+    /// by itself; whether it did.
+    #[cfg_attr(not(feature = "opencl"), allow(unused_variables, clippy::unnecessary_wraps, reason = "only drivers copy"))]
+    pub(crate) fn copy_from_peer(&self, key: u64, peer: &Handle, peer_key: u64, bytes: usize) -> Result<bool> {
+        match (self, peer) {
+            #[cfg(feature = "opencl")]
+            (Handle::OpenCl(to), Handle::OpenCl(from)) if to.device().is_peer_of(from.device()) => {
+                let (buffer, source) = (to.resident(key)?, from.resident(peer_key)?);
+                to.device().copy_from_peer(from.device(), &source, &buffer, bytes).map(|()| true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// See [`Driver::discard`].
     pub(crate) fn discard(&self, key: u64) {
         driver!(self, d => d.discard(key));

@@ -47,6 +47,18 @@ impl Machine {
     /// # Errors
     /// The matrix lies on a device already, or the device has no memory left.
     pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
+        self.upload_to(0, a)
+    }
+
+    /// Copies a host matrix to the device of that number in [`Machine::devices`].
+    ///
+    /// # Errors
+    /// As [`Machine::upload`], or there is no such device.
+    pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
+        if device >= self.handles.len() {
+            let message = format!("the machine has {} devices, there is no number {device}", self.handles.len());
+            return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
+        }
         if a.host_ptr().is_none() {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
@@ -54,12 +66,12 @@ impl Machine {
         let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
-            self.able::<T>("upload", &[0])?;
+            self.able::<T>("upload", &[device])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             let _turn = self.turn();
             // SAFETY: a view of host memory of type T.
-            unsafe { self.handles[0].upload::<T>(key, &a.raw())? };
-            Storage::Device(Resident { device: 0, key })
+            unsafe { self.handles[device].upload::<T>(key, &a.raw())? };
+            Storage::Device(Resident { device, key })
         };
         Ok(DeviceMatrix { machine: self, storage, rows, cols })
     }
@@ -131,6 +143,37 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
             // SAFETY: uploaded with this shape and type, and borrowed uniquely with the matrix.
             Storage::Device(resident) => unsafe { MatMut::resident(*resident, self.rows, self.cols) },
         }
+    }
+
+    /// Copies another matrix of the machine, of the same shape, into this one:
+    /// from device to device where both lie in one context of a driver, else
+    /// through host memory.
+    ///
+    /// # Errors
+    /// The shapes or the machines differ, or the copy failed.
+    pub fn copy_from(&mut self, other: &DeviceMatrix<'_, T>) -> Result<()> {
+        let (rows, cols) = (self.rows, self.cols);
+        if (other.rows, other.cols) != (rows, cols) || !std::ptr::eq(self.machine, other.machine) {
+            let message = format!("a matrix {rows}×{cols} and one of {}×{}, on one machine, are needed", other.rows, other.cols);
+            return Err(Error::invalid("copy_from", message));
+        }
+        let handles = &self.machine.handles;
+        match (&mut self.storage, &other.storage) {
+            (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
+            (&mut Storage::Device(to), &Storage::Device(from)) => {
+                let bytes = rows * cols * T::DTYPE.size();
+                if !handles[to.device].copy_from_peer(to.key, &handles[from.device], from.key, bytes)? {
+                    let mut between = vec![T::ZERO; rows * cols];
+                    other.download(MatMut::col_major(&mut between, rows, cols)?)?;
+                    // SAFETY: a view of host memory of type T and of the same shape.
+                    unsafe { handles[to.device].refill::<T>(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
+                }
+            }
+            (Storage::Host(_), Storage::Device(_)) | (Storage::Device(_), Storage::Host(_)) => {
+                unreachable!("a machine keeps all its matrices alike")
+            }
+        }
+        Ok(())
     }
 
     /// Copies the matrix into host memory.

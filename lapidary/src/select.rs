@@ -86,6 +86,7 @@ impl Select {
     /// The variable does not name devices.
     pub fn from_env() -> Result<Self> {
         match std::env::var("LAPIDARY_DEVICE") {
+            Ok(text) if text.is_empty() => Ok(Self::all()),
             Ok(text) => text.parse().map_err(|error: Error| error.with("variable", "LAPIDARY_DEVICE")),
             Err(VarError::NotPresent) => Ok(Self::all()),
             Err(error) => Err(Error::invalid("select", "LAPIDARY_DEVICE is no text").caused_by(error)),

@@ -7,7 +7,7 @@
 
 mod support;
 
-use lapidary::opencl::{Found, OpenClDevice, list};
+use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::cases::{Fill, GemmCase};
@@ -166,6 +166,51 @@ fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
         machine.getrf(MatMut::new(data, N, N, LD, Layout::RowMajor).unwrap()).unwrap();
     }
     assert!(*lu == *plain && plain != a);
+}
+
+/// Two devices in one context of an application, and two in contexts of their own.
+#[test]
+fn matrices_go_from_device_to_device() {
+    const N: usize = 70;
+    let Some([first, second]) = with_f64() else { return };
+    let found = list().devices;
+    let apart = open(&[first, second], &Settings::default()).1;
+    let mut machines = vec![(false, apart)];
+    if found[first].platform_name == found[second].platform_name {
+        let handles = [first, second].map(|index| found[index].handle());
+        let context = cl3::context::create_context(&handles, std::ptr::null(), None, std::ptr::null_mut()).unwrap();
+        let (settings, cache) = (Settings::default(), std::sync::Arc::new(Settings::default().program_cache()));
+        let devices = [first, second].map(|index| {
+            // SAFETY: the context holds the device; both are retained by what is made of them.
+            unsafe {
+                let queue = cl3::command_queue::create_command_queue(context, found[index].handle(), 0).unwrap();
+                let device = OpenClDevice::from_parts(context, index, queue, None, cache.clone()).unwrap();
+                cl3::command_queue::release_command_queue(queue).unwrap();
+                device
+            }
+        });
+        // SAFETY: created above.
+        unsafe { cl3::context::release_context(context).unwrap() };
+        let peers = devices[0].is_peer_of(&devices[1]);
+        machines.push((peers, Machine::from_opencl(devices.into(), &settings).unwrap()));
+        assert!(peers);
+    }
+    let a: Vec<f64> = (0..N * N).map(|i| (i % 19) as f64 - 9.0).collect();
+    let (host, zeros) = (MatRef::col_major(&a, N, N).unwrap(), vec![0.0; N * N]);
+    for (peers, machine) in &machines {
+        let there = machine.upload_to(1, host).unwrap();
+        let mut square = machine.upload_to(1, MatRef::col_major(&zeros, N, N).unwrap()).unwrap();
+        machine.gemm(Gemm::new(there.view(), there.view(), square.view_mut())).unwrap();
+        let mut here = machine.upload(MatRef::col_major(&zeros, N, N).unwrap()).unwrap();
+        here.copy_from(&square).unwrap();
+        let (mut copied, mut expected) = (zeros.clone(), zeros.clone());
+        here.download(MatMut::col_major(&mut copied, N, N).unwrap()).unwrap();
+        square.download(MatMut::col_major(&mut expected, N, N).unwrap()).unwrap();
+        assert!(copied == expected && copied != zeros, "peers: {peers}");
+        let mut small = machine.upload(MatRef::col_major(&zeros, 1, N).unwrap()).unwrap();
+        assert_eq!(small.copy_from(&there).unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(machine.upload_to(2, host).unwrap_err().kind(), ErrorKind::NoSuchDevice);
+    }
 }
 
 #[test]

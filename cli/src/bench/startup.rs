@@ -95,7 +95,8 @@ fn table(cold: &Stages, warm: &Stages) {
 }
 
 fn object(stages: &Stages) -> Value {
-    stages.iter().map(|(name, seconds)| (name.clone(), json!(seconds))).collect::<serde_json::Map<_, _>>().into()
+    let all = ("all".to_owned(), total(stages));
+    stages.iter().chain([&all]).map(|(name, seconds)| (name.clone(), json!(seconds))).collect::<serde_json::Map<_, _>>().into()
 }
 
 /// One row of bars for each run, one colour for each stage.

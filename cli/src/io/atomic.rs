@@ -40,7 +40,8 @@ pub fn check_folder(path: &Path) -> Result<()> {
     if folder.is_dir() { Ok(()) } else { Err(Failure::file(path, format!("there is no folder {}", folder.display()))) }
 }
 
-fn folder(path: &Path) -> &Path {
+/// Where a file is or will be.
+pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         Some(_) | None => Path::new("."),

@@ -7,7 +7,7 @@ mod npy;
 
 use std::fs::File;
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lapidary::Scalar;
 
@@ -37,9 +37,24 @@ impl Format {
     }
 }
 
-/// Whether two names lead to one file, which is there.
+/// Whether two names lead to one file, which need not be there.
 pub fn same_file(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+    let place = |path: &Path| {
+        path.canonicalize()
+            .or_else(|_| Ok::<_, std::io::Error>(atomic::folder(path).canonicalize()?.join(path.file_name().unwrap_or_default())))
+    };
+    matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Refuses outputs of which two are one file.
+pub fn check_distinct(outputs: &[(&str, Option<&PathBuf>)]) -> Result<()> {
+    for (at, (name, path)) in outputs.iter().enumerate() {
+        let twin = outputs[..at].iter().find(|(_, other)| matches!((path, other), (Some(a), Some(b)) if same_file(a, b)));
+        if let Some((other, _)) = twin {
+            return Err(Failure::usage(format!("{other} and {name} name the same file")));
+        }
+    }
+    Ok(())
 }
 
 /// A matrix from a file, with what is needed to write its like.

@@ -11,7 +11,7 @@ use crate::bench::plot::{Curve, svg};
 use crate::bench::problem::Problem;
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
-use crate::io::atomic;
+use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, describe, names, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::save_json;
@@ -88,6 +88,8 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(plot) = args.plot.as_ref().filter(|plot| plot.extension().is_none_or(|extension| extension != "svg")) {
         return Err(Failure::file(plot, "--plot draws an SVG, name a file that ends in .svg"));
     }
+    let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
+    io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.nb)?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
@@ -107,13 +109,13 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result
         document["peer"] = json!({ "library": args.peer, "description": peer_name });
         save_json(path, &document)?;
     }
-    if let (Some(path), Some(last)) = (&args.trace, results.last()) {
-        let name = format!("{} {}", title(args, &shapes[0]), words(&shapes[shapes.len() - 1].sizes()));
-        trace::save(path, &name, &last.events, machine.cache_counts())?;
-    }
     if let Some(path) = &args.plot {
         let text = plot(args, shapes, &results)?;
         atomic::write(path, |out| out.write_all(text.as_bytes()))?;
+    }
+    if let (Some(path), Some(last)) = (&args.trace, results.last()) {
+        let name = format!("{} {}", title(args, &shapes[0]), words(&shapes[shapes.len() - 1].sizes()));
+        trace::save(path, &name, &last.events, machine.cache_counts())?;
     }
     match results.iter().filter(|result| !result.passed()).count() {
         0 => Ok(()),

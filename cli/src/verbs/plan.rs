@@ -7,7 +7,7 @@ use lapidary::core::{Blocking, CostModel, Plan, Reach, Resources, Schedule, Time
 use lapidary::{Layout, Machine, Op, Scalar, Side, TrsmMode};
 
 use crate::failure::{Failure, Result};
-use crate::io::atomic;
+use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, parse_bytes, parse_positive};
 use crate::report::{out, save_json};
 use crate::shape::{Routine, Shape, ShapeOptions};
@@ -57,9 +57,7 @@ Examples:
 /// Plans, schedules, simulates, prints.
 pub fn run(args: &Args) -> Result<()> {
     args.trace.iter().chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
-    if args.trace.is_some() && args.trace == args.dot {
-        return Err(Failure::usage("--trace and --dot name the same file"));
-    }
+    io::check_distinct(&[("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
     if args.devices > MOST_DEVICES {
         return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));
     }
@@ -104,7 +102,7 @@ fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()>
     let width = args.nb.unwrap_or(lu.nb);
     let commands = match shape.routine {
         Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
-        Routine::Getrf | Routine::Gesv => blocks(m.min(n), width) * blocks(n, lu.nc),
+        Routine::Getrf | Routine::Gesv => 4.0 * blocks(m.min(n), width) * blocks(n, lu.nc.min(4 * width)),
         Routine::Trsm | Routine::Getrs => {
             let trsm = resources.trsm(m.max(n), nrhs);
             blocks(m.max(n), trsm.nb).powi(2) * blocks(m.min(n).max(nrhs), trsm.nc)
@@ -158,7 +156,7 @@ fn costs(args: &Args) -> Result<CostModel> {
         latency: args.latency * 1e-6,
     };
     let right = model.flops >= 1.0 && model.bandwidth >= 1.0 && (0.0..=1.0).contains(&model.latency);
-    let message = "--gflops and --bandwidth must be at least 1e-9, --latency from 0 to 1000000 µs";
+    let message = "--gflops and --bandwidth must be positive (at least 1e-9), --latency from 0 to 1000000 µs";
     if right { Ok(model) } else { Err(Failure::usage(message)) }
 }
 

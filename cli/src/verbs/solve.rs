@@ -72,9 +72,7 @@ fn check_outputs(args: &Args) -> Result<()> {
     if let Some(path) = &args.output {
         io::Format::of(path)?;
     }
-    if args.output.is_some() && args.output == args.json {
-        return Err(Failure::usage("--output and --json name the same file"));
-    }
+    io::check_distinct(&[("--output", args.output.as_ref()), ("--json", args.json.as_ref())])?;
     let is_input = |path: &&PathBuf| [&args.a, &args.b].iter().any(|input| io::same_file(input, path));
     if let Some(path) = args.output.iter().chain(&args.json).find(is_input) {
         return Err(Failure::file(path, "is an input; write the result to another file"));

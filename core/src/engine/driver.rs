@@ -103,7 +103,24 @@ impl<D: Device> Driver<D> {
         lock(&self.residents).remove(&key);
     }
 
-    fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
+    /// Replaces the elements of a resident matrix.
+    ///
+    /// # Safety
+    /// As [`Driver::download`], but that the memory is read.
+    ///
+    /// # Errors
+    /// The transfer failed.
+    pub unsafe fn refill<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+        let buffer = self.resident(key)?;
+        // SAFETY: as the caller promises.
+        unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer) }
+    }
+
+    /// The memory of a resident matrix.
+    ///
+    /// # Errors
+    /// There is no matrix of that key.
+    pub fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
         let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }

@@ -92,6 +92,11 @@ fn bad_right_hand_sides_and_outputs_are_refused() {
     refused(&s, &["solve", "a.csv", "b.csv", "-o", "x.txt"], &["x.txt", ".npy, .mtx or .csv"]);
     refused(&s, &["solve", "a.csv", "b.csv", "-o", "nowhere/x.npy"], &["there is no folder nowhere"]);
     refused(&s, &["solve", "a.csv", "big.csv", "-o", "x.npy", "--dtype", "f32"], &["big.csv", "range of f32"]);
+    for again in ["a.csv", "./a.csv"] {
+        refused(&s, &["solve", "a.csv", "b.csv", "-o", again], &["is an input"]);
+    }
+    refused(&s, &["solve", "a.csv", "b.csv", "-o", "x.csv", "--json", "./x.csv"], &["--output and --json name the same file"]);
+    refused(&s, &["bench", "gemm", "--n", "8", "--json", "x.svg", "--plot", "./x.svg"], &["--json and --plot name the same file"]);
     refused(&s, &["solve", "a.csv", "b.csv", "--memory-limit", "lots"], &["--memory-limit"]);
     refused(&s, &["solve", "a.csv", "b.csv", "--device", "cpu:x"], &["`x`"]);
 }

@@ -27,9 +27,7 @@ pub struct OpenClDevice {
     store: Transfers,
     /// Pinned memory that the application holds.
     pinned: Ranges,
-    /// Memory that is given up when the device has no more, so that what it holds
-    /// stays usable; none before the first allocation.
-    reserve: Mutex<Option<Option<Buffer>>>,
+    reserve: Mutex<Reserve>,
     kernels: Mutex<Kernels>,
     context: Arc<Context>,
 }
@@ -210,6 +208,19 @@ pub(crate) fn no_such_device(index: usize, listing: &Listing) -> String {
     format!("there is no opencl:{index}; there is {there}{notes}")
 }
 
+/// Memory that is given up when the device has no more, so that what it holds stays usable.
+#[derive(Debug, Default)]
+enum Reserve {
+    /// Before the first allocation.
+    #[default]
+    NotYet,
+    /// Kept only to be dropped.
+    Held {
+        _buffer: Buffer,
+    },
+    GivenUp,
+}
+
 /// The part of a device's memory that is its reserve: one in so many.
 const RESERVE: usize = 128;
 
@@ -246,15 +257,16 @@ impl Device for OpenClDevice {
             return Buffer::new(&self.context, bytes);
         }
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
-        if reserve.is_none() {
+        if matches!(*reserve, Reserve::NotYet) {
             self.load.reserve(&self.context)?;
             self.store.reserve(&self.context)?;
-            *reserve = Some(self.alloc_now(self.found.memory / RESERVE).ok());
+            *reserve =
+                self.alloc_now(self.found.memory / RESERVE).map_or(Reserve::GivenUp, |buffer| Reserve::Held { _buffer: buffer });
         }
         self.alloc_now(bytes).inspect_err(|error| {
             if error.kind() == ErrorKind::OutOfMemory {
                 // a full device fails at anything: from here on the driver has the reserve for itself
-                *reserve = Some(None);
+                *reserve = Reserve::GivenUp;
                 // and a kernel keeps the buffers that it was last called with
                 self.kernels.lock().unwrap_or_else(PoisonError::into_inner).forget_arguments();
             }

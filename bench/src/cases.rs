@@ -1,7 +1,7 @@
 //! What is timed: products, factorisations, triangular solves, small calls.
 
 use faer::traits::ComplexField;
-use lapidary::{Gemm, Getrf, Machine, MatMut, MatRef, Op, Scalar, Trsm};
+use lapidary::{Gemm, Getrf, Layout, Machine, MatMut, MatRef, Op, Scalar, Trsm};
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;
 
@@ -101,6 +101,23 @@ pub fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut
         let times = in_turn(settings, sides);
         assert_alike("dgetrf", n, MAGNIFIED, &results);
         report.add("dgetrf", &format!("n={n}"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+    }
+}
+
+/// Factorisations of a row-major matrix beside those of a column-major one.
+pub fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
+    for n in settings.sizes(&[1000, 4000]) {
+        let a = random::<f64>(n * n, 3);
+        let sides = [("ours", Layout::RowMajor), ("by columns", Layout::ColMajor)].map(|(name, layout)| {
+            let (a, mut lu, mut ipiv) = (&a, vec![0.0; n * n], vec![0; n]);
+            Side::new(name, move || {
+                lu.copy_from_slice(a);
+                let view = MatMut::new(&mut lu, n, n, n, layout).expect("n² elements");
+                timed(|| assert_eq!(machine.getrf_into(Getrf::new(view, &mut ipiv)).expect("the factorisation works"), 0))
+            })
+        });
+        let times = in_turn(settings, sides.into());
+        report.add("dgetrf", &format!("n={n} by rows"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
     }
 }
 

@@ -43,7 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for group in &settings.groups {
         match group.as_str() {
             "gemm" => cases::gemm(&settings, &machine, &peers, &mut report),
-            "getrf" => cases::getrf(&settings, &machine, &peers, &mut report),
+            "getrf" => {
+                cases::getrf(&settings, &machine, &peers, &mut report);
+                cases::getrf_by_rows(&settings, &machine, &mut report);
+            }
             "trsm" => cases::trsm(&settings, &machine, &peers, &mut report),
             "small" => cases::small(&settings, &machine, &peers, &mut report),
             "opencl" => opencl::products(&settings, &mut report)?,

@@ -214,6 +214,22 @@ fn matrices_go_from_device_to_device() {
 }
 
 #[test]
+fn a_queue_that_changes_the_order_is_refused() {
+    let Some([first]) = with_f64() else { return };
+    let (handle, cache) = (list().devices[first].handle(), std::sync::Arc::new(Settings::default().program_cache()));
+    let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
+    // SAFETY: the handles are valid, and given back once.
+    unsafe {
+        let out_of_order = cl3::command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        let queue = cl3::command_queue::create_command_queue(context, handle, out_of_order).unwrap();
+        let error = OpenClDevice::from_parts(context, first, queue, None, cache).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("in-order"), "{error}");
+        cl3::command_queue::release_command_queue(queue).unwrap();
+        cl3::context::release_context(context).unwrap();
+    }
+}
+
+#[test]
 fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     let error = Machine::open(&"opencl:77".parse().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSuchDevice);

@@ -3,7 +3,7 @@
 
 mod support;
 
-use lapidary::Settings;
+use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::cases::{Fill, GemmCase};
 use lapidary_conformance::properties::agreement::check_agreement;
@@ -24,6 +24,11 @@ fn several() -> Graded {
     Graded::open("cpu:0,1,2", &Settings::default())
 }
 
+/// The CPU's plain loops.
+fn by_definition(settings: &Settings) -> Graded {
+    Graded(format!("by definition {settings:?}"), Machine::by_definition(settings))
+}
+
 macro_rules! graded {
     ($($name:ident: $t:ty, $subject:expr, $scope:expr;)+) => {$(
         #[test]
@@ -40,9 +45,9 @@ graded! {
     several_devices_f64: f64, several(), planned();
     out_of_core_f32: f32, Graded::open("cpu:0", &limited(48 << 10)), small();
     out_of_core_f64: f64, Graded::open("cpu:0", &limited(96 << 10)), small();
-    by_definition_f32: f32, Graded::by_definition(&Settings::default()), small();
-    by_definition_f64: f64, Graded::by_definition(&Settings::default()), small();
-    by_definition_out_of_core_f64: f64, Graded::by_definition(&limited(96 << 10)), Scope { cases: 20, ..small() };
+    by_definition_f32: f32, by_definition(&Settings::default()), small();
+    by_definition_f64: f64, by_definition(&Settings::default()), small();
+    by_definition_out_of_core_f64: f64, by_definition(&limited(96 << 10)), Scope { cases: 20, ..small() };
     several_out_of_core_f32: f32, Graded::open("cpu:0,1,2", &limited(48 << 10)), small();
     several_out_of_core_f64: f64, Graded::open("cpu:0,1,2", &limited(96 << 10)), small();
 }

@@ -102,18 +102,23 @@ fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()>
     let width = args.nb.unwrap_or(lu.nb);
     let commands = match shape.routine {
         Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
-        Routine::Getrf | Routine::Gesv => 4.0 * blocks(m.min(n), width) * blocks(n, lu.nc.min(4 * width)),
+        // the search for dependencies sees a strip panel by panel
+        Routine::Getrf | Routine::Gesv => blocks(m.min(n), width) * blocks(n, width) / PANELS,
         Routine::Trsm | Routine::Getrs => {
             let trsm = resources.trsm(m.max(n), nrhs);
             blocks(m.max(n), trsm.nb).powi(2) * blocks(m.min(n).max(nrhs), trsm.nc)
         }
     };
     if commands > MOST_COMMANDS {
-        return Err(Failure::usage(format!("about {commands:.0e} commands would be printed; plan a smaller size")));
+        return Err(Failure::usage(format!(
+            "the plan takes the time of {commands:.0e} commands; plan a smaller size, or a factorisation with a larger --nb"
+        )));
     }
     Ok(())
 }
 
+/// Panels of a strip that are looked at in the time of one command.
+const PANELS: f64 = 8.0;
 /// A plan of more is no reading matter.
 const MOST_COMMANDS: f64 = 1e6;
 /// A machine of more devices is no machine of ours.

@@ -15,12 +15,6 @@ impl Graded {
         let machine = Machine::with_settings(&Select::from_str(select).unwrap(), settings).unwrap();
         Graded(format!("{select} {settings:?}"), machine)
     }
-
-    /// The CPU's plain loops.
-    #[allow(dead_code, reason = "not every test binary grades the definitions")]
-    pub fn by_definition(settings: &Settings) -> Self {
-        Graded(format!("by definition {settings:?}"), Machine::by_definition(settings))
-    }
 }
 
 impl Subject for Graded {

@@ -1,5 +1,7 @@
 //! Speed against size, as a picture.
 
+use std::path::Path;
+
 use plotters::prelude::*;
 
 use crate::failure::{Failure, Result};
@@ -41,6 +43,14 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
     chart.configure_series_labels().border_style(BLACK).background_style(WHITE).position(SeriesLabelPosition::LowerRight).draw()?;
     root.present()?;
     Ok(())
+}
+
+/// Refuses a file that is no picture.
+pub fn check_picture(path: &Path) -> Result<()> {
+    match path.extension() {
+        Some(extension) if extension == "svg" => Ok(()),
+        Some(_) | None => Err(Failure::file(path, "--plot draws an SVG, name a file that ends in .svg")),
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use lapidary::{Select, Settings};
 use serde_json::{Value, json};
 
+use super::plot::check_picture;
 use super::timeline;
 use crate::failure::{Failure, Result};
-use crate::io::atomic;
+use crate::io::{self, atomic};
 use crate::report::{out, save_json};
 use crate::trace::Event;
 
@@ -39,6 +40,8 @@ type Stages = Vec<(String, f64)>;
 /// Measures cold and warm, prints a table, writes what is asked for.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
+    args.plot.iter().try_for_each(|path| check_picture(path))?;
+    io::check_distinct(&[("--json", args.json.as_ref()), ("--plot", args.plot.as_ref())])?;
     let index = index(&args.device)?;
     if args.here {
         let cache = Arc::new(Settings::from_env()?.program_cache());

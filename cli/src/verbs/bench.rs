@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::bench::measure::{Measured, measure};
 use crate::bench::peer::Peer;
-use crate::bench::plot::{Curve, svg};
+use crate::bench::plot::{Curve, check_picture, svg};
 use crate::bench::problem::Problem;
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
@@ -85,9 +85,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     args.json.iter().chain(&args.plot).chain(&args.trace).try_for_each(|path| atomic::check_folder(path))?;
     args.trace.iter().try_for_each(|path| trace::check_path(path))?;
-    if let Some(plot) = args.plot.as_ref().filter(|plot| plot.extension().is_none_or(|extension| extension != "svg")) {
-        return Err(Failure::file(plot, "--plot draws an SVG, name a file that ends in .svg"));
-    }
+    args.plot.iter().try_for_each(|path| check_picture(path))?;
     let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod good_input;
+mod programs;
 mod solve;
 mod support;
 mod verbs;

@@ -1,6 +1,7 @@
 //! A folder of its own for each test, and the program run in it.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -22,6 +23,11 @@ impl Sandbox {
     /// A new folder.
     pub fn new() -> Self {
         Sandbox(tempfile::tempdir().unwrap())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
     }
 
     /// Writes a file of text.
@@ -61,6 +67,8 @@ impl Sandbox {
     pub fn run(&self, args: &[&str]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT");
+        // compiled programs of other tests are not seen
+        command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
         let output = command.current_dir(self.0.path()).args(args).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -1,0 +1,54 @@
+//! Compiled programs on disk, and what they save, on the first OpenCL device.
+
+use std::fs;
+
+use crate::support::{Sandbox, outcome, refused};
+
+/// A folder to work in, if there is a device.
+fn sandbox() -> Option<Sandbox> {
+    let s = Sandbox::new();
+    let there = s.run(&["devices", "--device", "opencl:0"]).status == 0;
+    assert!(there || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "there is no OpenCL device");
+    there.then_some(s)
+}
+
+/// Hits, misses and refusals of the cache in the trace of a product.
+fn counts(s: &Sandbox) -> [u64; 3] {
+    let args = ["bench", "gemm", "--n", "200", "--dtype", "f32", "--device", "opencl:0", "--reps", "1", "--trace", "t.json"];
+    outcome(&s.run(&args), 0);
+    let counts = &s.json("t.json")["otherData"]["program_cache"];
+    ["hits", "misses", "rejected"].map(|key| counts[key].as_u64().unwrap())
+}
+
+#[test]
+fn programs_are_kept_listed_counted_and_cleared() {
+    let Some(s) = sandbox() else { return };
+    let [hits, compiled, rejected] = counts(&s);
+    assert!(hits == 0 && compiled > 0 && rejected == 0, "{hits} {compiled} {rejected}");
+    assert_eq!(counts(&s), [compiled, 0, 0]);
+    let list = s.run(&["cache", "list"]).stdout;
+    assert!(list.lines().count() as u64 == compiled && list.contains("gemm"), "{list}");
+
+    let path = fs::read_dir(s.path().join("cache")).unwrap().next().unwrap().unwrap().path();
+    fs::write(&path, &fs::read(&path).unwrap()[..100]).unwrap();
+    assert!(s.run(&["cache", "list"]).stdout.contains("damaged"));
+    assert_eq!(counts(&s), [compiled - 1, 0, 1], "a damaged program is compiled again");
+    assert_eq!(counts(&s), [compiled, 0, 0]);
+
+    assert_eq!(s.run(&["cache", "clear"]).stdout, format!("{compiled} programs removed\n"));
+    assert_eq!(s.run(&["cache", "list"]).stdout, "");
+}
+
+#[test]
+fn the_stages_of_a_start_are_measured_cold_and_warm() {
+    let Some(s) = sandbox() else { return };
+    let run = s.run(&["bench", "startup", "--device", "opencl:0", "--json", "s.json", "--plot", "s.svg"]);
+    outcome(&run, 0);
+    let figures = s.json("s.json");
+    let seconds = |state: &str, stage: &str| figures[state][stage].as_f64().unwrap_or_else(|| panic!("{state} {stage}: {figures}"));
+    let compile = "compile or load the program, create the kernel";
+    assert!([("cold", compile), ("warm", compile), ("warm", "all")].iter().all(|(state, stage)| seconds(state, stage) > 0.0));
+    assert!(run.stdout.contains(compile) && s.read("s.svg").contains("<svg"));
+    refused(&s, &["bench", "startup", "--plot", "s.png"], &["s.png", ".svg"]);
+    refused(&s, &["bench", "startup", "--json", "x.svg", "--plot", "./x.svg"], &["name the same file"]);
+}

@@ -356,11 +356,9 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         if self.devices.iter().all(|device| device.out.is_some()) {
             return Err(self.devices[device].out.take().expect("just set"));
         }
-        let state = &mut self.devices[device];
-        state.taken.clear();
-        for reg in info.registers.clone() {
-            self.memory[reg as usize].take().into_iter().for_each(|slot| state.slots.give_back(slot));
-        }
+        self.devices[device].taken.clear();
+        // what it held for the task lies idle till the end; the next device may work in place
+        self.memory[info.registers.start as usize..info.registers.end as usize].fill(None);
         self.ready.push(Reverse(task));
         self.untaken += 1;
         self.changed = true;

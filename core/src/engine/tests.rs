@@ -308,11 +308,13 @@ proptest! {
         tasks in prop::collection::vec(task(), 1..12),
         others in prop::collection::vec(0..TIGHT, 0..3),
         spare in 0..TIGHT,
+        in_place in any::<bool>(),
     ) {
         let reach = Reach { memory: usize::MAX, in_place: vec![false; 2], flops: 1.0 };
         let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
-        let devices = || [least + spare].into_iter().chain(others.clone()).map(DigestDevice::with_only).collect();
-        let (result, bits) = by_devices(plan(&tasks), devices());
+        let short = others.iter().copied().chain([least + spare]).map(DigestDevice::with_only);
+        let devices = short.chain(in_place.then(|| DigestDevice::new(None))).collect();
+        let (result, bits) = by_devices(plan(&tasks), devices);
         match result {
             Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
             // another device began a task that it cannot finish

@@ -33,7 +33,7 @@ macro_rules! owned {
 owned! {
     Context of cl_context by cl3::context::release_context;
     CommandQueue of cl_command_queue by cl3::command_queue::release_command_queue;
-    Program of cl_program by cl3::program::release_program;
+    BuiltProgram of cl_program by cl3::program::release_program;
     Kernel of cl_kernel by cl3::kernel::release_kernel;
     Event of cl_event by cl3::event::release_event;
     Mem of cl_mem by release_mem_object;

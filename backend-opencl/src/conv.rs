@@ -20,35 +20,12 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
     Error::new(kind, call, format!("{} ({code})", error_text(code)))
 }
 
-/// A matrix as kernels take it: memory, first element, leading dimension.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
-    pub buffer: &'a Buffer,
-    pub at: u64,
-    pub rows: usize,
-    pub cols: usize,
-    pub ld: usize,
-}
+/// A matrix as kernels take it.
+pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
 
-impl<'a> View<'a> {
-    pub fn new(operand: Operand<'a, Buffer>) -> Self {
-        let Operand { memory, offset, rows, cols, ld } = operand;
-        let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
-        View { buffer, at: offset as u64, rows, cols, ld }
-    }
-
-    /// The rectangle `rows` × `cols` at (`row`, `col`).
-    pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
-        debug_assert!(row + rows <= self.rows && col + cols <= self.cols);
-        View { at: self.element(row, col), rows, cols, ..self }
-    }
-
-    /// Where an element lies.
-    pub fn element(&self, row: usize, col: usize) -> u64 {
-        self.at + (row + col * self.ld) as u64
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows == 0 || self.cols == 0
-    }
+/// The matrix of an operand in the device's memory.
+pub(crate) fn view(operand: Operand<'_, Buffer>) -> View<'_> {
+    let Operand { memory, offset, rows, cols, ld } = operand;
+    let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
+    View { buffer, at: offset, rows, cols, ld }
 }

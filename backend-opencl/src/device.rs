@@ -1,18 +1,22 @@
 //! An OpenCL device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::context::CL_CONTEXT_PLATFORM;
 use cl3::types::{cl_command_queue, cl_context};
-use lapidary_core::{Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar};
+use lapidary_core::{
+    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
+};
+use lapidary_kernels::Products;
 
 use crate::buffer::{Buffer, CommandQueue, Context};
-use crate::conv::{View, failed};
-use crate::instructions::Kernels;
+use crate::conv::{failed, view};
+use crate::kernels::Kernels;
 use crate::pinned::{HostMemory, Ranges};
 use crate::platform::{Found, Listing, list};
-use crate::queue::{Direction, Queue, Transfers};
+use crate::queue::Queue;
+use crate::transfers::{Direction, Transfers};
 
 /// One device with its context and its three queues.
 #[derive(Debug)]
@@ -65,9 +69,8 @@ impl OpenClDevice {
         Self::assemble(found, index, memory, cache, context, queue)
     }
 
-    /// Makes the kernel of a product in single precision ready.
-    pub(crate) fn prepare_product(&self) -> Result<()> {
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).prepare_product()
+    pub(crate) fn kernels(&self) -> MutexGuard<'_, Kernels> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A device in the application's own context: instructions run in its
@@ -158,7 +161,7 @@ impl OpenClDevice {
     pub fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if peer.shared {
             // the application's kernels in their queue are done before their results are read in ours
-            peer.kernels.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
+            peer.kernels().finish()?;
         }
         self.load.copy(from, to, bytes)
     }
@@ -182,7 +185,20 @@ impl OpenClDevice {
     /// # Errors
     /// The device has too little local memory.
     pub fn with_tiles(self) -> Result<Self> {
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).use_tiles()?;
+        self.kernels().use_tiles()?;
+        Ok(self)
+    }
+
+    /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
+    ///
+    /// # Errors
+    /// A way does not fit the device.
+    pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
+        for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
+            let fits = products.check(dtype, &self.found.limits);
+            fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
+        }
+        self.kernels().use_products(products);
         Ok(self)
     }
 
@@ -268,7 +284,7 @@ impl Device for OpenClDevice {
                 // a full device fails at anything: from here on the driver has the reserve for itself
                 *reserve = Reserve::GivenUp;
                 // and a kernel keeps the buffers that it was last called with
-                self.kernels.lock().unwrap_or_else(PoisonError::into_inner).forget_arguments();
+                self.kernels().forget_arguments();
             }
         })
     }
@@ -281,15 +297,15 @@ impl Device for OpenClDevice {
     unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
         if self.shared {
             // the application's kernels in our queue are done before results are read in another
-            self.kernels.lock().unwrap_or_else(PoisonError::into_inner).finish()?;
+            self.kernels().finish()?;
         }
         // SAFETY: the contract of the trait.
         unsafe { self.store.run(&self.context, to, self.is_pinned(&to), from) }
     }
 
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
-        let mut kernels = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = self.kernels();
         // SAFETY: the contract of the trait.
-        unsafe { kernels.run(&instruction.map(View::new)) }
+        unsafe { kernels.run(&instruction.map(view)) }
     }
 }

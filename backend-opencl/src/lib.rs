@@ -7,12 +7,13 @@
 mod buffer;
 mod conv;
 mod device;
-mod instructions;
+mod kernels;
 mod pinned;
 mod platform;
 mod program;
 mod queue;
 mod startup;
+mod transfers;
 
 pub use buffer::Buffer;
 pub use cl3;

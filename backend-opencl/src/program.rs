@@ -10,9 +10,9 @@ use cl3::program::{
     get_program_build_data, get_program_info,
 };
 use lapidary_core::{DType, Error, ErrorKind, ProgramCache, Result};
-use lapidary_kernels::{GENERATOR, Source};
+use lapidary_kernels::{GENERATOR, Program, Source, opencl};
 
-use crate::buffer::{Context, Kernel, Program};
+use crate::buffer::{BuiltProgram, Context, Kernel};
 use crate::conv::failed;
 use crate::platform::Found;
 
@@ -20,9 +20,9 @@ use crate::platform::Found;
 #[derive(Debug)]
 pub(crate) struct Programs {
     cache: Arc<ProgramCache>,
-    built: HashMap<String, Program>,
-    /// By file and name, since a program may hold several kernels.
-    kernels: HashMap<(String, &'static str), Kernel>,
+    built: HashMap<Program, BuiltProgram>,
+    /// By name too, since a program may hold several kernels.
+    kernels: HashMap<(Program, &'static str), Kernel>,
 }
 
 impl Programs {
@@ -31,42 +31,50 @@ impl Programs {
     }
 
     /// A kernel of a program, made when first asked for and then kept.
-    pub fn kernel(&mut self, context: &Context, found: &Found, source: &Source, name: &'static str) -> Result<&Kernel> {
-        let key = (source.name.clone(), name);
+    pub fn kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<&Kernel> {
+        let key = (*program, name);
         if !self.kernels.contains_key(&key) {
-            if !self.built.contains_key(&source.name) {
-                let program = self.program(context, found, source)?;
-                self.built.insert(source.name.clone(), program);
-            }
-            let program = &self.built[&source.name];
-            let entry = CString::new(name).expect("names of kernels hold no zero");
-            let kernel = create_kernel(program.0, &entry).map_err(|code| failed("clCreateKernel", code).with("kernel", name))?;
-            self.kernels.insert(key.clone(), Kernel(kernel));
+            let kernel = create(self.program(context, found, program)?, name)?;
+            self.kernels.insert(key, kernel);
         }
         Ok(&self.kernels[&key])
+    }
+
+    /// A program, built when first asked for and then kept.
+    pub fn program(&mut self, context: &Context, found: &Found, program: &Program) -> Result<&BuiltProgram> {
+        if !self.built.contains_key(program) {
+            let built = build_or_load(&self.cache, context, found, &opencl::source(program))?;
+            self.built.insert(*program, built);
+        }
+        Ok(&self.built[program])
     }
 
     /// Kernels are made again when asked for.
     pub fn forget_kernels(&mut self) {
         self.kernels.clear();
     }
+}
 
-    /// The binary of the cache if the driver takes it, else the source compiled.
-    fn program(&self, context: &Context, found: &Found, source: &Source) -> Result<Program> {
-        let options = options(found, source);
-        let key = key(found, source, &options);
-        if let Some(binary) = self.cache.load(&key) {
-            match from_binary(context, found, &binary, &options) {
-                Ok(program) => return Ok(program),
-                Err(_) => self.cache.reject(),
-            }
+fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
+    let entry = CString::new(name).expect("names of kernels hold no zero");
+    create_kernel(program.0, &entry).map(Kernel).map_err(|code| failed("clCreateKernel", code).with("kernel", name))
+}
+
+/// The binary of the cache if the driver takes it, else the source compiled.
+fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source) -> Result<BuiltProgram> {
+    let options = options(found, source);
+    let key = key(found, source, &options);
+    if let Some(binary) = cache.load(&key) {
+        match from_binary(context, found, &binary, &options) {
+            Ok(program) => return Ok(program),
+            Err(_) => cache.reject(),
         }
-        let program = from_source(context, found, source, &options)?;
-        if let Some(binary) = binary(&program) {
-            self.cache.store(&key, &binary);
-        }
-        Ok(program)
     }
+    let program = from_source(context, found, source, &options)?;
+    if let Some(binary) = binary(&program) {
+        cache.store(&key, &binary);
+    }
+    Ok(program)
 }
 
 /// No option that breaks IEEE arithmetic; divisions in f32 are correctly rounded
@@ -87,28 +95,28 @@ fn key(found: &Found, source: &Source, options: &str) -> String {
     )
 }
 
-fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<Program> {
+fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<BuiltProgram> {
     // SAFETY: the binary passed our checksum, so that it is what this driver gave.
     let program = unsafe { create_program_with_binary(context.0, &[found.device], &[binary]) };
-    let program = Program(program.map_err(|code| failed("clCreateProgramWithBinary", code))?);
+    let program = BuiltProgram(program.map_err(|code| failed("clCreateProgramWithBinary", code))?);
     build(&program, found, options).map_err(|code| failed("clBuildProgram", code))?;
     Ok(program)
 }
 
-fn from_source(context: &Context, found: &Found, source: &Source, options: &str) -> Result<Program> {
+fn from_source(context: &Context, found: &Found, source: &Source, options: &str) -> Result<BuiltProgram> {
     let program = create_program_with_source(context.0, &[&source.text]);
-    let program = Program(program.map_err(|code| failed("clCreateProgramWithSource", code))?);
+    let program = BuiltProgram(program.map_err(|code| failed("clCreateProgramWithSource", code))?);
     build(&program, found, options).map_err(|code| refused(&program, found, source, code))?;
     Ok(program)
 }
 
-fn build(program: &Program, found: &Found, options: &str) -> Result<(), i32> {
+fn build(program: &BuiltProgram, found: &Found, options: &str) -> Result<(), i32> {
     let options = CString::new(options).expect("options hold no zero");
     build_program(program.0, &[found.device], &options, None, std::ptr::null_mut())
 }
 
 /// The compiler's log, and a file to look at.
-fn refused(program: &Program, found: &Found, source: &Source, code: i32) -> Error {
+fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) -> Error {
     let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
     let place = keep(source).unwrap_or_else(|_| source.name.clone());
@@ -125,7 +133,7 @@ fn keep(source: &Source) -> std::io::Result<String> {
 }
 
 /// The compiled program, if the driver gives it.
-fn binary(program: &Program) -> Option<Vec<u8>> {
+fn binary(program: &BuiltProgram) -> Option<Vec<u8>> {
     let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
     // an application's context may hold more devices, for which nothing was built
     binaries.into_iter().find(|binary| !binary.is_empty())
@@ -155,9 +163,9 @@ mod tests {
     #[test]
     fn a_text_that_does_not_compile_is_shown_with_the_log() {
         let Some((found, context)) = device() else { return };
-        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        let cache = ProgramCache::new(None);
         let bad = source("__kernel void f(__global float *x) { x[0] = no_such_name; }");
-        let error = programs.kernel(&context, &found, &bad, "f").unwrap_err();
+        let error = build_or_load(&cache, &context, &found, &bad).unwrap_err();
         let (_, file) = error.context().find(|(key, _)| *key == "source").unwrap();
         assert!(error.to_string().contains("no_such_name") && file.ends_with("lapidary-test-f32.cl"), "{error}");
         assert_eq!(std::fs::read_to_string(file).unwrap(), bad.text);
@@ -170,8 +178,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let good = source("__kernel void f(__global float *x) { x[0] = 1; }");
         let counts = || {
-            let cache = Arc::new(ProgramCache::new(Some(folder.path().to_owned())));
-            Programs::new(Arc::clone(&cache)).kernel(&context, &found, &good, "f").unwrap();
+            let cache = ProgramCache::new(Some(folder.path().to_owned()));
+            create(&build_or_load(&cache, &context, &found, &good).unwrap(), "f").unwrap();
             cache.counts()
         };
         assert_eq!(counts(), CacheCounts { hits: 0, misses: 1, rejected: 0 });

@@ -1,54 +1,38 @@
-//! In-order queues: kernels and transfers.
+//! In-order queues that run kernels.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use cl3::command_queue::{
-    create_command_queue, enqueue_copy_buffer, enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_read_buffer_rect,
-    enqueue_write_buffer, enqueue_write_buffer_rect, finish,
-};
+use cl3::command_queue::{create_command_queue, enqueue_nd_range_kernel, finish};
 use cl3::event::wait_for_events;
 use cl3::kernel::set_kernel_arg;
-use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_command_queue, cl_mem};
-use lapidary_core::{HostRect, Result};
+use cl3::types::cl_command_queue;
+use lapidary_core::Result;
+use lapidary_kernels::Arg;
 
 use crate::buffer::{Buffer, CommandQueue, Context, Event, Kernel};
-use crate::conv::{View, failed};
-use crate::pinned::Pinned;
+use crate::conv::failed;
 use crate::platform::Found;
 
-/// An argument of a kernel.
-#[derive(Clone, Copy)]
-pub(crate) enum Arg {
-    Mem(cl_mem),
-    U64(u64),
-    I64(i64),
-    U32(u32),
-    I32(i32),
-    F64(f64),
-    F32(f32),
-}
-
-impl Arg {
-    /// Memory, first element, leading dimension.
-    pub fn matrix(view: View<'_>) -> [Arg; 3] {
-        [Arg::Mem(view.buffer.handle()), Arg::U64(view.at), Arg::U64(view.ld as u64)]
+/// Hands an argument to a kernel; sizes have 64 bits.
+///
+/// # Safety
+/// The argument is the one that the kernel has there.
+unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> {
+    fn of<T>(value: &T) -> (usize, *const c_void) {
+        (size_of::<T>(), std::ptr::from_ref(value).cast())
     }
-
-    fn bytes(&self) -> (usize, *const c_void) {
-        fn of<T>(value: &T) -> (usize, *const c_void) {
-            (size_of::<T>(), std::ptr::from_ref(value).cast())
-        }
-        match self {
-            Arg::Mem(value) => of(value),
-            Arg::U64(value) => of(value),
-            Arg::I64(value) => of(value),
-            Arg::U32(value) => of(value),
-            Arg::I32(value) => of(value),
-            Arg::F64(value) => of(value),
-            Arg::F32(value) => of(value),
-        }
-    }
+    let give = |(size, value): (usize, *const c_void)| {
+        // SAFETY: the value lives during the call, the rest as the caller promises.
+        unsafe { set_kernel_arg(kernel.0, index, size, value) }
+    };
+    let given = match arg {
+        Arg::In(buffer) | Arg::Out(buffer) => give(of(&buffer.handle())),
+        Arg::Size(value) => give(of(&(*value as u64))),
+        Arg::Stride(value) => give(of(&(*value as i64))),
+        Arg::F64(value) => give(of(value)),
+        Arg::F32(value) => give(of(value)),
+    };
+    given.map_err(|code| failed("clSetKernelArg", code).with("argument", index))
 }
 
 /// A queue whose commands run in order.
@@ -79,13 +63,15 @@ impl Queue {
     ///
     /// # Safety
     /// The arguments are those of the kernel and reach only memory that it may touch.
-    pub unsafe fn launch(&self, kernel: &Kernel, [width, height]: [usize; 2], local: [usize; 2], args: &[Arg]) -> Result<Event> {
-        for (index, arg) in (0..).zip(args) {
-            let (size, value) = arg.bytes();
-            // SAFETY: the value lives during the call.
-            let set = unsafe { set_kernel_arg(kernel.0, index, size, value) };
-            set.map_err(|code| failed("clSetKernelArg", code).with("argument", index))?;
-        }
+    pub unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        [width, height]: [usize; 2],
+        local: [usize; 2],
+        args: &[Arg<'_, Buffer>],
+    ) -> Result<Event> {
+        // SAFETY: as the caller promises.
+        (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
         let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
         // SAFETY: two dimensions each; the arguments are set.
         let event = unsafe {
@@ -95,303 +81,7 @@ impl Queue {
     }
 }
 
-/// Which way data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    ToDevice,
-    ToHost,
-}
-
-/// Bytes of a piece that passes through pinned memory.
-const PIECE: usize = 4 << 20;
-/// Threads that copy between the caller's memory and pinned memory.
-const COPIERS: usize = 6;
-
-/// A queue for transfers in one direction, with its pinned memory.
-#[derive(Debug)]
-pub(crate) struct Transfers {
-    queue: Arc<Queue>,
-    direction: Direction,
-    /// Pieces of pinned memory that nothing uses.
-    idle: Mutex<Vec<Pinned>>,
-    /// Whether the driver copies from the caller's memory as fast as we could.
-    host_is_device: bool,
-    /// Bytes of a piece.
-    piece: usize,
-}
-
-impl Transfers {
-    pub fn new(context: &Context, found: &Found, direction: Direction) -> Result<Self> {
-        let queue = Arc::new(Queue::new(context, found)?);
-        Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu, piece: PIECE })
-    }
-
-    /// The same with pieces of that size on every device.
-    pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes, host_is_device: false, ..self }
-    }
-
-    /// Pinned memory of this queue.
-    pub fn pin(&self, context: &Context, bytes: usize) -> Result<Pinned> {
-        Pinned::new(context, &self.queue, bytes)
-    }
-
-    /// Moves a rectangle, which may lie in pinned memory; the buffer holds it
-    /// column-major without gaps.
-    ///
-    /// # Safety
-    /// The rectangle may be read or written, and nothing else touches it or the buffer meanwhile.
-    pub unsafe fn run<T: Copy + Send>(&self, context: &Context, rect: HostRect<T>, is_pinned: bool, buffer: &Buffer) -> Result<()> {
-        if rect.rows == 0 || rect.cols == 0 {
-            return Ok(());
-        }
-        // SAFETY: as the caller promises.
-        unsafe {
-            if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
-                self.direct(&rect, buffer)
-            } else {
-                self.staged(context, &rect, buffer)
-            }
-        }
-    }
-
-    /// Pins memory enough for any transfer, so that none fails later for want of it.
-    pub fn reserve(&self, context: &Context) -> Result<()> {
-        let ring = self.take_two(context)?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
-        Ok(())
-    }
-
-    /// Copies the beginning of a buffer and waits.
-    pub fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        let (queue, from, to, no_events) = (self.queue.handle(), from.handle(), to.handle(), std::ptr::null());
-        // SAFETY: the driver checks the sizes of both; the copy is waited for.
-        let event = unsafe { enqueue_copy_buffer(queue, from, to, 0, 0, bytes, 0, no_events) };
-        wait(&Event(event.map_err(|code| failed("clEnqueueCopyBuffer", code))?))
-    }
-
-    /// Writes the first byte of a buffer.
-    pub fn touch(&self, buffer: &Buffer) -> Result<()> {
-        let (byte, no_events) = ([0_u8], std::ptr::null());
-        // SAFETY: a buffer has at least one byte; the call returns when it is written.
-        let event = unsafe {
-            enqueue_write_buffer(self.queue.handle(), buffer.handle(), CL_BLOCKING, 0, 1, byte.as_ptr().cast(), 0, no_events)
-        };
-        event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueWriteBuffer", code))
-    }
-
-    /// The driver walks the rectangle.
-    unsafe fn direct<T>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let size = size_of::<T>();
-        let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
-        let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
-        let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
-        let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
-        let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
-        // SAFETY: the region lies in both; the copy is waited for below.
-        let (call, event) = unsafe {
-            match (self.direction, without_gaps) {
-                (Direction::ToDevice, true) => {
-                    ("clEnqueueWriteBuffer", enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, 0, bytes, host, 0, no_events))
-                }
-                (Direction::ToDevice, false) => (
-                    "clEnqueueWriteBufferRect",
-                    enqueue_write_buffer_rect(queue, mem, CL_NON_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
-                ),
-                (Direction::ToHost, true) => {
-                    ("clEnqueueReadBuffer", enqueue_read_buffer(queue, mem, CL_NON_BLOCKING, 0, bytes, host, 0, no_events))
-                }
-                (Direction::ToHost, false) => (
-                    "clEnqueueReadBufferRect",
-                    enqueue_read_buffer_rect(queue, mem, CL_NON_BLOCKING, z, z, r, packed, 0, pitch, 0, host, 0, no_events),
-                ),
-            }
-        };
-        // a call that blocks may hold the driver's lock while other queues have work
-        let event = event.map(Event).map_err(|code| failed(call, code))?;
-        cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))?;
-        wait(&event)
-    }
-
-    /// Pieces of the rectangle pass through pinned memory, several at a time: to
-    /// the device each thread fills one piece while the driver moves its other
-    /// one, from it one thread empties a piece while the driver fills another's.
-    unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let pieces = pieces(rect.rows, rect.cols, self.piece / size_of::<T>());
-        let wanted = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
-        // as many threads as there is pinned memory for, at least one
-        let mut rings = vec![self.take_two(context)?];
-        rings.extend((1..wanted).map_while(|_| self.take_two(context).ok()));
-        let threads = rings.len();
-        let shared = Shared { rect, buffer };
-        let work = |thread: usize, mut pinned: [Pinned; 2]| {
-            let mut under_way: [Option<Event>; 2] = [None, None];
-            let mut result = Ok(());
-            for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
-                // SAFETY: pieces do not overlap; the pinned memory is idle once its event is done.
-                result = unsafe { self.piece(&shared, piece, &mut pinned[turn % 2], &mut under_way[turn % 2]) };
-                if result.is_err() {
-                    break;
-                }
-            }
-            let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(pinned);
-            result.and(drained)
-        };
-        let first = rings.swap_remove(0);
-        if threads == 1 {
-            return work(0, first);
-        }
-        std::thread::scope(|scope| {
-            let work = &work;
-            let others: Vec<_> = (1..).zip(rings).map(|(thread, ring)| scope.spawn(move || work(thread, ring))).collect();
-            let own = work(0, first);
-            others
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .fold(own, Result::and)
-        })
-    }
-
-    unsafe fn piece<T: Copy>(
-        &self,
-        Shared { rect, buffer }: &Shared<'_, T>,
-        piece: &Piece,
-        pinned: &mut Pinned,
-        under_way: &mut Option<Event>,
-    ) -> Result<()> {
-        if let Some(event) = under_way.take() {
-            wait(&event)?;
-        }
-        let (bytes, at) = (piece.count() * size_of::<T>(), (piece.row + piece.col * rect.rows) * size_of::<T>());
-        let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), pinned.ptr(), std::ptr::null());
-        // SAFETY: the piece lies in both, and the pinned memory holds it.
-        unsafe {
-            match self.direction {
-                Direction::ToDevice => {
-                    piece.carry(rect, staging.cast(), self.direction);
-                    let event = enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, staging.cast(), 0, no_events);
-                    let event = event.map_err(|code| failed("clEnqueueWriteBuffer", code))?;
-                    *under_way = Some(Event(event));
-                    cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))
-                }
-                Direction::ToHost => {
-                    let event = enqueue_read_buffer(queue, mem, CL_BLOCKING, at, bytes, staging.cast(), 0, no_events);
-                    drop(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
-                    piece.carry(rect, staging.cast(), self.direction);
-                    Ok(())
-                }
-            }
-        }
-    }
-
-    /// Two pieces of pinned memory; one that was mapped is not lost if there is no second.
-    fn take_two(&self, context: &Context) -> Result<[Pinned; 2]> {
-        let first = self.take(context)?;
-        match self.take(context) {
-            Ok(second) => Ok([first, second]),
-            Err(error) => {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(first);
-                Err(error)
-            }
-        }
-    }
-
-    /// A piece of pinned memory.
-    fn take(&self, context: &Context) -> Result<Pinned> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.pin(context, self.piece), Ok)
-    }
-}
-
 /// Waits for an event; a command that failed while it ran is an error here.
 pub(crate) fn wait(event: &Event) -> Result<()> {
     wait_for_events(&[event.0]).map_err(|code| failed("clWaitForEvents", code))
-}
-
-/// What the threads of a transfer share.
-struct Shared<'a, T> {
-    rect: &'a HostRect<T>,
-    buffer: &'a Buffer,
-}
-
-// SAFETY: the threads touch disjoint pieces of the rectangle.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
-
-/// Some whole columns, or a part of one.
-#[derive(Debug, PartialEq, Eq)]
-struct Piece {
-    row: usize,
-    col: usize,
-    rows: usize,
-    cols: usize,
-}
-
-impl Piece {
-    fn count(&self) -> usize {
-        self.rows * self.cols
-    }
-
-    /// Copies the piece between the caller's rectangle and staged memory.
-    ///
-    /// # Safety
-    /// The piece lies in the rectangle; `staged` holds as many elements.
-    unsafe fn carry<T: Copy>(&self, rect: &HostRect<T>, staged: *mut T, direction: Direction) {
-        let Piece { row, col, rows, cols } = *self;
-        let place = |i: usize, j: usize| rect.origin.wrapping_add((row + i) * rect.row_stride + (col + j) * rect.col_stride);
-        // SAFETY: as the caller promises; the two do not overlap.
-        let move_run = |host: *mut T, staged: *mut T, count: usize| unsafe {
-            match direction {
-                Direction::ToDevice => std::ptr::copy_nonoverlapping(host, staged, count),
-                Direction::ToHost => std::ptr::copy_nonoverlapping(staged, host, count),
-            }
-        };
-        if rect.row_stride == 1 {
-            (0..cols).for_each(|j| move_run(place(0, j), staged.wrapping_add(j * rows), rows));
-            return;
-        }
-        // a row-major rectangle is walked in squares, of which both sides stay in cache
-        for j0 in (0..cols).step_by(SQUARE) {
-            for i0 in (0..rows).step_by(SQUARE) {
-                for j in j0..cols.min(j0 + SQUARE) {
-                    (i0..rows.min(i0 + SQUARE)).for_each(|i| move_run(place(i, j), staged.wrapping_add(i + j * rows), 1));
-                }
-            }
-        }
-    }
-}
-
-/// Order of the squares in which a transposed rectangle is copied.
-const SQUARE: usize = 32;
-
-/// A rectangle cut into pieces of at most `most` elements that are contiguous
-/// in the packed matrix.
-fn pieces(rows: usize, cols: usize, most: usize) -> Vec<Piece> {
-    if rows <= most {
-        let together = most / rows;
-        return (0..cols).step_by(together).map(|col| Piece { row: 0, col, rows, cols: together.min(cols - col) }).collect();
-    }
-    let column = |col| (0..rows).step_by(most).map(move |row| Piece { row, col, rows: most.min(rows - row), cols: 1 });
-    (0..cols).flat_map(column).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_cover_a_rectangle_in_packed_order() {
-        for (rows, cols, most) in [(1, 1, 1), (3, 5, 7), (10, 2, 4), (7, 7, 49), (5, 9, 5)] {
-            let mut next = 0;
-            for piece in pieces(rows, cols, most) {
-                assert_eq!(piece.row + piece.col * rows, next);
-                assert!(piece.count() <= most && (piece.cols == 1 || piece.rows == rows));
-                next += piece.count();
-            }
-            assert_eq!(next, rows * cols);
-        }
-    }
 }

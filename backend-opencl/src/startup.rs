@@ -33,8 +33,10 @@ pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static s
     lap("create the context");
     let device = OpenClDevice::in_context(found, index, None, cache, context)?;
     lap("create the queues");
-    device.prepare_product()?;
-    lap("compile or load the program, create the kernel");
+    device.kernels().prepare_program()?;
+    lap("compile or load the program");
+    device.kernels().prepare_kernel()?;
+    lap("create the kernel");
     let buffers = (0..3).map(|_| device.alloc(N * N * size_of::<f32>())).collect::<Result<Vec<_>>>()?;
     lap("allocate");
     let mut host = vec![1.0_f32; N * N];

@@ -10,11 +10,15 @@
 //! shared with them beyond the views and argument structs of the core.
 //! [`suite::properties`] lists every property by name, weakest assumption
 //! first: memory, then gemm, trsm, getrf, solve.
-#![forbid(unsafe_code)]
+//!
+//! One module looks below the routines: [`instructions`] runs each instruction
+//! on a device, in a backend's own tests.
+#![deny(unsafe_code)]
 
 pub mod bounds;
 pub mod cases;
 pub mod failure;
+pub mod instructions;
 pub mod oracle;
 pub mod properties;
 pub mod subject;
@@ -22,4 +26,5 @@ pub mod suite;
 
 pub use cases::Scope;
 pub use failure::Failure;
+pub use instructions::Instructions;
 pub use subject::Subject;

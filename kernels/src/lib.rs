@@ -1,16 +1,22 @@
 //! The kernels of Lapidary: their text, made from parameters that are values.
 //!
-//! A backend asks for a [`Source`] and compiles it; this crate opens no device.
+//! A backend gives an instruction to [`instructions::enqueue`] and is asked to run
+//! some [`Program`]s, whose [`Source`] it compiles; this crate opens no device.
 //! What each kernel means is defined by the CPU backend's reference path. The
 //! text of a kernel is headed by its parameters, so that it can be read alone.
 
+mod call;
+pub mod instructions;
 pub mod opencl;
 mod params;
+mod program;
 
+pub use call::{Arg, Call, Choices, Products, Purpose, Target, View};
 pub use params::{Limits, PanelParams, TileParams};
+pub use program::{PANEL, Program, TRIANGLE};
 
 /// Changes whenever a text changes its meaning to a cache.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// The text of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -46,7 +46,7 @@ fn the_stages_of_a_start_are_measured_cold_and_warm() {
     outcome(&run, 0);
     let figures = s.json("s.json");
     let seconds = |state: &str, stage: &str| figures[state][stage].as_f64().unwrap_or_else(|| panic!("{state} {stage}: {figures}"));
-    let compile = "compile or load the program, create the kernel";
+    let compile = "compile or load the program";
     assert!([("cold", compile), ("warm", compile), ("warm", "all")].iter().all(|(state, stage)| seconds(state, stage) > 0.0));
     assert!(run.stdout.contains(compile) && s.read("s.svg").contains("<svg"));
     refused(&s, &["bench", "startup", "--plot", "s.png"], &["s.png", ".svg"]);

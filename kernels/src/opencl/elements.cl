@@ -14,7 +14,7 @@ __kernel void copy(const ulong m, const ulong n, IN(a), OUT(b)) {
 
 // Exchanges lines i and ipiv[i] - first for all i, in order or in reverse order:
 // element r of line i is a[a_at + i·by_line + r·by_place]. One place for each work-item.
-__kernel void laswp(const ulong count, const ulong places, const int forward, const ulong first, __global real *a,
+__kernel void laswp(const ulong count, const ulong places, const ulong forward, const ulong first, __global real *a,
                     const ulong a_at, const ulong by_line, const ulong by_place, __global const int *restrict ipiv,
                     const ulong ipiv_at) {
     const ulong r = get_global_id(0);

@@ -13,10 +13,10 @@
 
 // Packs `lines` lines of k elements each, `width` lines to a panel: element p of
 // line l is src[src_at + l·by_line + p·by_k]. One panel for each work-item.
-__kernel void pack(const uint width, const ulong lines, const ulong k, __global const real *restrict src, const ulong src_at,
+__kernel void pack(const ulong width, const ulong lines, const ulong k, __global const real *restrict src, const ulong src_at,
                    const ulong by_line, const ulong by_k, __global real *restrict panels, const ulong panels_at) {
-    const ulong first = get_global_id(0) * (ulong)width;
-    const uint here = (uint)min((ulong)width, lines - first);
+    const ulong first = get_global_id(0) * width;
+    const uint here = (uint)min(width, lines - first);
     __global const real *from = src + src_at + first * by_line;
     __global real *to = panels + panels_at + first * k;
     for (ulong p = 0; p < k; ++p, from += by_k, to += width) {

@@ -1,12 +1,21 @@
 // C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each work-group.
 //
-// Work-item (ti, tj) holds MR x NR of them: rows ti + x·WGM, columns tj + y·WGN.
-// op(A) and op(B) pass through local memory in slices of KWG along k, of which
-// there are two: while one is used, the next is on its way through registers.
+// Work-item (ti, tj) holds MR x NR of them: MR / VWM vectors of VWM rows, vector
+// ti + x·WGM of the tile, and columns tj + y·WGN. op(A) and op(B) pass through local
+// memory in slices of KWG along k: while one is used, the next is on its way through
+// registers. With two STAGES it has a place of its own in local memory.
 // Beyond the edges the slices hold zeros; beta = 0 never reads C.
 #define WGM (MWG / MR)
 #define WGN (NWG / NR)
 #define ITEMS (WGM * WGN)
+#define VECTORS (MR / VWM)
+#if VWM == 1
+#define VEC real
+#else
+#define JOIN_(x, y) x##y
+#define JOIN(x, y) JOIN_(x, y)
+#define VEC JOIN(real, VWM)
+#endif
 
 // Element s of a slice: its place i along the tile and p along k, so that
 // neighbouring work-items read neighbouring memory.
@@ -31,21 +40,22 @@
 
 __kernel __attribute__((reqd_work_group_size(WGM, WGN, 1)))
 void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN(a), IN(b), const real beta, OUT(c)) {
-    // one more row keeps transposed stores off one bank of local memory
-    __local real slice_a[2][KWG][MWG + 1];
-    __local real slice_b[2][KWG][NWG + 1];
+    // one more vector in each line keeps transposed stores off one bank of local memory
+    __local VEC slice_a[STAGES][KWG][MWG / VWM + 1];
+    __local real slice_b[STAGES][KWG][NWG + 1];
     const int ti = get_local_id(0), tj = get_local_id(1), t = ti + tj * WGM;
     const ulong i0 = get_group_id(0) * (ulong)MWG, j0 = get_group_id(1) * (ulong)NWG;
     const int rows = (int)min((ulong)MWG, m - i0), cols = (int)min((ulong)NWG, n - j0);
 
-    real sum[NR][MR];
+    VEC sum[NR][VECTORS];
     #pragma unroll
     for (int y = 0; y < NR; ++y)
         #pragma unroll
-        for (int x = 0; x < MR; ++x) sum[y][x] = 0;
+        for (int x = 0; x < VECTORS; ++x) sum[y][x] = (VEC)(0);
 
     real next_a[MWG * KWG / ITEMS], next_b[NWG * KWG / ITEMS];
-    for (ulong p0 = 0, used = 1; p0 < k + KWG; p0 += KWG) {
+    int used = STAGES - 1;
+    for (ulong p0 = 0; p0 < k + KWG; p0 += KWG) {
         // the slice at p0 is fetched while the one before it is multiplied
         const int depth = p0 < k ? (int)min((ulong)KWG, k - p0) : 0;
         if (depth > 0) {
@@ -63,21 +73,25 @@ void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN
         if (p0 > 0) {
             #pragma unroll
             for (int p = 0; p < KWG; ++p) {
-                real x_a[MR], x_b[NR];
+                VEC x_a[VECTORS];
+                real x_b[NR];
                 #pragma unroll
-                for (int x = 0; x < MR; ++x) x_a[x] = slice_a[used][p][ti + x * WGM];
+                for (int x = 0; x < VECTORS; ++x) x_a[x] = slice_a[used][p][ti + x * WGM];
                 #pragma unroll
                 for (int y = 0; y < NR; ++y) x_b[y] = slice_b[used][p][tj + y * WGN];
                 #pragma unroll
                 for (int y = 0; y < NR; ++y)
                     #pragma unroll
-                    for (int x = 0; x < MR; ++x) sum[y][x] += x_a[x] * x_b[y];
+                    for (int x = 0; x < VECTORS; ++x) sum[y][x] += x_a[x] * (VEC)(x_b[y]);
             }
         }
-        used ^= 1;
+        used = (used + 1) % STAGES;
+        // the only place is free when everyone has used what it held
+        if (STAGES == 1) barrier(CLK_LOCAL_MEM_FENCE);
         if (depth > 0) {
             #pragma unroll
-            for (int e = 0; e < MWG * KWG / ITEMS; ++e) slice_a[used][A_P(t + e * ITEMS)][A_I(t + e * ITEMS)] = next_a[e];
+            for (int e = 0; e < MWG * KWG / ITEMS; ++e)
+                ((__local real *)slice_a[used][A_P(t + e * ITEMS)])[A_I(t + e * ITEMS)] = next_a[e];
             #pragma unroll
             for (int e = 0; e < NWG * KWG / ITEMS; ++e) slice_b[used][B_P(t + e * ITEMS)][B_J(t + e * ITEMS)] = next_b[e];
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -88,9 +102,9 @@ void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN
     for (int y = 0; y < NR; ++y)
         #pragma unroll
         for (int x = 0; x < MR; ++x) {
-            const int i = ti + x * WGM, j = tj + y * WGN;
+            const int i = (ti + x / VWM * WGM) * VWM + x % VWM, j = tj + y * WGN;
             if (i < rows && j < cols) {
-                const real product = alpha * sum[y][x];
+                const real product = alpha * ((const real *)sum[y])[x];
                 AT(c, i0 + i, j0 + j) = beta == 0 ? product : product + beta * AT(c, i0 + i, j0 + j);
             }
         }

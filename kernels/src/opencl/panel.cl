@@ -5,12 +5,12 @@
 // row; a NaN wins only where it already stands. A zero pivot leaves its column
 // unscaled and sets info, unless it is set, to 1 + its row.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_panel(const ulong m, const int n, const int pivoting, const ulong first, __global real *a, const ulong a_at,
+void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
                  const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at) {
     __local real magnitude[ITEMS];
     __local ulong place[ITEMS];
     const int t = get_local_id(0);
-    for (ulong c = 0; c < (ulong)n; ++c) {
+    for (ulong c = 0; c < n; ++c) {
         real most = -1;
         ulong p = c;
         if (pivoting) {
@@ -37,7 +37,7 @@ void getrf_panel(const ulong m, const int n, const int pivoting, const ulong fir
             p = magnitude[0] > fabs(AT(a, c, c)) ? place[0] : c;
             barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         }
-        for (ulong j = t; p != c && j < (ulong)n; j += ITEMS) {
+        for (ulong j = t; p != c && j < n; j += ITEMS) {
             const real old = AT(a, c, j);
             AT(a, c, j) = AT(a, p, j);
             AT(a, p, j) = old;
@@ -57,7 +57,7 @@ void getrf_panel(const ulong m, const int n, const int pivoting, const ulong fir
                 l = reciprocal ? l * factor : l / pivot;
                 AT(a, i, c) = l;
             }
-            for (ulong j = c + 1; j < (ulong)n; ++j) AT(a, i, j) -= l * AT(a, c, j);
+            for (ulong j = c + 1; j < n; ++j) AT(a, i, j) -= l * AT(a, c, j);
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
     }

@@ -4,7 +4,7 @@
 // equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
 // b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
 // with negative strides. A unit diagonal is not read.
-__kernel void trsm_block(const int n, const ulong nrhs, const int unit, __global const real *a, const ulong a_at,
+__kernel void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global const real *a, const ulong a_at,
                          const long a_i, const long a_k, __global real *b, const ulong b_at, const long b_i,
                          const long b_r) {
     const ulong r = get_global_id(0);
@@ -12,18 +12,18 @@ __kernel void trsm_block(const int n, const ulong nrhs, const int unit, __global
     a += a_at;
     b += (long)b_at + (long)r * b_r;
     real x[NB];
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < (int)n; ++i) {
         real rest = b[i * b_i];
         for (int k = 0; k < i; ++k) rest -= a[i * a_i + k * a_k] * x[k];
         x[i] = unit ? rest : rest / a[i * a_i + i * a_k];
     }
-    for (int i = 0; i < n; ++i) b[i * b_i] = x[i];
+    for (int i = 0; i < (int)n; ++i) b[i * b_i] = x[i];
 }
 
 // V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one
 // block for each work-item; the opposite triangles become zero. An upper block
 // is a lower one seen from its last element.
-__kernel void trtri_block(const ulong n, const int upper, const int unit, IN(a), OUT(v)) {
+__kernel void trtri_block(const ulong n, const ulong upper, const ulong unit, IN(a), OUT(v)) {
     const ulong o = get_global_id(1) * (ulong)NB;
     const int size = (int)min((ulong)NB, n - o), j = get_global_id(0);
     if (j >= size) return;

@@ -1,23 +1,29 @@
 //! A = P·L·U of a panel, recursively: pivots stay on the device.
 
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
-use lapidary_kernels::opencl::{self, PANEL};
 
-use super::{Kernels, size};
-use crate::conv::View;
-use crate::queue::Arg;
+use super::Sequence;
+use crate::call::{Arg, Call, Target, View};
+use crate::program::{PANEL, Program};
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
-#[derive(Clone, Copy)]
-struct Panel<'a> {
+struct Panel<'a, B> {
     pivoting: bool,
     first_row: usize,
-    a: View<'a>,
-    ipiv: View<'a>,
-    info: View<'a>,
+    a: View<'a, B>,
+    ipiv: View<'a, B>,
+    info: View<'a, B>,
 }
 
-impl<'a> Panel<'a> {
+// derived, these would ask for `B: Clone`
+impl<B> Clone for Panel<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Panel<'_, B> {}
+
+impl<B> Panel<'_, B> {
     /// Columns `col..col + cols` from row `col` on.
     fn from(self, col: usize, cols: usize) -> Self {
         let (a, ipiv) = (self.a.sub(col, col, self.a.rows - col, cols), self.ipiv.sub(col, 0, cols, 1));
@@ -29,13 +35,13 @@ impl<'a> Panel<'a> {
     }
 }
 
-impl Kernels {
+impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn getrf<T: Scalar>(
         &mut self,
         pivoting: bool,
         first_row: usize,
-        a: View<'_>,
-        (ipiv, info): (View<'_>, View<'_>),
+        a: View<'_, D::Buffer>,
+        (ipiv, info): (View<'_, D::Buffer>, View<'_, D::Buffer>),
     ) -> Result<()> {
         let order = a.rows.min(a.cols);
         let whole = Panel { pivoting, first_row, a, ipiv, info };
@@ -48,7 +54,7 @@ impl Kernels {
     }
 
     /// A panel of at least as many rows as columns.
-    unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_>) -> Result<()> {
+    unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         if a.cols <= PANEL {
             // SAFETY: the module's contract.
@@ -69,7 +75,7 @@ impl Kernels {
     }
 
     /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
-    unsafe fn eliminate<T: Scalar>(&mut self, left: Panel<'_>, right: View<'_>) -> Result<()> {
+    unsafe fn eliminate<T: Scalar>(&mut self, left: Panel<'_, D::Buffer>, right: View<'_, D::Buffer>) -> Result<()> {
         if right.is_empty() {
             return Ok(());
         }
@@ -85,7 +91,7 @@ impl Kernels {
     }
 
     /// The exchanges of a panel on other columns of its rows.
-    unsafe fn exchange<T: Scalar>(&mut self, panel: Panel<'_>, others: View<'_>) -> Result<()> {
+    unsafe fn exchange<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
         if !panel.pivoting {
             return Ok(());
         }
@@ -94,21 +100,17 @@ impl Kernels {
     }
 
     /// A narrow panel, by one work-group.
-    unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_>) -> Result<()> {
+    unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, ipiv, info } = panel;
         if a.is_empty() {
             return Ok(());
         }
-        let items = self.searchers;
-        let sizes = [
-            size(a.rows),
-            Arg::I32(i32::try_from(a.cols).expect("a panel is narrow")),
-            Arg::I32(i32::from(pivoting)),
-            size(first_row),
-        ];
-        let memory = [Arg::Mem(ipiv.buffer.handle()), Arg::U64(ipiv.at), Arg::Mem(info.buffer.handle()), Arg::U64(info.at)];
-        let args = [&sizes[..], &Arg::matrix(a), &memory].concat();
+        let items = self.device.choices().searchers;
+        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
+        let memory = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+        let args = [&sizes[..], &Arg::output(a), &memory].concat();
+        let program = Program::Panel { dtype: T::DTYPE, items };
         // SAFETY: the module's contract; arguments as the kernel lists them.
-        unsafe { self.launch(&opencl::panel(T::DTYPE, items), "getrf_panel", [items, 1], [items, 1], &args) }
+        unsafe { self.device.launch(&Call { program, kernel: "getrf_panel", global: [items, 1], args: &args }) }
     }
 }

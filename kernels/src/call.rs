@@ -1,0 +1,225 @@
+//! A kernel with its arguments, and what runs it.
+
+use std::sync::Arc;
+
+use lapidary_core::{DType, Scalar};
+
+use crate::params::{Limits, PanelParams, TileParams};
+use crate::program::Program;
+
+/// A matrix as kernels take it: memory, first element, leading dimension.
+#[derive(Debug)]
+pub struct View<'a, B> {
+    /// The memory.
+    pub buffer: &'a B,
+    /// Elements before element (0, 0).
+    pub at: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub cols: usize,
+    /// Elements between neighbouring columns.
+    pub ld: usize,
+}
+
+// derived, these would ask for `B: Clone`
+impl<B> Clone for View<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for View<'_, B> {}
+
+impl<B> View<'_, B> {
+    /// The rectangle `rows` × `cols` at (`row`, `col`).
+    #[must_use]
+    pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
+        debug_assert!(row + rows <= self.rows && col + cols <= self.cols);
+        View { at: self.element(row, col), rows, cols, ..self }
+    }
+
+    /// Where an element lies.
+    #[must_use]
+    pub fn element(&self, row: usize, col: usize) -> usize {
+        self.at + row + col * self.ld
+    }
+
+    /// Whether it has no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0 || self.cols == 0
+    }
+}
+
+/// An argument of a kernel. Dialects without 64-bit integers take sizes, positions
+/// and strides in 32 bits: what they address is bounded by their buffers.
+#[derive(Debug)]
+pub enum Arg<'a, B> {
+    /// Memory that is read.
+    In(&'a B),
+    /// Memory that is written, and perhaps read.
+    Out(&'a B),
+    /// An extent, a position or a flag.
+    Size(usize),
+    /// A distance, backwards if negative.
+    Stride(isize),
+    /// A factor in double precision.
+    F64(f64),
+    /// A factor in single precision.
+    F32(f32),
+}
+
+impl<B> Clone for Arg<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Arg<'_, B> {}
+
+impl<'a, B> Arg<'a, B> {
+    /// Memory, first element, leading dimension of a matrix that is read.
+    pub(crate) fn input(view: View<'a, B>) -> [Self; 3] {
+        [Arg::In(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
+    }
+
+    /// The same of a matrix that is written.
+    pub(crate) fn output(view: View<'a, B>) -> [Self; 3] {
+        [Arg::Out(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
+    }
+
+    /// A factor in the precision of `T`.
+    #[allow(clippy::cast_possible_truncation, reason = "an f32 comes back unchanged")]
+    pub(crate) fn real<T: Scalar>(value: T) -> Self {
+        match T::DTYPE {
+            DType::F64 => Arg::F64(value.to_f64()),
+            DType::F32 => Arg::F32(value.to_f64() as f32),
+            DType::I32 => unreachable!("no scalar is an integer"),
+        }
+    }
+}
+
+/// A kernel to run.
+#[derive(Debug)]
+pub struct Call<'c, 'a, B> {
+    /// The program that holds it.
+    pub program: Program,
+    /// Its name there.
+    pub kernel: &'static str,
+    /// Work-items in each dimension, to be rounded up to whole groups; not zero.
+    pub global: [usize; 2],
+    /// The arguments in the order of the kernel's text.
+    pub args: &'c [Arg<'a, B>],
+}
+
+/// A device's queue of kernels, which run in order.
+pub trait Target {
+    /// The device's memory.
+    type Buffer;
+
+    /// Which kernels suit the device.
+    fn choices(&self) -> &Choices;
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel and reach only memory that it may touch.
+    ///
+    /// # Errors
+    /// The kernel cannot be made, or the device refuses.
+    unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
+
+    /// Scratch memory of at least `bytes`, kept for the next call; kernels that
+    /// were enqueued with smaller memory run on with that.
+    ///
+    /// # Errors
+    /// The device has no memory left.
+    fn scratch(&mut self, purpose: Purpose, bytes: usize) -> lapidary_core::Result<Arc<Self::Buffer>>;
+}
+
+/// What scratch memory is for: one for each use that may be under way inside another.
+#[derive(Clone, Copy, Debug)]
+pub enum Purpose {
+    /// Packed operands of a product.
+    Panels,
+    /// A product that is a factor of the next one.
+    Product,
+}
+
+/// Which kernels suit a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choices {
+    /// How products are computed, in f32 and in f64.
+    pub products: [Products; 2],
+    /// Work-items of a group that searches a column for a pivot, a power of two.
+    pub searchers: usize,
+    /// Work-items of a group for kernels without local memory.
+    pub group: usize,
+    /// Most groups in each dimension.
+    pub groups: usize,
+}
+
+/// Work-items of a group for kernels without local memory.
+const GROUP: usize = 64;
+
+/// Most work-items that search one column.
+const SEARCHERS: usize = 512;
+
+impl Choices {
+    /// Kernels that share local memory, for devices whose work-items are many.
+    ///
+    /// # Errors
+    /// Why not even the smallest product fits the device.
+    pub fn shared(limits: &Limits) -> Result<Self, String> {
+        let product = |dtype| TileParams::choose(dtype, limits).map(Products::Tile);
+        Ok(Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS))
+    }
+
+    /// The same for a processor, whose compiler takes minutes over large groups and
+    /// long loops between barriers.
+    #[must_use]
+    pub fn shared_on_processor(limits: &Limits) -> Self {
+        Self::within(limits, [Products::Tile(TileParams::SMALL); 2], 8)
+    }
+
+    /// Kernels without barriers, for a processor, whose work-items are threads with
+    /// vectors of so many bits.
+    #[must_use]
+    pub fn barrier_free(limits: &Limits, vector_bits: usize) -> Self {
+        let product = |dtype| Products::Panel(PanelParams::choose(dtype, vector_bits));
+        Self::within(limits, [product(DType::F32), product(DType::F64)], 1)
+    }
+
+    fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
+        // the largest power of two that a group holds
+        let searchers = 1 << searchers.min(limits.work_group).ilog2();
+        Choices { products, searchers, group: GROUP.min(limits.work_group), groups: limits.groups }
+    }
+
+    /// How products of a precision are computed.
+    #[must_use]
+    pub fn product(&self, dtype: DType) -> Products {
+        self.products[usize::from(dtype == DType::F64)]
+    }
+}
+
+/// How products are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Products {
+    /// Through local memory.
+    Tile(TileParams),
+    /// From packed panels, without barriers.
+    Panel(PanelParams),
+}
+
+impl Products {
+    /// Whether the kernels can be made and run.
+    ///
+    /// # Errors
+    /// The constraint that is not met, and why it is one.
+    pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
+        match self {
+            Products::Tile(params) => params.check(dtype, limits),
+            Products::Panel(params) => params.check(),
+        }
+    }
+}

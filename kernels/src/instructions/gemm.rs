@@ -1,0 +1,137 @@
+//! C ← α·op(A)·op(B) + β·C.
+
+use lapidary_core::{Result, Scalar};
+
+use super::Sequence;
+use crate::call::{Arg, Call, Products, Purpose, Target, View};
+use crate::params::{PanelParams, TileParams};
+use crate::program::Program;
+
+/// An operand and whether it enters transposed.
+pub(super) type Factor<'a, B> = (bool, View<'a, B>);
+
+/// Rows `first..first + count` of op(A), all of its columns.
+fn rows<B>((trans, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
+    if trans { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
+}
+
+/// Bytes of a line of a packed panel: a panel of B stays in a first-level cache.
+const DEPTH_BYTES: usize = 4096;
+/// Most rows of A or columns of B that are packed at a time.
+const PACKED: usize = 4096;
+
+impl<D: Target> Sequence<'_, D> {
+    pub(super) unsafe fn gemm<T: Scalar>(
+        &mut self,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let k = if a.0 { a.1.rows } else { a.1.cols };
+        // SAFETY: the module's contract.
+        unsafe {
+            if c.is_empty() {
+                Ok(())
+            } else if k == 0 || alpha == T::ZERO {
+                self.scale(beta, c)
+            } else {
+                match self.device.choices().product(T::DTYPE) {
+                    Products::Tile(params) => self.tile(&params, k, alpha, a, b, beta, c),
+                    Products::Panel(params) => self.panels(&params, k, alpha, a, b, beta, c),
+                }
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    unsafe fn tile<T: Scalar>(
+        &mut self,
+        params: &TileParams,
+        k: usize,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let program = Program::GemmTile { dtype: T::DTYPE, params: *params, trans_a: a.0, trans_b: b.0 };
+        let TileParams { mwg, nwg, .. } = *params;
+        let local = params.local();
+        self.parts((c.rows, c.cols), [mwg, nwg], |device, (i, j, m, n)| {
+            // C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j)
+            let (a, b, c) = (rows(a, i, m), rows((!b.0, b.1), j, n), c.sub(i, j, m, n));
+            let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::real(alpha)];
+            let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::real(beta)], &Arg::output(c)].concat();
+            let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "gemm_tile", global, args: &args }) }
+        })
+    }
+
+    /// Block by block, so that the packed panels stay small.
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    unsafe fn panels<T: Scalar>(
+        &mut self,
+        params: &PanelParams,
+        k: usize,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let (depth, (mr, nr)) = (DEPTH_BYTES / T::DTYPE.size(), (params.mr(), params.nr));
+        let program = Program::GemmPanel { dtype: T::DTYPE, params: *params };
+        let rows = c.rows.min(PACKED).next_multiple_of(mr);
+        let cols = c.cols.min(PACKED).next_multiple_of(nr);
+        let panels = self.device.scratch(Purpose::Panels, (rows + cols) * k.min(depth) * T::DTYPE.size())?;
+        for p in (0..k).step_by(depth) {
+            let kc = depth.min(k - p);
+            let b_at = rows * kc;
+            let beta = if p == 0 { beta } else { T::ONE };
+            for j in (0..c.cols).step_by(PACKED) {
+                let nc = PACKED.min(c.cols - j);
+                // SAFETY: the module's contract; the panels have room for one block of each factor.
+                unsafe { self.pack(program, (nr, b_at), (nc, kc), lines(b, !b.0, p, j), &panels)? };
+                for i in (0..c.rows).step_by(PACKED) {
+                    let mc = PACKED.min(c.rows - i);
+                    let sizes = [Arg::Size(mc), Arg::Size(nc), Arg::Size(kc), Arg::real(alpha)];
+                    let packed = [Arg::In(&*panels), Arg::Size(0), Arg::Size(b_at), Arg::real(beta)];
+                    let args = [&sizes[..], &packed, &Arg::output(c.sub(i, j, mc, nc))].concat();
+                    let global = [nc.div_ceil(nr), mc.div_ceil(mr)];
+                    // SAFETY: as above; arguments as the kernels list them.
+                    unsafe {
+                        self.pack(program, (mr, 0), (mc, kc), lines(a, a.0, p, i), &panels)?;
+                        self.device.launch(&Call { program, kernel: "gemm_panel", global, args: &args })?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs `count` lines of `kc` elements into panels of `width` lines at `at`.
+    unsafe fn pack(
+        &mut self,
+        program: Program,
+        (width, at): (usize, usize),
+        (count, kc): (usize, usize),
+        (from, by_line, by_k): (View<'_, D::Buffer>, usize, usize),
+        panels: &D::Buffer,
+    ) -> Result<()> {
+        let sizes = [width, count, kc].map(Arg::Size);
+        let source = [Arg::In(from.buffer), Arg::Size(from.at), Arg::Size(by_line), Arg::Size(by_k)];
+        let args = [&sizes[..], &source, &[Arg::Out(panels), Arg::Size(at)]].concat();
+        // SAFETY: as the caller promises; arguments as the kernel lists them.
+        unsafe { self.device.launch(&Call { program, kernel: "pack", global: [count.div_ceil(width), 1], args: &args }) }
+    }
+}
+
+/// The lines of a factor from line `first` and element `p` on, with the distances
+/// of lines and of their elements. Lines run along columns or along rows.
+fn lines<B>((_, view): Factor<'_, B>, along_columns: bool, p: usize, first: usize) -> (View<'_, B>, usize, usize) {
+    let (row, col, by_line, by_k) = if along_columns { (p, first, view.ld, 1) } else { (first, p, 1, view.ld) };
+    (View { at: view.element(row, col), ..view }, by_line, by_k)
+}

@@ -1,0 +1,110 @@
+//! Instructions as sequences of kernels: the same for every dialect and device.
+//!
+//! All functions are `unsafe` under one contract: the views lie in their
+//! buffers and may be read and written as the instruction says.
+
+mod gemm;
+mod getrf;
+mod triangle;
+
+use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
+
+use crate::call::{Arg, Call, Target, View};
+use crate::program::Program;
+
+/// Enqueues the kernels of an instruction.
+///
+/// # Safety
+/// The views lie in their buffers and may be read and written as the instruction says.
+///
+/// # Errors
+/// As [`Target::launch`] and [`Target::scratch`]; what was enqueued before stays so.
+pub unsafe fn enqueue<T: Scalar, D: Target>(device: &mut D, instruction: &Instruction<T, View<'_, D::Buffer>>) -> Result<()> {
+    let mut sequence = Sequence { device };
+    // SAFETY: as the caller promises.
+    unsafe {
+        match *instruction {
+            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
+                sequence.gemm(alpha, (op_a.is_trans(), a), (op_b.is_trans(), b), beta, c)
+            }
+            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+                sequence.scale(alpha, b)?;
+                if alpha == T::ZERO { Ok(()) } else { sequence.trsm::<T>((side, uplo, op, diag), a, b) }
+            }
+            Instruction::Trtri { uplo, diag, a, inverse } => sequence.trtri::<T>(uplo, diag, a, inverse),
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf::<T>(pivoting, first_row, a, (ipiv, info)),
+            Instruction::Laswp { swaps, a, ipiv } => sequence.laswp::<T>(swaps, a, ipiv),
+            Instruction::Copy { a, b } => sequence.copy::<T>(a, b),
+            Instruction::Scale { beta, c } => sequence.scale(beta, c),
+        }
+    }
+}
+
+/// The kernels of one instruction on their way to a device.
+struct Sequence<'d, D> {
+    device: &'d mut D,
+}
+
+impl<D: Target> Sequence<'_, D> {
+    /// C ← β·C.
+    unsafe fn scale<T: Scalar>(&mut self, beta: T, c: View<'_, D::Buffer>) -> Result<()> {
+        if beta == T::ONE {
+            return Ok(());
+        }
+        let group = self.device.choices().group;
+        self.parts((c.rows, c.cols), [group, 1], |device, (i, j, rows, cols)| {
+            let c = c.sub(i, j, rows, cols);
+            let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::real(beta)][..], &Arg::output(c)].concat();
+            let program = Program::Elements { dtype: T::DTYPE, group };
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "scale", global: [rows, cols], args: &args }) }
+        })
+    }
+
+    /// B ← A.
+    unsafe fn copy<T: Scalar>(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
+        let group = self.device.choices().group;
+        self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
+            let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
+            let args = [&[Arg::Size(rows), Arg::Size(cols)][..], &Arg::input(a), &Arg::output(b)].concat();
+            let program = Program::Elements { dtype: T::DTYPE, group };
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "copy", global: [rows, cols], args: &args }) }
+        })
+    }
+
+    /// Exchanges of rows or columns.
+    unsafe fn laswp<T: Scalar>(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
+        let (places, by_line, by_place) = match swaps.side {
+            Side::Left => (a.cols, 1, a.ld),
+            Side::Right => (a.rows, a.ld, 1),
+        };
+        let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
+        let group = self.device.choices().group;
+        self.parts((places, 1), [group, 1], |device, (first, _, places, _)| {
+            let memory = [Arg::Out(a.buffer), Arg::Size(a.at + first * by_place), Arg::Size(by_line), Arg::Size(by_place)];
+            let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
+            let args = [&[count, Arg::Size(places), forward, Arg::Size(swaps.first_row)][..], &memory, &pivots].concat();
+            let program = Program::Elements { dtype: T::DTYPE, group };
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
+        })
+    }
+
+    /// Rectangles (row, column, rows, columns) that cover an extent, each within the
+    /// groups of a launch, whose groups cover `tile` each. No rectangle is empty.
+    fn parts(
+        &mut self,
+        (rows, cols): (usize, usize),
+        tile: [usize; 2],
+        mut launch: impl FnMut(&mut D, (usize, usize, usize, usize)) -> Result<()>,
+    ) -> Result<()> {
+        let [high, wide] = tile.map(|side| side.saturating_mul(self.device.choices().groups));
+        for j in (0..cols).step_by(wide) {
+            for i in (0..rows).step_by(high) {
+                launch(self.device, (i, j, high.min(rows - i), wide.min(cols - j)))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Triangular solves and inverses: blocks on the diagonal, products for the rest.
+
+use std::ops::Range;
+
+use lapidary_core::{Diag, Op, Result, Scalar, Side, Uplo};
+
+use super::Sequence;
+use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::program::{Program, TRIANGLE};
+
+impl<D: Target> Sequence<'_, D> {
+    /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.
+    pub(super) unsafe fn trsm<T: Scalar>(
+        &mut self,
+        flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let n = a.rows;
+        // first to last for a lower triangle on the left or an upper one on the right
+        let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
+        if n <= TRIANGLE {
+            // SAFETY: the module's contract.
+            return unsafe { self.trsm_block::<T>(flags, forward, a, b) };
+        }
+        let n1 = (n / 2).next_multiple_of(TRIANGLE);
+        // the unknowns that are solved for first, and the rest
+        let (s, t) = if forward { (0..n1, n1..n) } else { (n1..n, 0..n1) };
+        let part = |range: &Range<usize>| match side {
+            Side::Left => b.sub(range.start, 0, range.len(), b.cols),
+            Side::Right => b.sub(0, range.start, b.rows, range.len()),
+        };
+        let block = |rows: &Range<usize>, cols: &Range<usize>| a.sub(rows.start, cols.start, rows.len(), cols.len());
+        let across = if (side == Side::Left) == op.is_trans() { block(&s, &t) } else { block(&t, &s) };
+        let (solved, rest) = (part(&s), part(&t));
+        // SAFETY: the module's contract; the parts of B do not overlap.
+        unsafe {
+            self.trsm::<T>(flags, block(&s, &s), solved)?;
+            match side {
+                // B(t) ← B(t) − op(A)(t, s)·X(s)
+                Side::Left => self.gemm(-T::ONE, (op.is_trans(), across), (false, solved), T::ONE, rest)?,
+                // B(t) ← B(t) − X(s)·op(A)(s, t)
+                Side::Right => self.gemm(-T::ONE, (false, solved), (op.is_trans(), across), T::ONE, rest)?,
+            }
+            self.trsm::<T>(flags, block(&t, &t), rest)
+        }
+    }
+
+    /// One block on the diagonal, by substitution.
+    unsafe fn trsm_block<T: Scalar>(
+        &mut self,
+        (side, _, op, diag): (Side, Uplo, Op, Diag),
+        forward: bool,
+        a: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let (n, nrhs) = (a.rows, if side == Side::Left { b.cols } else { b.rows });
+        // backward substitution starts at the last unknown
+        let (first, sign) = if forward { (0, 1) } else { (n - 1, -1) };
+        let (lda, ldb) = (a.ld.cast_signed(), b.ld.cast_signed());
+        let (a_i, a_k) = if (side == Side::Left) == op.is_trans() { (lda, 1) } else { (1, lda) };
+        let (b_at, b_i, b_r) = match side {
+            Side::Left => (b.element(first, 0), 1, ldb),
+            Side::Right => (b.element(0, first), ldb, 1),
+        };
+        let unit = Arg::Size(usize::from(diag == Diag::Unit));
+        let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
+        let program = self.triangle_program::<T>();
+        self.parts((nrhs, 1), program.local(), |device, (r, _, nrhs, _)| {
+            let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
+            let sides = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
+            let args = [&[Arg::Size(n), Arg::Size(nrhs), unit][..], &triangle, &sides].concat();
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "trsm_block", global: [nrhs, 1], args: &args }) }
+        })
+    }
+
+    fn triangle_program<T: Scalar>(&self) -> Program {
+        Program::Triangle { dtype: T::DTYPE, group: self.device.choices().group }
+    }
+
+    /// V ← A⁻¹: blocks on the diagonal, then pairs of them of doubling order.
+    pub(super) unsafe fn trtri<T: Scalar>(
+        &mut self,
+        uplo: Uplo,
+        diag: Diag,
+        a: View<'_, D::Buffer>,
+        v: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let n = a.rows;
+        // SAFETY: the module's contract.
+        unsafe {
+            self.scale(T::ZERO, v)?;
+            self.trtri_blocks::<T>(uplo, diag, a, v)?;
+        }
+        let mut s = TRIANGLE;
+        while s < n {
+            for o in (0..n - s).step_by(2 * s) {
+                // SAFETY: the module's contract.
+                unsafe { self.trtri_pair::<T>(uplo, a, v, (o, s, s.min(n - o - s)))? };
+            }
+            s *= 2;
+        }
+        Ok(())
+    }
+
+    unsafe fn trtri_blocks<T: Scalar>(
+        &mut self,
+        uplo: Uplo,
+        diag: Diag,
+        a: View<'_, D::Buffer>,
+        v: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
+        let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
+        let (program, global) = (self.triangle_program::<T>(), [TRIANGLE, a.rows.div_ceil(TRIANGLE)]);
+        // SAFETY: the module's contract; arguments as the kernel lists them.
+        unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
+    }
+
+    /// The block beside two inverted blocks of orders s and t at o.
+    unsafe fn trtri_pair<T: Scalar>(
+        &mut self,
+        uplo: Uplo,
+        a: View<'_, D::Buffer>,
+        v: View<'_, D::Buffer>,
+        (o, s, t): (usize, usize, usize),
+    ) -> Result<()> {
+        let product = self.device.scratch(Purpose::Product, s * t * T::DTYPE.size())?;
+        let (v11, v22) = (v.sub(o, o, s, s), v.sub(o + s, o + s, t, t));
+        let (at, rows, cols, inner, outer) = match uplo {
+            // V21 ← −V22·(A21·V11)
+            Uplo::Lower => ((o + s, o), t, s, v11, v22),
+            // V12 ← −V11·(A12·V22)
+            Uplo::Upper => ((o, o + s), s, t, v22, v11),
+        };
+        let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
+        // SAFETY: the module's contract; the product has memory of its own.
+        unsafe {
+            self.gemm(T::ONE, (false, a.sub(at.0, at.1, rows, cols)), (false, inner), T::ZERO, product)?;
+            self.gemm(-T::ONE, (false, outer), (false, product), T::ZERO, v.sub(at.0, at.1, rows, cols))
+        }
+    }
+}

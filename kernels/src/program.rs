@@ -1,0 +1,103 @@
+//! The programs: what each one depends on, as a value by which it is kept.
+
+use lapidary_core::DType;
+
+use crate::params::{PanelParams, TileParams};
+
+/// Unknowns of a triangle that one work-item solves.
+pub const TRIANGLE: usize = 32;
+/// Columns of the narrowest panel, factored by one work-group.
+pub const PANEL: usize = 16;
+
+/// A program of one or more kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Program {
+    /// `gemm_tile`, through local memory.
+    GemmTile {
+        /// Element type.
+        dtype: DType,
+        /// Shape of the tiles.
+        params: TileParams,
+        /// Whether A enters transposed.
+        trans_a: bool,
+        /// Whether B enters transposed.
+        trans_b: bool,
+    },
+    /// `pack` and `gemm_panel`, without barriers.
+    GemmPanel {
+        /// Element type.
+        dtype: DType,
+        /// Shape of the panels.
+        params: PanelParams,
+    },
+    /// `scale`, `copy` and `laswp`.
+    Elements {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group.
+        group: usize,
+    },
+    /// `trsm_block` and `trtri_block` for triangles of [`TRIANGLE`] unknowns.
+    Triangle {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group.
+        group: usize,
+    },
+    /// `getrf_panel`.
+    Panel {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of the one group, a power of two: the search for a pivot halves them.
+        items: usize,
+    },
+}
+
+impl Program {
+    /// The element type.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        match *self {
+            Program::GemmTile { dtype, .. }
+            | Program::GemmPanel { dtype, .. }
+            | Program::Elements { dtype, .. }
+            | Program::Triangle { dtype, .. }
+            | Program::Panel { dtype, .. } => dtype,
+        }
+    }
+
+    /// Work-items of a group in each dimension.
+    #[must_use]
+    pub fn local(&self) -> [usize; 2] {
+        match *self {
+            Program::GemmTile { params, .. } => params.local(),
+            Program::GemmPanel { .. } => [1, 1],
+            Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
+            Program::Panel { items, .. } => [items, 1],
+        }
+    }
+
+    /// Name and the parameters that head the text.
+    pub(crate) fn heading(&self) -> (&'static str, Vec<(&'static str, usize)>) {
+        match *self {
+            Program::GemmTile { params: TileParams { mwg, nwg, kwg, mr, nr, vwm, stages }, trans_a, trans_b, .. } => {
+                let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("VWM", vwm), ("STAGES", stages)];
+                let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
+                ("gemm_tile", [&shape[..], &flags].concat())
+            }
+            Program::GemmPanel { params: PanelParams { mv, vw, nr }, .. } => {
+                ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr)])
+            }
+            Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
+            Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
+            Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
+        }
+    }
+
+    /// The name of a file with its text: program, element type, parameters.
+    pub(crate) fn file(&self, extension: &str) -> String {
+        let (name, values) = self.heading();
+        let values: String = values.iter().map(|(key, value)| format!("-{}{value}", key.to_lowercase())).collect();
+        format!("{name}-{}{values}.{extension}", self.dtype())
+    }
+}

@@ -17,13 +17,14 @@ mod tests;
 
 const MAGIC: &[u8; 8] = b"LAPCACH1";
 const HASH: usize = blake3::OUT_LEN;
-/// Bytes that all entries together may take; the oldest go first.
+/// Bytes that all entries together may take; what was not used for longest goes first.
 const MOST_BYTES: u64 = 256 << 20;
 
 /// A folder of compiled programs.
 #[derive(Debug)]
 pub struct ProgramCache {
     folder: Option<PathBuf>,
+    most_bytes: u64,
     hits: AtomicU64,
     misses: AtomicU64,
     rejected: AtomicU64,
@@ -58,7 +59,8 @@ impl ProgramCache {
     /// nothing is kept.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
-        ProgramCache { folder, hits: AtomicU64::new(0), misses: AtomicU64::new(0), rejected: AtomicU64::new(0) }
+        let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
+        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected }
     }
 
     /// What happened so far.
@@ -148,7 +150,7 @@ impl ProgramCache {
         let mut total = 0;
         for (path, about) in files {
             total += about.len();
-            if total > MOST_BYTES && path != keep {
+            if total > self.most_bytes && path != keep {
                 let _ = fs::remove_file(path);
             }
         }

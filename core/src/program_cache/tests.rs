@@ -1,5 +1,9 @@
 //! Entries stored, loaded, damaged and let go.
 
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
 use super::*;
 
 fn cache() -> (tempfile::TempDir, ProgramCache) {
@@ -58,4 +62,160 @@ fn without_a_folder_or_the_right_to_write_nothing_is_kept() {
     let blocked = ProgramCache::new(Some(file.path().join("folder")));
     blocked.store("key", b"binary");
     assert_eq!(blocked.load("key"), None);
+}
+
+fn bounded(folder: &Path, most_bytes: u64) -> ProgramCache {
+    ProgramCache { most_bytes, ..ProgramCache::new(Some(folder.to_path_buf())) }
+}
+
+fn keys(cache: &ProgramCache) -> Vec<String> {
+    let mut keys: Vec<_> = cache.entries().into_iter().map(|entry| entry.key.unwrap_or_default()).collect();
+    keys.sort();
+    keys
+}
+
+/// Makes a file as old as one that was used an hour, two hours … after 1970.
+fn used_in_hour(path: &Path, hour: u64) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(3600 * hour);
+    File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let three = bounded(folder.path(), 3 * 200);
+    // 200 bytes with what stands around them
+    let binary = [1; 200 - MAGIC.len() - HASH - 8 - 1];
+    let fill = || {
+        for (hour, key) in (2..).zip(["a", "b", "c"]) {
+            three.store(key, &binary);
+            used_in_hour(&three.path(key).unwrap(), hour);
+        }
+    };
+    fill();
+    assert_eq!((keys(&three).len(), three.entries()[0].bytes), (3, 200));
+    assert!(three.load("a").is_some());
+    three.store("d", &binary);
+    assert_eq!(keys(&three), ["a", "c", "d"], "the first is used again, the second goes");
+
+    // what a killed writer has left counts and goes; what is not ours does neither
+    three.clear().unwrap();
+    let [left, foreign] = [folder.path().join("1-0-0.unfinished"), folder.path().join("notes.txt")];
+    for path in [&left, &foreign] {
+        fs::write(path, [0; 200]).unwrap();
+        used_in_hour(path, 1);
+    }
+    fill();
+    assert_eq!((keys(&three), left.exists(), foreign.exists()), (["a", "b", "c"].map(String::from).to_vec(), false, true));
+}
+
+#[test]
+fn what_was_just_stored_stays_though_it_is_larger_than_the_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = bounded(folder.path(), 500);
+    small.store("small", &[1; 50]);
+    small.store("large", &[2; 5000]);
+    assert_eq!(keys(&small), ["large"]);
+    assert_eq!(small.load("large").unwrap(), [2; 5000]);
+    small.store("small", &[1; 50]);
+    assert_eq!(keys(&small), ["small"]);
+}
+
+/// A binary that says whose it is; any part of it that is another's shows.
+fn tagged(key: &str, writer: usize, round: usize) -> Vec<u8> {
+    format!("{key}/{writer}/{round}\n").repeat(1 + (911 * writer + 577 * round) % 4001).into_bytes()
+}
+
+fn check_whole(key: &str, binary: &[u8]) {
+    let text = std::str::from_utf8(binary).unwrap();
+    let tag: Vec<&str> = text.lines().next().unwrap().split('/').collect();
+    assert_eq!((tag.len(), tag[0]), (3, key));
+    assert!(binary == tagged(key, tag[1].parse().unwrap(), tag[2].parse().unwrap()), "a binary of {} is torn", tag.join("/"));
+}
+
+const SHARED: [&str; 2] = ["shared", "shared too"];
+const ROUNDS: usize = 30;
+
+fn own_key(writer: usize) -> String {
+    format!("of {writer}")
+}
+
+/// Two writers and two readers, each with a cache of its own.
+fn storm(folder: &Path, process: usize, most_bytes: u64) {
+    let all_fits = most_bytes == MOST_BYTES;
+    let load = |cache: &ProgramCache, key: &str| match cache.load(key) {
+        Some(binary) => check_whole(key, &binary),
+        None => assert!(!all_fits, "an entry is not found while it is replaced"),
+    };
+    let write = |writer: usize| {
+        let (cache, own) = (bounded(folder, most_bytes), own_key(writer));
+        for round in 0..ROUNDS {
+            for key in [SHARED[round % 2], &own] {
+                cache.store(key, &tagged(key, writer, round));
+                load(&cache, key);
+            }
+            let latest = cache.load(&own).is_some_and(|latest| latest == tagged(&own, writer, round));
+            assert!(latest || !all_fits, "no one else writes this key");
+        }
+        assert_eq!(cache.counts().rejected, 0);
+    };
+    let read = || {
+        let cache = bounded(folder, most_bytes);
+        (0..4 * ROUNDS).for_each(|round| load(&cache, SHARED[round % 2]));
+        assert_eq!(cache.counts().rejected, 0);
+    };
+    thread::scope(|scope| {
+        for writer in [2 * process, 2 * process + 1] {
+            scope.spawn(move || write(writer));
+            scope.spawn(read);
+        }
+    });
+}
+
+/// The names of files that are no entries.
+fn leftovers(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    paths.filter(|path| path.extension().is_none_or(|extension| extension != EXTENSION)).collect()
+}
+
+/// Runs one test of this binary in a process of its own.
+fn start(test: &str, folder: &Path, process: usize) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let name = format!("program_cache::tests::{test}");
+    command.args(["--exact", &name]).env(STORM, process.to_string()).env(STORM_FOLDER, folder).spawn().unwrap()
+}
+
+/// The number of a process that another one has started, and the folder of both.
+const STORM: &str = "LAPIDARY_TEST_STORM";
+const STORM_FOLDER: &str = "LAPIDARY_TEST_STORM_FOLDER";
+
+#[test]
+fn threads_and_processes_that_share_a_folder_see_whole_binaries() {
+    if let (Some(process), Some(folder)) = (std::env::var_os(STORM), std::env::var_os(STORM_FOLDER)) {
+        return storm(Path::new(&folder), process.to_str().unwrap().parse().unwrap(), MOST_BYTES);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ProgramCache::new(Some(folder.path().to_path_buf()));
+    SHARED.iter().for_each(|key| cache.store(key, &tagged(key, 0, 0)));
+    let others =
+        [1, 2].map(|process| start("threads_and_processes_that_share_a_folder_see_whole_binaries", folder.path(), process));
+    storm(folder.path(), 0, MOST_BYTES);
+    for mut other in others {
+        assert!(other.wait().unwrap().success());
+    }
+    // every writer of every process was there
+    let expected: Vec<String> = (0..6).map(own_key).chain(SHARED.map(String::from)).collect();
+    assert_eq!((keys(&cache), leftovers(folder.path())), (expected, Vec::new()));
+    (0..6).for_each(|writer| assert_eq!(cache.load(&own_key(writer)).unwrap(), tagged(&own_key(writer), writer, ROUNDS - 1)));
+}
+
+#[test]
+fn entries_that_go_while_others_read_and_write_are_missed_and_never_torn() {
+    let folder = tempfile::tempdir().unwrap();
+    let most_bytes = 60_000;
+    storm(folder.path(), 0, most_bytes);
+    bounded(folder.path(), most_bytes).store("last", b"binary");
+    let cache = bounded(folder.path(), most_bytes);
+    assert!(cache.entries().iter().map(|entry| entry.bytes).sum::<u64>() <= most_bytes);
+    assert_eq!((cache.load("last").unwrap(), leftovers(folder.path())), (b"binary".to_vec(), Vec::new()));
 }

@@ -17,6 +17,15 @@ pub struct Bound {
     pub limit: f64,
 }
 
+impl Bound {
+    /// How far two results that each keep the bound may be apart, over the mean of
+    /// their scales.
+    #[must_use]
+    pub fn twice(self) -> Self {
+        Bound { limit: 2.0 * self.limit, ..self }
+    }
+}
+
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.3e} by docs/numerics.md, {}", self.limit, self.cite)
@@ -128,10 +137,4 @@ pub fn solve_residual() -> Bound {
 #[must_use]
 pub fn hpl() -> Bound {
     Bound { cite: "bound 9 (HPL)", limit: 16.0 }
-}
-
-/// Two results that each satisfy bound 1 differ by at most twice the bound.
-#[must_use]
-pub fn agreement<T: Scalar>(k: usize) -> Bound {
-    Bound { cite: "bound 1, twice (agreement)", limit: 2.0 * gemm_componentwise::<T>(k).limit }
 }

@@ -7,6 +7,7 @@ use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, TrsmCase};
+use crate::properties::agreement::Pair;
 use crate::properties::{gemm, getrf, laswp, memory, solve, trsm};
 use crate::{Failure, Scope, Subject};
 
@@ -28,6 +29,47 @@ pub fn properties<S: Subject, T: Scalar>() -> Vec<Property<S>> {
     let lists = [laswps::<S, T>(), gemms::<S, T>(), trsms::<S, T>(), getrfs::<S, T>(), solves::<S, T>()];
     let named = |(name, check)| Property { name, check };
     lists.into_iter().flatten().map(named).collect()
+}
+
+/// Compares a pair of subjects.
+pub type Compare<R, S> = fn(&Pair<'_, R, S>, &Scope) -> Result<(), Failure>;
+
+/// What two subjects agree in, by the names of the properties: every routine, in
+/// the numbers `T`.
+#[must_use]
+pub fn agreements<R: Subject, S: Subject, T: Scalar>() -> Vec<(&'static str, Compare<R, S>)> {
+    use TrsmMode::{Inverted, Substitution};
+    const EXACT: &[Shape] = &[Shape::Exact, Shape::Ties, Shape::Permuted, Shape::Singular, Shape::ZeroColumn];
+    const ROUNDED: &[Shape] = &[Shape::Random, Shape::Graded, Shape::Dominant, Shape::Nan];
+    vec![
+        ("laswp: random", |p, scope| search(scope, LaswpCase::any(scope), |case| p.check_laswp::<T>(case))),
+        ("gemm: integers", |p, scope| same_gemm::<R, S, T>(p, scope, &[Fill::Integers])),
+        ("gemm: random", |p, scope| same_gemm::<R, S, T>(p, scope, &[Fill::Uniform, Fill::Graded])),
+        ("gemm: non-finite", |p, scope| same_gemm::<R, S, T>(p, scope, &[Fill::NonFinite])),
+        ("trsm: integers", |p, scope| same_trsm::<R, S, T>(p, scope, Substitution, &[Fill::Integers])),
+        ("trsm: substitution", |p, scope| same_trsm::<R, S, T>(p, scope, Substitution, &[Fill::Uniform, Fill::Graded])),
+        ("trsm: inverted", |p, scope| same_trsm::<R, S, T>(p, scope, Inverted, &[Fill::Uniform])),
+        ("getrf: exact", |p, scope| search(scope, GetrfCase::any(scope, EXACT), |case| p.check_getrf::<T>(case))),
+        ("getrf: random", |p, scope| search(scope, GetrfCase::any(scope, ROUNDED), |case| p.check_getrf::<T>(case))),
+        ("solve: random", |p, scope| search(scope, SolveCase::any(scope), |case| p.check_solve::<T>(case))),
+    ]
+}
+
+fn same_gemm<R: Subject, S: Subject, T: Scalar>(
+    pair: &Pair<'_, R, S>,
+    scope: &Scope,
+    fills: &'static [Fill],
+) -> Result<(), Failure> {
+    search(scope, GemmCase::any(scope, fills), |case| pair.check_gemm::<T>(case))
+}
+
+fn same_trsm<R: Subject, S: Subject, T: Scalar>(
+    pair: &Pair<'_, R, S>,
+    scope: &Scope,
+    mode: TrsmMode,
+    fills: &'static [Fill],
+) -> Result<(), Failure> {
+    search(scope, TrsmCase::any(scope, mode, fills), |case| pair.check_trsm::<T>(case))
 }
 
 type List<S> = Vec<(&'static str, Check<S>)>;

@@ -7,13 +7,12 @@
 
 mod support;
 
+use lapidary::core::{Blocking, Resources};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
-use lapidary_conformance::cases::{Fill, GemmCase};
-use lapidary_conformance::properties::agreement::check_agreement;
-use lapidary_conformance::suite::search;
-use support::{Graded, grade, limited};
+use lapidary_conformance::properties::agreement::Closeness;
+use support::{Graded, agree, grade, limited};
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -108,15 +107,54 @@ fn products_through_local_memory() {
     }
 }
 
+/// One device and a machine of several agree, and all of these took part.
+fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
+    let several = Graded(several.0, several.1.traced());
+    agree::<f64>(one, &several, Closeness::Bounds, scope);
+    agree::<f32>(one, &several, Closeness::Bounds, scope);
+    let events = several.1.take_trace();
+    let idle: Vec<&str> =
+        several.1.devices().map(|d| &d.name[..]).filter(|name| events.iter().all(|e| e.device != *name)).collect();
+    assert!(idle.is_empty(), "{idle:?} did nothing");
+}
+
 #[test]
 fn one_device_and_several_agree() {
     if let Some(two) = with_f64::<2>() {
-        let (one, two) = (open(&two[..1], &Settings::default()), open(&two, &limited(96 << 10)));
-        search(&small(), GemmCase::any(&small(), &[Fill::Uniform, Fill::Integers]), |case| {
-            check_agreement::<_, _, f64>(&one, &two, case)
-        })
-        .unwrap();
+        agree_and_share(&open(&two[..1], &Settings::default()), open(&two, &limited(96 << 10)), &few());
     }
+}
+
+#[test]
+fn one_device_and_the_cpu_beside_it_agree() {
+    let Some(one @ [first]) = with_f64() else { return };
+    let one = open(&one, &Settings::default());
+    // where the CPU comes first it computes small calls alone, on the caller's thread
+    agree_and_share(&one, Graded::open(&format!("opencl:{first}+cpu"), &limited(96 << 10)), &few());
+    let planned = Scope { min: 210, max: 230, cases: 3, ..few() };
+    agree_and_share(&one, Graded::open(&format!("cpu+opencl:{first}"), &limited(512 << 10)), &planned);
+}
+
+/// One device and two that are alike make the same plan, if each extent has a tile for both.
+#[test]
+fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
+    const LIMIT: usize = 24 << 10;
+    let Some(two) = with_f64::<2>() else { return };
+    let found = list().devices;
+    if found[two[0]].name != found[two[1]].name {
+        return eprintln!("not run: {} and {} are not alike", found[two[0]].name, found[two[1]].name);
+    }
+    let scope = Scope { min: 64, ..few() };
+    let blocking = |devices, element, n: usize| {
+        let resources = Resources { devices, copy_limit: Some(LIMIT), element };
+        (resources.gemm(n, n), resources.trsm(n, n), Blocking { share: 0, ..resources.getrf(n, n) })
+    };
+    for (element, n) in [(4, scope.min), (8, scope.min), (4, 2 * scope.max), (8, 2 * scope.max)] {
+        assert_eq!(blocking(1, element, n), blocking(2, element, n), "the tiles are not the same");
+    }
+    let [one, two] = [&two[..1], &two].map(|indices| open(indices, &limited(LIMIT)));
+    agree::<f64>(&one, &two, Closeness::Bits, &scope);
+    agree::<f32>(&one, &two, Closeness::Bits, &scope);
 }
 
 #[test]

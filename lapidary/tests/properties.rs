@@ -5,10 +5,8 @@ mod support;
 
 use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
-use lapidary_conformance::cases::{Fill, GemmCase};
-use lapidary_conformance::properties::agreement::check_agreement;
-use lapidary_conformance::suite::search;
-use support::{Graded, grade, limited};
+use lapidary_conformance::properties::agreement::Closeness;
+use support::{Graded, agree, grade, limited};
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {
@@ -54,10 +52,7 @@ graded! {
 
 #[test]
 fn one_device_and_several_agree() {
-    let scope = Scope { cases: 12, ..planned() };
     let one = Graded::open("cpu:0", &Settings::default());
-    let cases = || GemmCase::any(&scope, &[Fill::Uniform, Fill::Integers]);
-    search(&scope, cases(), |case| check_agreement::<_, _, f64>(&one, &several(), case)).unwrap();
-    let copying = Graded::open("cpu:0,1", &limited(96 << 10));
-    search(&scope, cases(), |case| check_agreement::<_, _, f32>(&one, &copying, case)).unwrap();
+    agree::<f64>(&one, &several(), Closeness::Bounds, &planned());
+    agree::<f32>(&one, &Graded::open("cpu:0,1", &limited(96 << 10)), Closeness::Bounds, &planned());
 }

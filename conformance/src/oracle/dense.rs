@@ -84,6 +84,12 @@ impl Dense {
         Dense { data: self.data.iter().copied().map(f).collect(), ..*self }
     }
 
+    /// The difference to a matrix of the same shape.
+    #[must_use]
+    pub fn minus(&self, other: &Dense) -> Dense {
+        Dense::from_fn(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
+    }
+
     /// Exchanges rows i and p.
     pub fn swap_rows(&mut self, i: usize, p: usize) {
         for j in 0..self.cols {

@@ -34,14 +34,31 @@ pub fn unpack(lu: &Dense) -> (Dense, Dense) {
     (triangle(&left, Uplo::Lower, Diag::Unit), triangle(&right, Uplo::Upper, Diag::NonUnit))
 }
 
-/// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε)`, LAPACK's dget01; `P` is undone on A.
+/// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε)`, LAPACK's dget01.
 #[must_use]
 pub fn factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> f64 {
+    ratio(of_factors::<T>(lu, ipiv, a).norm_one(), scale_of_factors::<T>(a))
+}
+
+/// `‖P₁·L₁·U₁ − P₂·L₂·U₂‖₁` of two factorisations, over the scale of [`factors`].
+#[must_use]
+pub fn factors_apart<T: Scalar>(factored: [(&Dense, &[usize]); 2], a: &Dense) -> f64 {
+    let [here, there] = factored.map(|(lu, ipiv)| of_factors::<T>(lu, ipiv, a));
+    ratio(here.minus(&there).norm_one(), scale_of_factors::<T>(a))
+}
+
+/// `P·L·U − A`; `P` is undone on A, and the rows are put back.
+fn of_factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> Dense {
     let (l, u) = unpack(lu);
     let mut permuted = a.clone();
     loops::exchange(&mut permuted, ipiv, true);
-    let residual = product::<T>(1.0, &l, &u, -1.0, &permuted).rounded().norm_one();
-    ratio(residual, real(a.cols()) * a.norm_one() * epsilon::<T>())
+    let mut residual = product::<T>(1.0, &l, &u, -1.0, &permuted).rounded();
+    loops::exchange(&mut residual, ipiv, false);
+    residual
+}
+
+fn scale_of_factors<T: Scalar>(a: &Dense) -> f64 {
+    real(a.cols()) * a.norm_one() * epsilon::<T>()
 }
 
 /// `max_j ‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t in O(n²): where
@@ -76,6 +93,17 @@ pub fn solution<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     let residual = linear::<T>(a, x, 1.0, b).rounded();
     let norm = a.norm_one() * epsilon::<T>();
     worst_column(&residual, |j, residual| ratio(residual, norm * sum(x.column(j))), sum)
+}
+
+/// `‖A·X₁ − A·X₂‖₁` of two solutions over the mean of their scales in [`solution`]:
+/// the worst right-hand side. The difference is the one of the residuals, since
+/// that of the products would round.
+#[must_use]
+pub fn solutions_apart<T: Scalar>(a: &Dense, [x, y]: [&Dense; 2], b: &Dense) -> f64 {
+    let [here, there] = [x, y].map(|x| linear::<T>(a, x, 1.0, b).rounded());
+    let norm = a.norm_one() * epsilon::<T>();
+    let scale = |j| norm * (sum(x.column(j)) + sum(y.column(j))) / 2.0;
+    worst_column(&here.minus(&there), |j, difference| ratio(difference, scale(j)), sum)
 }
 
 /// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n)`, HPL's: the worst right-hand side.

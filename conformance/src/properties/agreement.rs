@@ -1,31 +1,202 @@
-//! One device and several agree: they differ by no more than their bounds allow.
+//! Two subjects agree, such as one device and several: they differ by no more than
+//! the bounds allow to both, and not at all where nothing rounds.
 
-use lapidary_core::Scalar;
+use lapidary_core::{Scalar, TrsmMode};
 
-use super::gemm::run;
-use crate::bounds;
-use crate::cases::{Fill, GemmCase};
-use crate::failure::{Worst, ratio};
-use crate::oracle::product::product;
+use super::getrf::Factored;
+use super::{gemm, getrf, laswp, solve, trsm};
+use crate::bounds::{self, Bound};
+use crate::cases::trsm::System;
+use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, TrsmCase};
+use crate::failure::{Worst, ratio, within};
+use crate::oracle::product::{product, same_class};
+use crate::oracle::residual::{factors_apart, linear, solutions_apart};
+use crate::oracle::{Dense, Product};
 use crate::{Failure, Subject};
 
-/// Two subjects give the same product, within twice bound 1, and bit for bit for
-/// integers.
-///
-/// # Errors
-/// They differ by more, or a call fails.
-pub fn check_agreement<R: Subject, S: Subject, T: Scalar>(one: &R, other: &S, case: &GemmCase) -> Result<(), Failure> {
-    let data = case.data::<T>();
-    let here = run(one, case, &data).map_err(|failure| failure.in_case(case))?.dense();
-    let there = run(other, case, &data).map_err(|failure| failure.in_case(case))?.dense();
-    let (a, b, old) = data.operands(case);
-    let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
+/// Two subjects, and how close their results must be.
+#[derive(Debug)]
+pub struct Pair<'a, R, S> {
+    /// One of them.
+    pub one: &'a R,
+    /// The other.
+    pub other: &'a S,
+    /// What is asked of them.
+    pub closeness: Closeness,
+}
+
+/// How close two results must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closeness {
+    /// Apart by twice the bounds at most; not at all where nothing rounds.
+    Bounds,
+    /// Bit for bit: the same steps in tiles of the same sizes, on devices that are alike.
+    Bits,
+}
+
+impl<R: Subject, S: Subject> Pair<'_, R, S> {
+    /// Products: bound 1, bound 5 for integers, and the same classes.
+    ///
+    /// # Errors
+    /// They are too far apart, or a call fails.
+    pub fn check_gemm<T: Scalar>(&self, case: &GemmCase) -> Result<(), Failure> {
+        let verdict = || {
+            let data = case.data::<T>();
+            let (here, there) = (gemm::run(self.one, case, &data)?.dense(), gemm::run(self.other, case, &data)?.dense());
+            if self.exactly(case.fill == Fill::Integers) {
+                return same("agreement: gemm", &here, &there);
+            }
+            same_classes("agreement: gemm", &here, &there)?;
+            let (a, b, old) = data.operands(case);
+            let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
+            let slack = 2.0 * bounds::underflow::<T>(case.k, case.alpha);
+            let worst = apart([&here, &there], |i, j| exact.scale(i, j), slack);
+            worst.within("agreement: gemm", bounds::gemm_componentwise::<T>(case.k).twice())
+        };
+        verdict().map_err(|failure| failure.in_case(case))
+    }
+
+    /// Triangular solves: bound 7, bound 5 for integers, and the same classes.
+    ///
+    /// # Errors
+    /// They are too far apart, or a call fails.
+    pub fn check_trsm<T: Scalar>(&self, case: &TrsmCase) -> Result<(), Failure> {
+        let verdict = || {
+            let system = case.system::<T>();
+            let here = trsm::run::<R, T>(self.one, case, &system)?;
+            let there = trsm::run::<S, T>(self.other, case, &system)?;
+            if self.exactly(case.fill == Fill::Integers && case.mode == TrsmMode::Substitution) {
+                return same("agreement: trsm", &here, &there);
+            }
+            same_classes("agreement: trsm", &here, &there)?;
+            if here.is_finite() { solved_alike::<T>(case, &system, [&here, &there]) } else { Ok(()) }
+        };
+        verdict().map_err(|failure| failure.in_case(case))
+    }
+
+    /// Factorisations: bound 8; factors, pivots and `info` are the same where
+    /// nothing rounds (bounds 5 and 11).
+    ///
+    /// # Errors
+    /// They are too far apart, or a call fails.
+    pub fn check_getrf<T: Scalar>(&self, case: &GetrfCase) -> Result<(), Failure> {
+        let a = case.matrix::<T>();
+        let verdict = || {
+            let here = getrf::run::<R, T>(self.one, case, &a)?;
+            let there = getrf::run::<S, T>(self.other, case, &a)?;
+            if a.is_finite() && here.info != there.info {
+                return Err(Failure::new("agreement: getrf", format!("info {} and {}", here.info, there.info)));
+            }
+            if self.exactly(!rounds(case.shape)) { same_factors(&here, &there) } else { factored_alike::<T>(&a, [&here, &there]) }
+        };
+        verdict().map_err(|failure| failure.in_case(case))
+    }
+
+    /// Solutions by factors: bound 8.
+    ///
+    /// # Errors
+    /// They are too far apart, or a call fails.
+    pub fn check_solve<T: Scalar>(&self, case: &SolveCase) -> Result<(), Failure> {
+        let (a, b) = case.matrices::<T>();
+        let verdict = || {
+            let here = solve::run::<R, T>(self.one, case, &a, &b)?;
+            let there = solve::run::<S, T>(self.other, case, &a, &b)?;
+            if self.exactly(false) {
+                return same("agreement: solve", &here, &there);
+            }
+            let apart = solutions_apart::<T>(&a.under(case.op), [&here, &there], &b);
+            within("agreement: solve", bounds::solve_residual().twice(), apart)
+        };
+        verdict().map_err(|failure| failure.in_case(case))
+    }
+
+    /// Row exchanges: the same, since nothing rounds.
+    ///
+    /// # Errors
+    /// They are not, or a call fails.
+    pub fn check_laswp<T: Scalar>(&self, case: &LaswpCase) -> Result<(), Failure> {
+        let verdict = || {
+            let here = laswp::run::<R, T>(self.one, case)?.dense();
+            same("agreement: laswp", &here, &laswp::run::<S, T>(self.other, case)?.dense())
+        };
+        verdict().map_err(|failure| failure.in_case(case))
+    }
+
+    fn exactly(&self, nothing_rounds: bool) -> bool {
+        self.closeness == Closeness::Bits || nothing_rounds
+    }
+}
+
+/// The worst difference beyond `slack`, over `scale`; where the results are no
+/// numbers there is none.
+fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack: f64) -> Worst {
     let mut worst = Worst::default();
     for ((i, j), x) in here.elements().filter(|(_, x)| x.is_finite()) {
-        let slack = 2.0 * bounds::underflow::<T>(case.k, case.alpha);
         let difference = ((x - there.at(i, j)).abs() - slack).max(0.0);
-        worst.see(ratio(difference, exact.scale(i, j)), (i, j));
+        worst.see(ratio(difference, scale(i, j)), (i, j));
     }
-    let bound = if case.fill == Fill::Integers { bounds::exact() } else { bounds::agreement::<T>(case.k) };
-    worst.within("agreement: one device and several", bound).map_err(|failure| failure.in_case(case))
+    worst
+}
+
+/// Equal elements; zeros of either sign are, and NaN with NaN.
+fn same(property: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
+    #[allow(clippy::float_cmp, reason = "exact equality is the property")]
+    let equal = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
+    match here.elements().find(|&((i, j), x)| !equal(x, there.at(i, j))) {
+        None => Ok(()),
+        Some(((i, j), x)) => Err(Failure::new(property, format!("{x:e} and {:e} are not equal", there.at(i, j))).at((i, j))),
+    }
+}
+
+fn same_classes(property: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
+    match here.elements().find(|&((i, j), x)| !same_class(x, there.at(i, j))) {
+        None => Ok(()),
+        Some(((i, j), x)) => Err(Failure::new(property, format!("{x} and {}", there.at(i, j))).at((i, j))),
+    }
+}
+
+/// What bound 7 allows to the residuals of both, it allows twice to their difference.
+fn solved_alike<T: Scalar>(case: &TrsmCase, system: &System, solutions: [&Dense; 2]) -> Result<(), Failure> {
+    let residuals = solutions.map(|x| linear::<T>(&system.e, x, case.alpha, &system.f));
+    let [here, there] = residuals.each_ref().map(Product::rounded);
+    match case.mode {
+        TrsmMode::Substitution => {
+            let scale = |i, j| f64::midpoint(residuals[0].scale(i, j), residuals[1].scale(i, j));
+            let slack = 2.0 * bounds::underflow::<T>(case.order, system.e.max_abs().max(case.alpha.abs()));
+            let bound: Bound = bounds::trsm_substitution::<T>(case.order);
+            apart([&here, &there], scale, slack).within("agreement: trsm", bound.twice())
+        }
+        TrsmMode::Inverted => {
+            let scale = system.e.norm_one() * f64::midpoint(solutions[0].norm_one(), solutions[1].norm_one());
+            let apart = ratio(here.minus(&there).norm_one(), scale);
+            within("agreement: trsm", bounds::trsm_inverted::<T>(case.order).twice(), apart)
+        }
+    }
+}
+
+/// Whether a step of the factorisation rounds.
+fn rounds(shape: Shape) -> bool {
+    match shape {
+        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted | Shape::Wilkinson => false,
+        Shape::Random | Shape::Graded | Shape::Dominant | Shape::Hilbert | Shape::Nan => true,
+    }
+}
+
+fn same_factors(here: &Factored, there: &Factored) -> Result<(), Failure> {
+    if let Some(i) = (0..here.ipiv.len()).find(|&i| here.ipiv[i] != there.ipiv[i]) {
+        return Err(Failure::new("agreement: getrf", format!("ipiv[{i}] is {} and {}", here.ipiv[i], there.ipiv[i])));
+    }
+    same("agreement: getrf", &here.lu, &there.lu)
+}
+
+/// A matrix with a NaN has no residual: both leave a trace of it.
+fn factored_alike<T: Scalar>(a: &Dense, [here, there]: [&Factored; 2]) -> Result<(), Failure> {
+    if here.lu.is_finite() != there.lu.is_finite() {
+        return Err(Failure::new("agreement: getrf", "one is finite, the other is not"));
+    }
+    if !here.lu.is_finite() {
+        return Ok(());
+    }
+    let apart = factors_apart::<T>([here, there].map(|factored| (&factored.lu, &factored.ipiv[..])), a);
+    within("agreement: getrf", bounds::getrf_residual().twice(), apart)
 }

@@ -54,7 +54,7 @@ pub fn check_large<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Resu
 }
 
 /// Calls the subject; row exchanges must name rows that are still to come.
-fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
+pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
     let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, &mut ipiv)))?;
     surroundings("A", &stored)?;

@@ -16,14 +16,21 @@ pub fn check_laswp<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Resu
 }
 
 fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {
+    let stored = run::<S, T>(subject, case)?;
     let (mut expected, rows) = case.matrix::<T>();
-    let mut stored = Stored::<T>::new(&expected, case.storage);
-    let ipiv: Vec<i32> = rows.iter().map(|&p| i32::try_from(p).expect("few rows")).collect();
-    let laswp = Laswp::new(stored.view_mut(), &ipiv);
-    completed("laswp: completes", subject.laswp(if case.forward { laswp } else { laswp.backward() }))?;
     loops::exchange(&mut expected, &rows, case.forward);
     match stored.changed(&Stored::new(&expected, case.storage)) {
         None => Ok(()),
         Some(at) => Err(Failure::new("laswp: rows", format!("element {at} of the buffer differs"))),
     }
+}
+
+/// Calls the subject.
+pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<Stored<T>, Failure> {
+    let (a, rows) = case.matrix::<T>();
+    let mut stored = Stored::<T>::new(&a, case.storage);
+    let ipiv: Vec<i32> = rows.iter().map(|&p| i32::try_from(p).expect("few rows")).collect();
+    let laswp = Laswp::new(stored.view_mut(), &ipiv);
+    completed("laswp: completes", subject.laswp(if case.forward { laswp } else { laswp.backward() }))?;
+    Ok(stored)
 }

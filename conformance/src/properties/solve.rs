@@ -20,7 +20,8 @@ pub fn check_solve<S: Subject, T: Scalar>(subject: &S, case: &SolveCase) -> Resu
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
+/// Calls the subject twice, checks the memory, and gives the solution.
+pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
     let mut lu = Stored::<T>::new(a, case.storage[0]);
     let mut ipiv = vec![-1; case.n];
     let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;

@@ -57,7 +57,7 @@ fn check_system<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &Sy
 }
 
 /// Calls the subject, checks the memory, and gives the solution as columns.
-fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
+pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
     let (a, mut b) = case.store::<T>(system);
     let before = a.clone();
     completed("trsm: completes", subject.trsm(case.args(&a, &mut b)))?;

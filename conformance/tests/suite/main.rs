@@ -1,6 +1,7 @@
 //! The suite tested by itself: plain loops have every property, and every
 //! deliberate fault lacks the one that is there for it.
 
+mod agreement;
 mod faults;
 mod naive;
 mod plain;

@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use lapidary::core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 use lapidary::{Machine, Select, Settings};
-use lapidary_conformance::suite::properties;
+use lapidary_conformance::properties::agreement::{Closeness, Pair};
+use lapidary_conformance::suite::{Compare, agreements, properties};
 use lapidary_conformance::{Scope, Subject};
 
 /// A machine under its selection's name.
@@ -45,6 +46,15 @@ pub fn grade<T: Scalar>(subject: &Graded, scope: &Scope) {
         .filter_map(|property| (property.check)(subject, scope).err().map(|failure| format!("{}: {failure}", property.name)))
         .collect();
     assert!(failures.is_empty(), "{}\n{}", subject.name(), failures.join("\n"));
+}
+
+/// Every routine of both, all disagreements at once.
+pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
+    let pair = Pair { one, other, closeness };
+    let compared = agreements::<Graded, Graded, T>().into_iter();
+    let apart = |(name, compare): (&str, Compare<Graded, Graded>)| compare(&pair, scope).err().map(|f| format!("{name}: {f}"));
+    let failures: Vec<String> = compared.filter_map(apart).collect();
+    assert!(failures.is_empty(), "{} and {}\n{}", one.name(), other.name(), failures.join("\n"));
 }
 
 /// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.

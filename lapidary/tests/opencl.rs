@@ -61,6 +61,23 @@ fn one_device_f32() {
     }
 }
 
+/// The first device of every platform: drivers compile and round in their own ways.
+#[test]
+fn the_first_device_of_every_platform() {
+    let Some([_]) = with_f64() else { return };
+    let found = list().devices;
+    let mut platforms = Vec::new();
+    for (index, device) in found.iter().enumerate().filter(|(_, device)| device.f64) {
+        if !platforms.contains(&&device.platform_name) {
+            platforms.push(&device.platform_name);
+            eprintln!("platform {}: opencl:{index}, {}", device.platform_name, device.name);
+            let graded = open(&[index], &Settings::default());
+            grade::<f64>(&graded, &few());
+            grade::<f32>(&graded, &few());
+        }
+    }
+}
+
 #[test]
 fn two_devices() {
     if let Some(two) = with_f64::<2>() {

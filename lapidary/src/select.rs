@@ -2,6 +2,7 @@
 
 use std::env::VarError;
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
 use lapidary_core::{Error, ErrorKind, Result};
@@ -94,6 +95,8 @@ impl Select {
     }
 }
 
+/// What cannot be read is an invalid argument; what can, and names devices or a
+/// kind of devices that this build or machine has not, is no such device.
 impl FromStr for Select {
     type Err = Error;
 
@@ -101,36 +104,48 @@ impl FromStr for Select {
         if text == "all" {
             return Ok(Self::all());
         }
-        let picks = text.split('+').map(|part| parse_pick(part.trim())).collect::<Result<Vec<_>>>()?;
-        for (i, pick) in picks.iter().enumerate() {
-            if picks[..i].iter().any(|earlier| earlier.backend == pick.backend) {
-                return Err(Error::invalid("select", format!("{0} is named twice; write {0}:0,1", pick.backend)));
-            }
+        // the whole text is read before any of it is looked for
+        let parts = text.split('+').map(|part| parse_part(part.trim())).collect::<Result<Vec<_>>>()?;
+        if let Some((kind, _)) = parts.iter().find(|part| parts.iter().filter(|other| part.0 == other.0).count() > 1) {
+            return Err(Error::invalid("select", format!("{kind} is named twice; write {kind}:0,1")));
         }
+        let pick = |(kind, indices): (&str, Option<_>)| -> Result<Pick> {
+            Ok(Pick { backend: backend(kind)?, which: indices.map_or(Which::Every, Which::Listed) })
+        };
+        let picks = parts.into_iter().map(pick).collect::<Result<_>>()?;
         Ok(Select { picks })
     }
 }
 
-fn parse_pick(part: &str) -> Result<Pick> {
+/// A kind of devices and their numbers, as the text has them.
+fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
-    let backend = Backend::ALL.iter().copied().find(|backend| backend.to_string() == kind).ok_or_else(|| {
+    let is_word = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    if !is_word || kind == "all" {
+        return Err(Error::invalid("select", format!("`{part}` names no devices; write all, or cpu, cpu:0,1, cpu+opencl:0")));
+    }
+    let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
+    if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
+        return Err(Error::invalid("select", format!("device {kind}:{repeated} is named twice")));
+    }
+    Ok((kind, indices))
+}
+
+fn backend(kind: &str) -> Result<Backend> {
+    Backend::ALL.iter().copied().find(|backend| backend.to_string() == kind).ok_or_else(|| {
         let known: Vec<String> = Backend::ALL.iter().map(ToString::to_string).collect();
         Error::new(
             ErrorKind::NoSuchDevice,
             "select",
             format!("no device kind `{kind}` in this build; there is: {}", known.join(", ")),
         )
-    })?;
-    let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
-    if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
-        return Err(Error::invalid("select", format!("device {backend}:{repeated} is named twice")));
-    }
-    Ok(Pick { backend, which: indices.map_or(Which::Every, Which::Listed) })
+    })
 }
 
 fn parse_index(text: &str) -> Result<usize> {
-    text.trim().parse().map_err(|source| {
-        Error::invalid("select", format!("`{text}` is no device number; write cpu:0 or cpu:0,1")).caused_by(source)
+    text.trim().parse().map_err(|source: ParseIntError| match source.kind() {
+        IntErrorKind::PosOverflow => Error::new(ErrorKind::NoSuchDevice, "select", format!("there is no device number {text}")),
+        _ => Error::invalid("select", format!("`{text}` is no device number; write cpu:0 or cpu:0,1")).caused_by(source),
     })
 }
 

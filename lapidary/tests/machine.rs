@@ -116,6 +116,12 @@ fn a_matrix_of_another_machine_is_refused() {
 #[test]
 fn refusals_name_what_is_wrong() {
     let message = |text: &str| text.parse::<Select>().unwrap_err().to_string();
+    for malformed in ["", " ", "+", "cpu+", "cpu:", "cpu:x", ":0", "cpu:-1", "cpu,opencl", "cuda:x", "cuda+", "all+cpu", "all:0"] {
+        assert_eq!(malformed.parse::<Select>().unwrap_err().kind(), ErrorKind::InvalidArgument, "{malformed}");
+    }
+    for absent in ["cuda", "cuda:0", "cpu+cuda", "CPU", "cpu:99999999999999999999"] {
+        assert_eq!(absent.parse::<Select>().unwrap_err().kind(), ErrorKind::NoSuchDevice, "{absent}");
+    }
     assert!(message("cpu:0,0").contains("cpu:0 is named twice"));
     assert!(message("cpu:0+cpu:1").contains("cpu is named twice"));
     assert!(message("abacus").contains("`abacus`"));

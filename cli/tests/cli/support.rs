@@ -65,10 +65,16 @@ impl Sandbox {
 
     /// Runs the program in the folder.
     pub fn run(&self, args: &[&str]) -> Run {
+        self.run_with(args, &[])
+    }
+
+    /// Runs the program in the folder, with variables set.
+    pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT");
         // compiled programs of other tests are not seen
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
+        command.envs(variables.iter().copied());
         let output = command.current_dir(self.0.path()).args(args).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }

@@ -79,6 +79,25 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
 }
 
 #[test]
+fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_device() {
+    let s = Sandbox::new();
+    for selection in ["", "+", "cpu+", "cpu:", ":0", "cpu:x", "cpu:0,,1", "cpu,opencl", "all+cpu", "cuda:x", "cuda+"] {
+        refused(&s, &["devices", "--device", selection], &["select", "`"]);
+        refused(&s, &["bench", "startup", "--device", selection], &["select", "`"]);
+    }
+    for selection in ["cuda", "cuda:0", "cpu+cuda", "opencl:99", "cpu:0+opencl:99"] {
+        let run = s.run(&["devices", "--device", selection]);
+        outcome(&run, 3);
+        assert!(run.stderr.contains(selection.rsplit('+').next().unwrap().split(':').next().unwrap()), "{}", run.stderr);
+    }
+    assert!(s.run(&["devices", "--device", "cuda"]).stderr.contains("there is: cpu, opencl"));
+    // an empty variable is none
+    outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "")]), 0);
+    outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "+")]), 2);
+    outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "cuda")]), 3);
+}
+
+#[test]
 fn help_answers_with_examples() {
     let s = Sandbox::new();
     for verb in ["devices", "solve", "bench", "hpl", "plan"] {

@@ -53,7 +53,7 @@ impl From<DTypeFlag> for DType {
 
 /// Reads a size such as `1000`, `512M` or `2G`.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
-    Settings::parse_bytes(text).ok_or_else(|| "a size is a number with an optional K, M or G".to_owned())
+    Settings::parse_bytes(text).map_err(str::to_owned)
 }
 
 /// Reads a number that is at least one.

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use lapidary::{Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
+use crate::options::parse_positive;
 use crate::residual::Triangle;
 
 /// The routines that can be timed and planned.
@@ -128,6 +129,9 @@ pub struct ShapeOptions {
     /// What stands on the diagonal of the A of trsm: n (stored) or u (ones) [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     diag: Option<DiagFlag>,
+    /// Columns of a panel of getrf and gesv [default: the library's choice]
+    #[arg(long, value_name = "NB", value_parser = parse_positive)]
+    nb: Option<usize>,
 }
 
 /// A flag of the BLAS with two letters.
@@ -161,6 +165,11 @@ impl ShapeOptions {
         self.routine.expect("the command line requires it")
     }
 
+    /// Columns of a panel, if they are given.
+    pub fn nb(&self) -> Option<usize> {
+        self.nb
+    }
+
     /// One call for each place in the lists; a single size serves every place.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
         self.check_flags()?;
@@ -177,8 +186,9 @@ impl ShapeOptions {
     /// Refuses a flag that the routine would ignore.
     fn check_flags(&self) -> Result<()> {
         let shape = self.shape(0);
-        let known = shape.sizes().into_iter().map(|(name, _)| name).chain(shape.flags().into_iter().map(|(name, _)| name));
-        let known: Vec<&str> = known.collect();
+        let (sizes, flags) = (shape.sizes().into_iter(), shape.flags().into_iter());
+        let panels = matches!(shape.routine, Routine::Getrf | Routine::Gesv).then_some("nb");
+        let known: Vec<&str> = sizes.map(|(name, _)| name).chain(flags.map(|(name, _)| name)).chain(panels).collect();
         let given = [
             ("m", !self.m.is_empty()),
             ("k", !self.k.is_empty()),
@@ -188,6 +198,7 @@ impl ShapeOptions {
             ("side", self.side.is_some()),
             ("uplo", self.uplo.is_some()),
             ("diag", self.diag.is_some()),
+            ("nb", self.nb.is_some()),
         ];
         match given.iter().find(|(name, given)| *given && !known.contains(name)) {
             Some((name, _)) => {

@@ -1,6 +1,7 @@
 //! What a user may set, from code or from the environment.
 
 use std::env::VarError;
+use std::num::IntErrorKind;
 use std::path::PathBuf;
 
 use lapidary_core::{Error, ProgramCache, Result};
@@ -25,9 +26,11 @@ impl Settings {
     /// # Errors
     /// A variable is set to something else.
     pub fn from_env() -> Result<Self> {
-        let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", "a number of bytes such as 256M or 2G", Self::parse_bytes)?;
-        let nb = variable("LAPIDARY_NB", "a positive number of columns", |text| text.parse().ok().filter(|&nb| nb > 0))?;
-        let cache_dir = variable("LAPIDARY_CACHE_DIR", "a folder", |text| (!text.is_empty()).then(|| text.into()))?;
+        let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
+        let nb =
+            variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0).ok_or("a positive number of columns is needed"))?;
+        let cache_dir =
+            variable("LAPIDARY_CACHE_DIR", |text| if text.is_empty() { Err("a folder is needed") } else { Ok(text.into()) })?;
         Ok(Settings { memory_limit, nb, cache_dir })
     }
 
@@ -41,27 +44,36 @@ impl Settings {
     /// A number of bytes: `4096`, `64K`, `256M`, `2G` (powers of 1024).
     ///
     /// ```
-    /// assert_eq!(lapidary::Settings::parse_bytes("256M"), Some(256 << 20));
+    /// assert_eq!(lapidary::Settings::parse_bytes("256M"), Ok(256 << 20));
     /// ```
-    #[must_use]
-    pub fn parse_bytes(text: &str) -> Option<usize> {
-        let (digits, shift) = match text.as_bytes().last()? {
-            b'K' | b'k' => (&text[..text.len() - 1], 10),
-            b'M' | b'm' => (&text[..text.len() - 1], 20),
-            b'G' | b'g' => (&text[..text.len() - 1], 30),
-            _ => (text, 0),
+    ///
+    /// # Errors
+    /// Why the text is no such number, for the user.
+    pub fn parse_bytes(text: &str) -> Result<usize, &'static str> {
+        const SUFFIXES: [(char, u32); 6] = [('K', 10), ('k', 10), ('M', 20), ('m', 20), ('G', 30), ('g', 30)];
+        let suffixed = SUFFIXES.iter().find_map(|&(suffix, shift)| Some((text.strip_suffix(suffix)?, shift)));
+        let (digits, shift) = suffixed.unwrap_or((text, 0));
+        let number = match digits.parse::<usize>() {
+            Ok(number) if number > 0 => Some(number),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => None,
+            Ok(_) | Err(_) => return Err("a size is a positive number of bytes, with an optional K, M or G"),
         };
-        digits.parse::<usize>().ok()?.checked_mul(1 << shift).filter(|&bytes| bytes > 0)
+        // no more than that can be had in one piece, of any device
+        let most = isize::MAX.unsigned_abs();
+        number
+            .filter(|&number| number <= most >> shift)
+            .map(|number| number << shift)
+            .ok_or("that is more than the address space holds")
     }
 }
 
-fn variable<V>(name: &'static str, wanted: &str, parse: impl Fn(&str) -> Option<V>) -> Result<Option<V>> {
+fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Result<V, &'static str>) -> Result<Option<V>> {
     let text = match std::env::var(name) {
         Ok(text) => text,
         Err(VarError::NotPresent) => return Ok(None),
         Err(error) => return Err(Error::invalid("settings", format!("{name} is no text")).caused_by(error)),
     };
-    parse(&text).map(Some).ok_or_else(|| Error::invalid("settings", format!("{name} = `{text}` is not {wanted}")))
+    parse(&text).map(Some).map_err(|why| Error::invalid("settings", format!("{name} = `{text}`: {why}")))
 }
 
 #[cfg(test)]
@@ -70,10 +82,15 @@ mod tests {
 
     #[test]
     fn sizes_have_suffixes() {
-        assert_eq!(Settings::parse_bytes("256M"), Some(256 << 20));
-        assert_eq!(Settings::parse_bytes("10"), Some(10));
-        for bad in ["", "M", "x", "1T", "0", "99999999999G"] {
-            assert_eq!(Settings::parse_bytes(bad), None, "{bad}");
+        assert_eq!(Settings::parse_bytes("256M"), Ok(256 << 20));
+        assert_eq!(Settings::parse_bytes("10"), Ok(10));
+        for bad in ["", "M", "x", "1T", "0", "0G", "-1", "1µ"] {
+            assert!(Settings::parse_bytes(bad).unwrap_err().contains("a positive number of bytes"), "{bad}");
+        }
+        let most = isize::MAX.unsigned_abs();
+        assert_eq!(Settings::parse_bytes(&most.to_string()), Ok(most));
+        for large in [(most + 1).to_string(), format!("{}G", (most >> 30) + 1), "9".repeat(40), format!("{}K", "9".repeat(40))] {
+            assert!(Settings::parse_bytes(&large).unwrap_err().contains("address space"), "{large}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::bench::problem::Problem;
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, describe, names, parse_positive, threads};
+use crate::options::{DTypeFlag, DeviceOptions, describe, names, threads};
 use crate::progress::Progress;
 use crate::report::save_json;
 use crate::shape::{Shape, ShapeOptions};
@@ -26,9 +26,6 @@ pub struct Args {
     startup: Option<Startup>,
     #[command(flatten)]
     shape: ShapeOptions,
-    /// Columns of a panel [default: the library's choice]
-    #[arg(long, value_name = "NB", value_parser = parse_positive)]
-    nb: Option<usize>,
     /// Element type
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
@@ -89,7 +86,7 @@ pub fn run(args: &Args) -> Result<()> {
     let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
-    let machine = args.device.open_with(args.nb)?;
+    let machine = args.device.open_with(args.shape.nb())?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     match args.dtype {
         DTypeFlag::F32 => run_as::<f32>(args, &machine, &shapes),
@@ -179,7 +176,7 @@ fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measure
     json!({
         "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "memory": if args.resident { "resident" } else { "host" }, "nb": args.nb, "repetitions": args.reps, "seed": args.seed,
+        "memory": if args.resident { "resident" } else { "host" }, "nb": args.shape.nb(), "repetitions": args.reps, "seed": args.seed,
         "devices": describe(machine), "threads": threads(), "results": entries,
     })
 }

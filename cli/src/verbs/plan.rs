@@ -19,9 +19,6 @@ use crate::trace::{self, Event};
 pub struct Args {
     #[command(flatten)]
     shape: ShapeOptions,
-    /// Columns of a panel [default: the library's choice]
-    #[arg(long, value_name = "NB", value_parser = parse_positive)]
-    nb: Option<usize>,
     /// Element type
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
@@ -34,7 +31,7 @@ pub struct Args {
     /// Speed of a device [default: the estimate for this CPU]
     #[arg(long, value_name = "GFLOPS")]
     gflops: Option<f64>,
-    /// Speed of a transfer, in GB/s [default: the estimate for this CPU]
+    /// Speed of a transfer, in GB/s; with --memory-limit [default: the estimate for this CPU]
     #[arg(long, value_name = "GB/S")]
     bandwidth: Option<f64>,
     /// Microseconds before a command takes effect
@@ -61,6 +58,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.devices > MOST_DEVICES {
         return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));
     }
+    if args.bandwidth.is_some() && args.memory_limit.is_none() {
+        return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));
+    }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
         return Err(Failure::usage("a list of sizes cannot be planned, give one size"));
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size() };
     check_length(shape, args, &resources)?;
-    let plan = plan::<T>(shape, &resources, args.nb)?;
+    let plan = plan::<T>(shape, &resources, args.shape.nb())?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
@@ -99,7 +99,7 @@ fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()>
     let Shape { m, n, k, nrhs, .. } = *shape;
     let (gemm, lu) = (resources.gemm(m, n), resources.getrf(m, n));
     let blocks = |extent: usize, block: usize| (extent as f64 / block.max(1) as f64).max(1.0);
-    let width = args.nb.unwrap_or(lu.nb);
+    let width = args.shape.nb().unwrap_or(lu.nb);
     let commands = match shape.routine {
         Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
         // the search for dependencies sees a strip panel by panel

@@ -1,6 +1,6 @@
 //! Every input that is refused: exit status 2, the file and the line named, nothing written.
 
-use crate::support::{Sandbox, le64, npy, refused};
+use crate::support::{Sandbox, le64, npy, outcome, refused};
 
 #[test]
 fn bad_matrices_are_refused() {
@@ -108,4 +108,30 @@ fn flags_that_a_routine_would_ignore_are_refused() {
     refused(&s, &["bench", "gemm", "--n", "8", "--nrhs", "2"], &["--nrhs means nothing to gemm"]);
     refused(&s, &["plan", "trsm", "--n", "8", "--k", "2"], &["--k means nothing to trsm"]);
     refused(&s, &["bench", "gemm", "--n", "8", "--plot", "gemm.png"], &["gemm.png", ".svg"]);
+    for routine in ["gemm", "trsm", "getrs"] {
+        for verb in ["bench", "plan"] {
+            refused(&s, &[verb, routine, "--n", "8", "--nb", "4"], &[&format!("--nb means nothing to {routine}")]);
+        }
+    }
+    for [verb, routine] in [["bench", "getrf"], ["bench", "gesv"], ["plan", "getrf"]] {
+        outcome(&s.run(&[verb, routine, "--n", "8", "--nb", "4"]), 0);
+    }
+    refused(&s, &["plan", "gemm", "--n", "8", "--bandwidth", "2"], &["--bandwidth means nothing without --memory-limit"]);
+    outcome(&s.run(&["plan", "gemm", "--n", "8", "--bandwidth", "2", "--memory-limit", "1M"]), 0);
+}
+
+#[test]
+fn sizes_beyond_the_address_space_are_refused_by_name() {
+    let s = Sandbox::new();
+    for size in ["99999999999G", "8589934592G", "9223372036854775808", "99999999999999999999999"] {
+        let words = [size, "--memory-limit", "more than the address space holds"];
+        for verb in [&["devices"][..], &["hpl", "--n", "4"], &["plan", "gemm"]] {
+            refused(&s, &[verb, &["--memory-limit", size]].concat(), &words);
+        }
+        let run = s.run_with(&["hpl", "--n", "4"], &[("LAPIDARY_MEMORY_LIMIT", size)]);
+        outcome(&run, 2);
+        assert!(["LAPIDARY_MEMORY_LIMIT", size, words[2]].iter().all(|word| run.stderr.contains(word)), "{}", run.stderr);
+    }
+    refused(&s, &["devices", "--memory-limit", "1T"], &["1T", "--memory-limit", "a positive number of bytes"]);
+    outcome(&s.run(&["hpl", "--n", "4", "--memory-limit", "8589934591G"]), 0);
 }

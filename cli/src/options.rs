@@ -61,18 +61,20 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
 }
 
-/// The devices of a machine, in words.
-pub fn names(machine: &Machine) -> String {
-    let name = |d: &DeviceInfo| format!("{} ({})", d.name, d.description);
-    machine.devices().map(name).collect::<Vec<_>>().join(" + ")
+/// The devices that take part in calls in `dtype`.
+pub fn computing(machine: &Machine, dtype: DType) -> impl Iterator<Item = &DeviceInfo> {
+    machine.devices().filter(move |device| device.f64 || dtype != DType::F64)
 }
 
-/// The devices of a machine, as data.
-pub fn describe(machine: &Machine) -> Value {
-    machine
-        .devices()
-        .map(|d| json!({ "name": d.name, "description": d.description, "memory_bytes": d.memory, "f64": d.f64 }))
-        .collect()
+/// Devices, in words.
+pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> String {
+    let name = |d: &DeviceInfo| format!("{} ({})", d.name, d.description);
+    devices.map(name).collect::<Vec<_>>().join(" + ")
+}
+
+/// Devices, as data.
+pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> Value {
+    devices.map(|d| json!({ "name": d.name, "description": d.description, "memory_bytes": d.memory, "f64": d.f64 })).collect()
 }
 
 /// What decides how many threads compute, as data.

@@ -66,6 +66,14 @@ pub fn save_json(path: &Path, value: &Value) -> Result<()> {
     atomic::write(path, |out| writeln!(out, "{value:#}"))
 }
 
+/// A figure with `decimals` digits after the point, in scientific notation where that
+/// would be a run of zeros.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let least = 1e-4_f64.max(1.0 / 10.0_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX)));
+    let readable = value == 0.0 || !value.is_finite() || (least..1e16).contains(&value.abs());
+    if readable { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
+}
+
 /// Seconds with three digits that mean something.
 pub fn seconds(value: f64) -> String {
     match value {
@@ -73,5 +81,17 @@ pub fn seconds(value: f64) -> String {
         v if v >= 1.0 => format!("{v:.3} s"),
         v if v >= 1e-3 => format!("{:.3} ms", v * 1e3),
         v => format!("{:.1} µs", v * 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixed;
+
+    #[test]
+    fn no_figure_is_a_run_of_zeros() {
+        assert_eq!([fixed(0.0, 3), fixed(1.5, 3), fixed(-0.001, 3)], ["0.000", "1.500", "-0.001"]);
+        assert_eq!([fixed(0.0009, 3), fixed(-1.25e-9, 3), fixed(2e20, 3)], ["9.000e-4", "-1.250e-9", "2.000e20"]);
+        assert_eq!([fixed(1.5e-4, 10), fixed(0.5e-4, 10), fixed(f64::NAN, 3)], ["0.0001500000", "5.0000000000e-5", "NaN"]);
     }
 }

@@ -14,7 +14,7 @@ use super::plot::check_picture;
 use super::timeline;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::report::{out, save_json};
+use crate::report::{fixed, out, save_json};
 use crate::trace::Event;
 
 /// Flags of `bench startup`.
@@ -92,7 +92,8 @@ fn total(stages: &Stages) -> f64 {
 
 fn table(cold: &Stages, warm: &Stages) {
     out(&format!("{:<50}{:>10}{:>10}", "milliseconds", "cold", "warm"));
-    let row = |name: &str, cold: f64, warm: f64| out(&format!("{name:<50}{:>10.3}{:>10.3}", cold * 1e3, warm * 1e3));
+    let row =
+        |name: &str, cold: f64, warm: f64| out(&format!("{name:<50}{:>10}{:>10}", fixed(cold * 1e3, 3), fixed(warm * 1e3, 3)));
     cold.iter().zip(warm).for_each(|((name, cold), (_, warm))| row(name, *cold, *warm));
     row("all", total(cold), total(warm));
 }

@@ -115,9 +115,9 @@ pub fn write<T: Scalar>(path: &Path, matrix: &Dense<T>, vector: bool) -> Result<
 }
 
 /// The shortest text that reads back as the same number.
-fn number<T: Scalar>(value: T) -> String {
+pub fn number<T: Scalar>(value: T) -> String {
     let magnitude = value.to_f64().abs();
-    if magnitude == 0.0 || (1e-5..1e16).contains(&magnitude) { value.to_string() } else { format!("{:e}", value.to_f64()) }
+    if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) { value.to_string() } else { format!("{:e}", value.to_f64()) }
 }
 
 /// Reads one finite number in decimal notation.

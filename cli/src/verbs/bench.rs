@@ -12,9 +12,9 @@ use crate::bench::problem::Problem;
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, describe, names, threads};
+use crate::options::{DTypeFlag, DeviceOptions, computing, describe, names, threads};
 use crate::progress::Progress;
-use crate::report::save_json;
+use crate::report::{fixed, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace;
 
@@ -126,7 +126,7 @@ fn time_all<T: Scalar>(
     peer_name: Option<&str>,
 ) -> Result<Vec<Measured>> {
     let progress = Progress::new(shapes.len());
-    progress.println(&format!("{} on {}, {} repetitions", title(args, &shapes[0]), names(machine), args.reps));
+    progress.println(&format!("{} on {}, {} repetitions", title(args, &shapes[0]), names(computing(machine, T::DTYPE)), args.reps));
     if let (Some(path), Some(name)) = (&args.peer, peer_name) {
         progress.println(&format!("peer {}: {name}", path.display()));
     }
@@ -154,7 +154,7 @@ fn title(args: &Args, shape: &Shape) -> String {
 
 fn header(shape: &Shape, peer: bool) -> String {
     let sizes: String = shape.sizes().iter().map(|(name, _)| format!("{name:>7}")).collect();
-    let peer = if peer { format!("{:>12}{:>13}{:>8}", "peer ms", "peer GFLOP/s", "ratio") } else { String::new() };
+    let peer = if peer { format!("{:>12}{:>13}{:>10}", "peer ms", "peer GFLOP/s", "ratio") } else { String::new() };
     format!("{sizes}{:>12}{:>12}{:>12}{:>10}{:>16}{peer}", "median ms", "min ms", "max ms", "GFLOP/s", "check")
 }
 
@@ -162,10 +162,12 @@ fn row(shape: &Shape, measured: &Measured) -> String {
     let sizes: String = shape.sizes().iter().map(|(_, size)| format!("{size:>7}")).collect();
     let (ours, check) = &measured.ours;
     let [median, min, max] = [ours.median(), ours.min(), ours.max()].map(|seconds| seconds * 1e3);
-    let verdict = format!("{:.3} {}", check.ratio, if check.passed() { "ok" } else { "WRONG" });
-    let mut row = format!("{sizes}{median:>12.4}{min:>12.4}{max:>12.4}{:>10.3}{verdict:>16}", ours.gflops());
+    let verdict = format!("{} {}", fixed(check.ratio, 3), if check.passed() { "ok" } else { "WRONG" });
+    let [median, min, max] = [median, min, max].map(|ms| fixed(ms, 4));
+    let mut row = format!("{sizes}{median:>12}{min:>12}{max:>12}{:>10}{verdict:>16}", fixed(ours.gflops(), 3));
     if let (Some((peer, check)), Some(ratio)) = (&measured.peer, measured.speed_ratio()) {
-        row += &format!("{:>12.4}{:>13.3}{ratio:>8.3}", peer.median() * 1e3, peer.gflops());
+        let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), fixed(peer.gflops(), 3), fixed(ratio, 3));
+        row += &format!("{ms:>12}{gflops:>13}{ratio:>10}");
         row += if check.passed() { "" } else { "  peer WRONG" };
     }
     row
@@ -177,7 +179,7 @@ fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measure
         "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "memory": if args.resident { "resident" } else { "host" }, "nb": args.shape.nb(), "repetitions": args.reps, "seed": args.seed,
-        "devices": describe(machine), "threads": threads(), "results": entries,
+        "devices": describe(computing(machine, args.dtype.into())), "threads": threads(), "results": entries,
     })
 }
 

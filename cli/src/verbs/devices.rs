@@ -23,7 +23,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut notes = lapidary::opencl::list().notes;
     notes.extend_from_slice(machine.notes());
     if args.json {
-        out(&format!("{:#}", json!({ "devices": describe(&machine), "notes": notes })));
+        out(&format!("{:#}", json!({ "devices": describe(machine.devices()), "notes": notes })));
         return Ok(());
     }
     for device in machine.devices() {

@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use lapidary::DType;
+
 use crate::dense::{Dense, largest};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::options::{DeviceOptions, describe, names, parse_positive, threads};
+use crate::options::{DeviceOptions, computing, describe, names, parse_positive, threads};
 use crate::progress::Progress;
-use crate::report::{Report, seconds};
+use crate::report::{Report, fixed, seconds};
 use crate::residual::{HPL_THRESHOLD, epsilon};
 
 /// Flags of the verb.
@@ -52,9 +54,9 @@ pub fn run(args: &Args) -> Result<()> {
     let (residual, _) = phase(&progress, "verify", || Ok(residual(args.seed, x.data())))?;
     drop(progress);
     let mut report = Report::default();
-    report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(&machine));
+    report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(computing(&machine, DType::F64)));
     report.figure("n", n).figure("nb", args.nb).figure("seed", args.seed).figure("dtype", "f64");
-    report.figure("devices", describe(&machine)).figure("threads", threads());
+    report.figure("devices", describe(computing(&machine, DType::F64))).figure("threads", threads());
     finish(args, report, (factor, solve), residual)
 }
 
@@ -81,9 +83,9 @@ fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual
     let gflops = (2.0 / 3.0 * n.powi(3) + 1.5 * n * n) / (factor + solve) / 1e9;
     let passed = residual < HPL_THRESHOLD; // false for NaN
     report.line("time", format!("factor {}, solve {}", seconds(factor), seconds(solve)));
-    report.line("speed", format!("{gflops:.3} GFLOP/s"));
+    report.line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
     let verdict = if passed { "PASSED" } else { "FAILED" };
-    report.line("residual", format!("{residual:.6}, below {HPL_THRESHOLD} is required: {verdict}"));
+    report.line("residual", format!("{}, below {HPL_THRESHOLD} is required: {verdict}", fixed(residual, 6)));
     report.figure("factor_seconds", factor).figure("solve_seconds", solve).figure("seconds", factor + solve);
     report.figure("gflops", gflops).figure("residual", residual);
     report.figure("residual_threshold", HPL_THRESHOLD).figure("passed", passed);

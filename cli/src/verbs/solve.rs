@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::dense::{Dense, Numbers};
 use crate::failure::{Failure, Result};
 use crate::io::{self, Table, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, describe, names};
+use crate::options::{DTypeFlag, DeviceOptions, computing, describe, names};
 use crate::progress::Progress;
-use crate::report::{Report, seconds};
+use crate::report::{Report, fixed, seconds};
 use crate::residual;
 
 /// Flags of the verb.
@@ -189,9 +189,9 @@ fn problem<T: Scalar>(report: &mut Report, args: &Args, machine: &Machine, a: &D
     let (n, nrhs) = (b.rows(), b.cols());
     report.line("A", format!("{n} × {n}, {}, {}", T::DTYPE, args.a.display()));
     report.line("b", format!("{n} × {nrhs}, {}", args.b.display()));
-    report.line("device", names(machine));
+    report.line("device", names(computing(machine, T::DTYPE)));
     report.figure("n", a.rows()).figure("nrhs", nrhs).figure("dtype", T::DTYPE.to_string());
-    report.figure("devices", describe(machine)).figure("info", 0).figure("singular", false);
+    report.figure("devices", describe(computing(machine, T::DTYPE))).figure("info", 0).figure("singular", false);
 }
 
 fn speed<T: Scalar>(report: &mut Report, b: &Dense<T>, times: &Times) {
@@ -199,7 +199,7 @@ fn speed<T: Scalar>(report: &mut Report, b: &Dense<T>, times: &Times) {
     let gflops = (2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs) / (times.factor + times.solve) / 1e9;
     let each = [times.read, times.factor, times.solve].map(seconds);
     report.line("time", format!("read {}, factor {}, solve {}", each[0], each[1], each[2]));
-    report.line("speed", format!("{gflops:.3} GFLOP/s"));
+    report.line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
     report.figure("read_seconds", times.read).figure("factor_seconds", times.factor);
     report.figure("solve_seconds", times.solve).figure("gflops", gflops);
 }
@@ -210,7 +210,7 @@ fn quality<T: Scalar>(report: &mut Report, outcome: &Outcome<T>) -> bool {
     let passed = error < residual::LU_THRESHOLD; // false for NaN
     let verdict = if passed { "right" } else { "WRONG" };
     let digits = trusted_digits::<T>(rcond);
-    report.line("backward error", format!("{error:.3}, must be below {}: {verdict}", residual::LU_THRESHOLD));
+    report.line("backward error", format!("{}, must be below {}: {verdict}", fixed(error, 3), residual::LU_THRESHOLD));
     report.line("condition", format!("rcond {rcond:.2e}: about {digits} digits of X can be trusted"));
     if let Some(steps) = steps {
         report.line("refinement", format!("{steps} steps"));
@@ -245,13 +245,13 @@ fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     let (min, max) = (fold(f64::min, f64::INFINITY), fold(f64::max, f64::NEG_INFINITY));
     let norm = values.iter().map(|value| value * value).sum::<f64>().sqrt();
     if values.len() <= SMALL {
-        let rows = (0..x.rows()).map(|i| (0..x.cols()).map(|j| format!("{}", x.get(i, j))).collect::<Vec<_>>().join(" "));
+        let rows = (0..x.rows()).map(|i| (0..x.cols()).map(|j| io::number(x.view().at(i, j))).collect::<Vec<_>>().join(" "));
         report.line("X", rows.collect::<Vec<_>>().join("\n                "));
         report.figure("x", json!(values));
     } else {
         report.line("X", format!("min {min:.6e}, max {max:.6e}, Frobenius norm {norm:.6e}"));
     }
     let sum: f64 = values.iter().sum();
-    report.line("sum of X", format!("{sum:.10}"));
+    report.line("sum of X", fixed(sum, 10));
     report.figure("x_sum", sum).figure("x_min", min).figure("x_max", max).figure("x_norm_frobenius", norm);
 }

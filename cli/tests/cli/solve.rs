@@ -48,6 +48,51 @@ fn refinement_and_json_hold_every_figure() {
 }
 
 #[test]
+fn tiny_numbers_are_printed_in_scientific_notation() {
+    let s = Sandbox::new();
+    s.text("a.csv", "1,0,0\n0,3,0\n0,0,1\n");
+    s.text("b.csv", "1e-300,0,-2e-5\n1,1,1\n0.25,1e300,-3\n");
+    let out = s.run(&["solve", "a.csv", "b.csv"]);
+    assert_eq!(out.status, 0, "{}", out.stderr);
+    assert!(!out.stdout.contains(&"0".repeat(12)), "{}", out.stdout);
+    let words: Vec<&str> = out.stdout.split_whitespace().collect();
+    for number in ["1e-300", "0", "-2e-5", "0.25", "1e300", "-3"] {
+        assert!(words.contains(&number), "{number} is not in {}", out.stdout);
+    }
+    s.text("b.csv", "1e-9\n3e-9\n0\n");
+    assert!(s.run(&["solve", "a.csv", "b.csv"]).stdout.contains("2.0000000000e-9"));
+}
+
+/// The name of a device without double precision, beside the CPU.
+fn single_precision_device(s: &Sandbox) -> Option<String> {
+    let out = s.run(&["devices", "--json", "--device", "opencl"]).stdout;
+    let list: serde_json::Value = serde_json::from_str(&out).unwrap_or_default();
+    let device = list["devices"].as_array().into_iter().flatten().find(|device| device["f64"] == false);
+    assert!(device.is_some() || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "every OpenCL device has double precision");
+    device.map(|device| device["name"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn devices_that_cannot_take_part_are_not_named() {
+    let s = Sandbox::new();
+    let Some(single) = single_precision_device(&s) else { return };
+    s.text("a.csv", "4,1\n1,3\n");
+    s.text("b.csv", "1\n2\n");
+    let device = format!("cpu:0+{single}");
+    let on = |verb: &[&str]| {
+        let out = s.run(&[verb, &["--device", &device, "--json", "f.json"]].concat());
+        assert_eq!(out.status, 0, "{verb:?}: {}", out.stderr);
+        let names: Vec<String> = s.json("f.json")["devices"].as_array().unwrap().iter().map(|d| d["name"].to_string()).collect();
+        let printed = ["cpu:0", &single].map(|name| out.stdout.contains(name));
+        (printed, names.len())
+    };
+    let (alone, both) = (([true, false], 1), ([true, true], 2));
+    assert_eq!((on(&["solve", "a.csv", "b.csv"]), on(&["solve", "a.csv", "b.csv", "--dtype", "f32"])), (alone, both));
+    assert_eq!((on(&["bench", "gemm", "--n", "8"]), on(&["bench", "gemm", "--n", "8", "--dtype", "f32"])), (alone, both));
+    assert_eq!(on(&["hpl", "--n", "10"]), alone);
+}
+
+#[test]
 fn an_overflow_is_no_perfect_result() {
     let s = Sandbox::new();
     s.text("a.csv", "1e308,1e308\n1e308,-1e308\n");

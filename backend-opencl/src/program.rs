@@ -119,17 +119,9 @@ fn build(program: &BuiltProgram, found: &Found, options: &str) -> Result<(), i32
 fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) -> Error {
     let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
-    let place = keep(source).unwrap_or_else(|_| source.name.clone());
+    let place = source.keep().unwrap_or_else(|_| source.name.clone());
     let message = format!("{}: {log}", failed("clBuildProgram", code));
     Error::new(ErrorKind::DeviceFailed, "compile", message).with("source", place).with("device", &found.name)
-}
-
-/// Writes the source to a new file, whose name nobody else can have prepared.
-fn keep(source: &Source) -> std::io::Result<String> {
-    let file = tempfile::Builder::new().prefix("lapidary-").suffix(&format!("-{}", source.name)).tempfile()?;
-    std::fs::write(file.path(), &source.text)?;
-    let (_, path) = file.keep().map_err(|error| error.error)?;
-    Ok(path.display().to_string())
 }
 
 /// The compiled program, if the driver gives it.

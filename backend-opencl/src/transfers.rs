@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{HostRect, Result};
+use lapidary_core::{HostRect, Piece, Result};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -139,7 +139,7 @@ impl Transfers {
     /// the device each thread fills one piece while the driver moves its other
     /// one, from it one thread empties a piece while the driver fills another's.
     unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let pieces = pieces(rect.rows, rect.cols, self.piece / size_of::<T>());
+        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
         let wanted = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
         // as many threads as there is pinned memory for, at least one
         let mut rings = vec![self.take_two(context)?];
@@ -185,13 +185,13 @@ impl Transfers {
         if let Some(event) = under_way.take() {
             wait(&event)?;
         }
-        let (bytes, at) = (piece.count() * size_of::<T>(), (piece.row + piece.col * rect.rows) * size_of::<T>());
+        let (bytes, at) = (piece.count() * size_of::<T>(), piece.offset(rect.rows) * size_of::<T>());
         let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), pinned.ptr(), std::ptr::null());
         // SAFETY: the piece lies in both, and the pinned memory holds it.
         unsafe {
             match self.direction {
                 Direction::ToDevice => {
-                    piece.carry(rect, staging.cast(), self.direction);
+                    piece.pack(rect, staging.cast());
                     let event = enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, staging.cast(), 0, no_events);
                     let event = event.map_err(|code| failed("clEnqueueWriteBuffer", code))?;
                     *under_way = Some(Event(event));
@@ -200,7 +200,7 @@ impl Transfers {
                 Direction::ToHost => {
                     let event = enqueue_read_buffer(queue, mem, CL_BLOCKING, at, bytes, staging.cast(), 0, no_events);
                     drop(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
-                    piece.carry(rect, staging.cast(), self.direction);
+                    piece.unpack(staging.cast_const().cast(), rect);
                     Ok(())
                 }
             }
@@ -234,78 +234,3 @@ struct Shared<'a, T> {
 
 // SAFETY: the threads touch disjoint pieces of the rectangle.
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
-
-/// Some whole columns, or a part of one.
-#[derive(Debug, PartialEq, Eq)]
-struct Piece {
-    row: usize,
-    col: usize,
-    rows: usize,
-    cols: usize,
-}
-
-impl Piece {
-    fn count(&self) -> usize {
-        self.rows * self.cols
-    }
-
-    /// Copies the piece between the caller's rectangle and staged memory.
-    ///
-    /// # Safety
-    /// The piece lies in the rectangle; `staged` holds as many elements.
-    unsafe fn carry<T: Copy>(&self, rect: &HostRect<T>, staged: *mut T, direction: Direction) {
-        let Piece { row, col, rows, cols } = *self;
-        let place = |i: usize, j: usize| rect.origin.wrapping_add((row + i) * rect.row_stride + (col + j) * rect.col_stride);
-        // SAFETY: as the caller promises; the two do not overlap.
-        let move_run = |host: *mut T, staged: *mut T, count: usize| unsafe {
-            match direction {
-                Direction::ToDevice => std::ptr::copy_nonoverlapping(host, staged, count),
-                Direction::ToHost => std::ptr::copy_nonoverlapping(staged, host, count),
-            }
-        };
-        if rect.row_stride == 1 {
-            (0..cols).for_each(|j| move_run(place(0, j), staged.wrapping_add(j * rows), rows));
-            return;
-        }
-        // a row-major rectangle is walked in squares, of which both sides stay in cache
-        for j0 in (0..cols).step_by(SQUARE) {
-            for i0 in (0..rows).step_by(SQUARE) {
-                for j in j0..cols.min(j0 + SQUARE) {
-                    (i0..rows.min(i0 + SQUARE)).for_each(|i| move_run(place(i, j), staged.wrapping_add(i + j * rows), 1));
-                }
-            }
-        }
-    }
-}
-
-/// Order of the squares in which a transposed rectangle is copied.
-const SQUARE: usize = 32;
-
-/// A rectangle cut into pieces of at most `most` elements that are contiguous
-/// in the packed matrix.
-fn pieces(rows: usize, cols: usize, most: usize) -> Vec<Piece> {
-    if rows <= most {
-        let together = most / rows;
-        return (0..cols).step_by(together).map(|col| Piece { row: 0, col, rows, cols: together.min(cols - col) }).collect();
-    }
-    let column = |col| (0..rows).step_by(most).map(move |row| Piece { row, col, rows: most.min(rows - row), cols: 1 });
-    (0..cols).flat_map(column).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pieces_cover_a_rectangle_in_packed_order() {
-        for (rows, cols, most) in [(1, 1, 1), (3, 5, 7), (10, 2, 4), (7, 7, 49), (5, 9, 5)] {
-            let mut next = 0;
-            for piece in pieces(rows, cols, most) {
-                assert_eq!(piece.row + piece.col * rows, next);
-                assert!(piece.count() <= most && (piece.cols == 1 || piece.rows == rows));
-                next += piece.count();
-            }
-            assert_eq!(next, rows * cols);
-        }
-    }
-}

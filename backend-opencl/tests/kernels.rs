@@ -46,7 +46,7 @@ fn with_unusual_products() {
     let ways = [
         Products::Tile(TileParams { vwm: 2, ..tile }),
         Products::Tile(TileParams { vwm: 4, stages: 2, ..tile }),
-        Products::Panel(PanelParams { mv: 1, vw: 2, nr: 3 }),
+        Products::Panel(PanelParams { mv: 1, vw: 2, nr: 3, group: 2 }),
     ];
     for device in devices([|device| device]) {
         ways.into_iter().fold(device, |device, products| {

@@ -17,6 +17,8 @@ pub enum ErrorKind {
     OutOfMemory,
     /// A command failed on the device.
     DeviceFailed,
+    /// The device is gone, or did not answer in time; it takes no further commands.
+    DeviceLost,
     /// The device lacks a capability that the call needs.
     Unsupported,
     /// No device matches the selection.
@@ -29,6 +31,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::InvalidArgument => "invalid argument",
             ErrorKind::OutOfMemory => "out of device memory",
             ErrorKind::DeviceFailed => "device failed",
+            ErrorKind::DeviceLost => "device lost",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::NoSuchDevice => "no such device",
         })

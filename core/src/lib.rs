@@ -48,6 +48,7 @@ pub mod scalar;
 pub mod schedule;
 pub mod simulate;
 mod slots;
+mod staging;
 mod sync;
 
 pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
@@ -68,3 +69,4 @@ pub use scalar::{DType, Element, Scalar};
 pub use schedule::Schedule;
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
+pub use staging::Piece;

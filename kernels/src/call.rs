@@ -77,6 +77,15 @@ impl<B> Clone for Arg<'_, B> {
 impl<B> Copy for Arg<'_, B> {}
 
 impl<'a, B> Arg<'a, B> {
+    /// The memory, if it is an operand in memory.
+    #[must_use]
+    pub fn memory(&self) -> Option<&'a B> {
+        match *self {
+            Arg::In(buffer) | Arg::Out(buffer) => Some(buffer),
+            Arg::Size(_) | Arg::Stride(_) | Arg::F64(_) | Arg::F32(_) => None,
+        }
+    }
+
     /// Memory, first element, leading dimension of a matrix that is read.
     pub(crate) fn input(view: View<'a, B>) -> [Self; 3] {
         [Arg::In(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]

@@ -10,6 +10,7 @@ pub mod instructions;
 pub mod opencl;
 mod params;
 mod program;
+pub mod wgsl;
 
 pub use call::{Arg, Call, Choices, Products, Purpose, Target, View};
 pub use params::{Limits, PanelParams, TileParams};
@@ -25,4 +26,18 @@ pub struct Source {
     pub name: String,
     /// The text.
     pub text: String,
+}
+
+impl Source {
+    /// Writes the text to a new file, whose name nobody else can have prepared, so
+    /// that a person can look at what a compiler refused; the name of the file.
+    ///
+    /// # Errors
+    /// The folder for temporary files takes no file.
+    pub fn keep(&self) -> std::io::Result<String> {
+        let file = tempfile::Builder::new().prefix("lapidary-").suffix(&format!("-{}", self.name)).tempfile()?;
+        std::fs::write(file.path(), &self.text)?;
+        let (_, path) = file.keep().map_err(|error| error.error)?;
+        Ok(path.display().to_string())
+    }
 }

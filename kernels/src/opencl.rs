@@ -55,7 +55,7 @@ mod tests {
             "#define MWG 32;#define NWG 16;#define KWG 8;#define MR 4;#define NR 2;#define VWM 2;#define STAGES 1;\
              #define TRANS_A 1;#define TRANS_B 0"
         );
-        let panel = Program::GemmPanel { dtype: DType::F32, params: PanelParams { mv: 1, vw: 4, nr: 2 } };
+        let panel = Program::GemmPanel { dtype: DType::F32, params: PanelParams { mv: 1, vw: 4, nr: 2, group: 1 } };
         assert!(!super::source(&panel).text.contains("fp64"));
     }
 }

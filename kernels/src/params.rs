@@ -116,6 +116,8 @@ pub struct PanelParams {
     pub vw: usize,
     /// Columns.
     pub nr: usize,
+    /// Work-items of a group; a device that runs them in lanes wants several.
+    pub group: usize,
 }
 
 impl PanelParams {
@@ -130,7 +132,7 @@ impl PanelParams {
     #[must_use]
     pub fn choose(dtype: DType, bits: usize) -> Self {
         let lanes = (bits / 8 / dtype.size()).clamp(2, 16);
-        if bits >= 512 { PanelParams { mv: 3, vw: lanes, nr: 8 } } else { PanelParams { mv: 3, vw: lanes, nr: 4 } }
+        PanelParams { mv: 3, vw: lanes, nr: if bits >= 512 { 8 } else { 4 }, group: 1 }
     }
 
     /// Whether the kernel can be made.
@@ -141,7 +143,7 @@ impl PanelParams {
         if ![2, 4, 8, 16].contains(&self.vw) {
             return Err("vw is a vector length of OpenCL C: 2, 4, 8 or 16".to_owned());
         }
-        if self.mv == 0 || self.nr == 0 { Err("every extent is at least 1".to_owned()) } else { Ok(()) }
+        if [self.mv, self.nr, self.group].contains(&0) { Err("every extent is at least 1".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -174,6 +176,6 @@ mod tests {
                 .unwrap_err()
                 .contains("local memory")
         );
-        assert!(PanelParams { mv: 1, vw: 3, nr: 1 }.check().is_err());
+        assert!(PanelParams { mv: 1, vw: 3, nr: 1, group: 1 }.check().is_err());
     }
 }

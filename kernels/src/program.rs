@@ -2,7 +2,7 @@
 
 use lapidary_core::DType;
 
-use crate::params::{PanelParams, TileParams};
+use crate::params::{Limits, PanelParams, TileParams};
 
 /// Unknowns of a triangle that one work-item solves.
 pub const TRIANGLE: usize = 32;
@@ -71,9 +71,33 @@ impl Program {
     pub fn local(&self) -> [usize; 2] {
         match *self {
             Program::GemmTile { params, .. } => params.local(),
-            Program::GemmPanel { .. } => [1, 1],
+            Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
             Program::Panel { items, .. } => [items, 1],
+        }
+    }
+
+    /// Whether a device can run it.
+    ///
+    /// # Errors
+    /// The constraint that is not met, and why it is one.
+    pub fn check(&self, limits: &Limits) -> Result<(), String> {
+        let group = |items: usize| {
+            let fits = items <= limits.work_group;
+            if fits { Ok(()) } else { Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group)) }
+        };
+        match *self {
+            Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
+            Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
+            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
+            Program::Panel { dtype, items } => {
+                // a magnitude and a row for each
+                let bytes = items * (dtype.size() + size_of::<u64>());
+                let fits = bytes <= limits.local_memory;
+                let refusal =
+                    || format!("the search for a pivot takes {bytes} bytes of the {} of local memory", limits.local_memory);
+                if fits { group(items) } else { Err(refusal()) }
+            }
         }
     }
 
@@ -85,8 +109,8 @@ impl Program {
                 let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
                 ("gemm_tile", [&shape[..], &flags].concat())
             }
-            Program::GemmPanel { params: PanelParams { mv, vw, nr }, .. } => {
-                ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr)])
+            Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {
+                ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
             Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),

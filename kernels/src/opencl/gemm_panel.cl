@@ -16,6 +16,7 @@
 __kernel void pack(const ulong width, const ulong lines, const ulong k, __global const real *restrict src, const ulong src_at,
                    const ulong by_line, const ulong by_k, __global real *restrict panels, const ulong panels_at) {
     const ulong first = get_global_id(0) * width;
+    if (first >= lines) return;
     const uint here = (uint)min(width, lines - first);
     __global const real *from = src + src_at + first * by_line;
     __global real *to = panels + panels_at + first * k;
@@ -29,10 +30,11 @@ __kernel void pack(const ulong width, const ulong lines, const ulong k, __global
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void gemm_panel(const ulong m, const ulong n, const ulong k, const real alpha, __global const real *restrict panels,
                 const ulong a_at, const ulong b_at, const real beta, OUT(c)) {
     const ulong i0 = get_global_id(1) * (ulong)MR, j0 = get_global_id(0) * (ulong)NR;
+    if (i0 >= m || j0 >= n) return;
     __global const real *a = panels + a_at + i0 * k;
     __global const real *b = panels + b_at + j0 * k;
 

@@ -1,0 +1,45 @@
+//! Regions of the device's memory.
+
+use lapidary_core::{Error, ErrorKind, Result};
+
+use crate::queue::Queue;
+
+/// What a register is used for.
+const USES: wgpu::BufferUsages =
+    wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
+
+/// A region of the device's memory: a buffer of its own, since wgpu tracks the use
+/// of whole buffers.
+#[derive(Clone, Debug)]
+pub struct Buffer(pub(crate) wgpu::Buffer);
+
+impl Buffer {
+    pub(crate) fn new(queue: &Queue, bytes: usize) -> Result<Self> {
+        let most = queue.largest_binding();
+        if bytes > most {
+            let message = format!("{bytes} bytes are more than the {most} that a kernel reaches in one buffer");
+            return Err(Error::new(ErrorKind::OutOfMemory, "alloc", message));
+        }
+        // a binding is not empty, and holds whole elements of every type
+        let size = (bytes.max(1) as u64).next_multiple_of(8);
+        let descriptor = wgpu::BufferDescriptor { label: Some("register"), size, usage: USES, mapped_at_creation: false };
+        let buffer = queue.guarded("alloc", |device| device.create_buffer(&descriptor));
+        buffer.map(Buffer).map_err(|error| error.with("bytes", bytes))
+    }
+
+    /// An application's buffer.
+    ///
+    /// # Errors
+    /// It is smaller than `bytes`, or was not made for storage and copies.
+    pub fn adopt(buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
+        if (buffer.size() as usize) < bytes {
+            let message = format!("the buffer holds {} bytes, the matrix takes {bytes}", buffer.size());
+            return Err(Error::invalid("wrap", message));
+        }
+        let missing = USES.difference(buffer.usage());
+        if missing.is_empty() {
+            return Ok(Buffer(buffer));
+        }
+        Err(Error::invalid("wrap", format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")))
+    }
+}

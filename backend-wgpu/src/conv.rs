@@ -1,0 +1,24 @@
+//! wgpu's errors as ours, operands as kernel arguments.
+
+use lapidary_core::{Error, ErrorKind, Memory, Operand};
+
+use crate::buffer::Buffer;
+
+/// What an error scope caught.
+pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
+    let kind = match error {
+        wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+        wgpu::Error::Validation { .. } | wgpu::Error::Internal { .. } => ErrorKind::DeviceFailed,
+    };
+    Error::new(kind, operation, error.to_string())
+}
+
+/// A matrix as kernels take it.
+pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
+
+/// The matrix of an operand in the device's memory.
+pub(crate) fn view(operand: Operand<'_, Buffer>) -> View<'_> {
+    let Operand { memory, offset, rows, cols, ld } = operand;
+    let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
+    View { buffer, at: offset, rows, cols, ld }
+}

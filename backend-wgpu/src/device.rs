@@ -1,0 +1,220 @@
+//! A wgpu device.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lapidary_core::{
+    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
+};
+use lapidary_kernels::{Choices, Products};
+
+use crate::buffer::Buffer;
+use crate::conv::view;
+use crate::kernels::Kernels;
+use crate::platform::{Found, kernel_limits, list};
+use crate::queue::Queue;
+use crate::transfers::Transfers;
+
+/// The features that a device should be made with: those of ours that the adapter has.
+#[must_use]
+pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
+    adapter.features() & (wgpu::Features::SHADER_F64 | wgpu::Features::PIPELINE_CACHE)
+}
+
+/// The limits that a device should be made with: all that the adapter has.
+#[must_use]
+pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
+    adapter.limits()
+}
+
+/// One device with its queue.
+#[derive(Debug)]
+pub struct WgpuDevice {
+    info: DeviceInfo,
+    is_cpu: bool,
+    cache: Arc<ProgramCache>,
+    kernels: Mutex<Kernels>,
+    load: Transfers,
+    store: Transfers,
+    queue: Arc<Queue>,
+}
+
+impl WgpuDevice {
+    /// Opens the device `wgpu:index`, limited to `memory` bytes if given.
+    ///
+    /// # Errors
+    /// There is no such adapter, or it gives no device.
+    pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
+        let listing = list();
+        let found = listing.devices.get(index);
+        let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", listing.instead_of(index)))?;
+        Self::with_limits(found, index, required_limits(&found.adapter), memory, cache)
+    }
+
+    /// Opens an adapter with lower limits than it has.
+    ///
+    /// # Errors
+    /// The adapter gives no such device.
+    pub fn with_limits(
+        found: &Found,
+        index: usize,
+        limits: wgpu::Limits,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+    ) -> Result<Self> {
+        let wanted = wgpu::DeviceDescriptor {
+            label: Some("lapidary"),
+            required_features: required_features(&found.adapter),
+            required_limits: limits,
+            memory_hints: wgpu::MemoryHints::Performance,
+            ..Default::default()
+        };
+        let refused = |error: wgpu::RequestDeviceError| {
+            Error::new(ErrorKind::DeviceFailed, "open", error.to_string()).with("device", &found.info.name)
+        };
+        let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).map_err(refused)?;
+        // what no scope catches is another's; it ends no process
+        device.on_uncaptured_error(Arc::new(|_| {}));
+        let opened = Self::from_parts(device, queue, cache)?;
+        let info = DeviceInfo { name: format!("wgpu:{index}"), memory, ..opened.info };
+        Ok(WgpuDevice { info, ..opened })
+    }
+
+    /// A device and a queue of the application. Matrices may lie in the
+    /// application's buffers, and its work in the queue comes before and after ours.
+    /// The device should be made with [`required_features`] and [`required_limits`]:
+    /// without them it has no double precision and less room.
+    ///
+    /// # Errors
+    /// The device's limits are too low for any kernel, or it is lost.
+    pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
+        let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
+        let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
+        let queue = Arc::new(Queue::new(device, queue));
+        let choices = if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS) } else { shared(&adapter.name, &queue)? };
+        let info = describe(&adapter, &queue);
+        let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
+        let load = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write);
+        let store = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Read);
+        Ok(WgpuDevice { info, is_cpu, cache, kernels, load, store, queue })
+    }
+
+    fn kernels(&self) -> MutexGuard<'_, Kernels> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The programs it keeps.
+    #[must_use]
+    pub fn cache(&self) -> &Arc<ProgramCache> {
+        &self.cache
+    }
+
+    /// Why the device is gone, if it is.
+    #[must_use]
+    pub fn lost(&self) -> Option<Error> {
+        self.queue.lost()
+    }
+
+    /// Computes products and panels through workgroup memory even where another way is
+    /// faster, so that tests reach both.
+    ///
+    /// # Errors
+    /// The device has too little workgroup memory.
+    pub fn with_tiles(self) -> Result<Self> {
+        let choices = shared(&self.info.name, &self.queue)?;
+        self.kernels().use_choices(choices);
+        Ok(self)
+    }
+
+    /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
+    ///
+    /// # Errors
+    /// A way does not fit the device.
+    pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
+        let limits = kernel_limits(&self.queue.device().limits());
+        for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
+            let fits = products.check(dtype, &limits);
+            fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
+        }
+        self.kernels().use_products(products);
+        Ok(self)
+    }
+
+    /// Compiles kernels with every check that wgpu can make while they run, so that
+    /// tests can compare.
+    #[must_use]
+    pub fn with_checks(self) -> Self {
+        self.kernels().use_checks();
+        self
+    }
+
+    /// Moves rectangles in pieces of that size, so that tests reach many.
+    #[must_use]
+    pub fn in_pieces(self, bytes: usize) -> Self {
+        WgpuDevice { load: self.load.in_pieces(bytes), store: self.store.in_pieces(bytes), ..self }
+    }
+
+    /// Whether the adapter is the machine's processor.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        self.is_cpu
+    }
+}
+
+/// Bits of a vector that pays on a processor which runs invocations in lanes.
+const VECTOR_BITS: usize = 128;
+
+fn shared(name: &str, queue: &Queue) -> Result<Choices> {
+    let limits = kernel_limits(&queue.device().limits());
+    Choices::shared(&limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "open", format!("{name}: {reason}")))
+}
+
+fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
+    let wgpu::AdapterInfo { name, driver, backend, device_type, .. } = adapter;
+    let (flops, bandwidth) = match device_type {
+        wgpu::DeviceType::DiscreteGpu | wgpu::DeviceType::VirtualGpu => (5e12, 1e10),
+        wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Other => (5e11, 1e10),
+        wgpu::DeviceType::Cpu => (5e9, 5e9),
+    };
+    DeviceInfo {
+        name: "wgpu".to_owned(),
+        description: format!("{name}, {driver} ({backend})"),
+        memory: None,
+        largest_buffer: Some(queue.largest_binding()),
+        f64: queue.device().features().contains(wgpu::Features::SHADER_F64),
+        host_memory: false,
+        flops,
+        bandwidth,
+    }
+}
+
+impl Device for WgpuDevice {
+    type Buffer = Buffer;
+
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        Buffer::new(&self.queue, bytes).inspect_err(|error| {
+            if error.kind() == ErrorKind::OutOfMemory {
+                self.kernels().forget();
+            }
+        })
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+        // SAFETY: the contract of the trait.
+        unsafe { self.load.write(&from, to) }
+    }
+
+    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        // SAFETY: the contract of the trait.
+        unsafe { self.store.read(from, &to) }
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        let mut kernels = self.kernels();
+        // SAFETY: the contract of the trait.
+        unsafe { kernels.run(&instruction.map(view)) }
+    }
+}

@@ -1,0 +1,217 @@
+//! The kernels of one device: calls are gathered and run in one compute pass.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lapidary_core::{Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
+use lapidary_kernels::{Arg, Call, Choices, Limits, Products, Program, Purpose, Target, instructions, wgsl};
+
+use crate::buffer::Buffer;
+use crate::conv::View;
+use crate::program::Programs;
+use crate::queue::Queue;
+
+/// Bytes for the arguments of the calls of one pass.
+const ARGUMENTS: usize = 1 << 20;
+
+/// The kernels of one device.
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    queue: Arc<Queue>,
+    programs: Programs,
+    choices: Choices,
+    /// The arguments of all calls of a pass, each at a multiple of `stride`.
+    arguments: wgpu::Buffer,
+    stride: usize,
+    /// What goes there when the pass is submitted.
+    staged: Vec<u8>,
+    calls: Vec<Gathered>,
+    /// Of the instruction that is under way: kept longer, they would keep registers alive.
+    bound: HashMap<Bound, wgpu::BindGroup>,
+    /// The last pass that was submitted.
+    submitted: Option<wgpu::SubmissionIndex>,
+    /// By [`Purpose`], with the size.
+    scratch: [Option<(Arc<Buffer>, usize)>; 2],
+}
+
+/// A kernel and the buffers of its operands.
+type Bound = (Program, &'static str, Vec<wgpu::Buffer>);
+
+/// A call that waits for its pass.
+#[derive(Debug)]
+struct Gathered {
+    pipeline: wgpu::ComputePipeline,
+    bound: wgpu::BindGroup,
+    offset: u32,
+    groups: [u32; 2],
+}
+
+impl Kernels {
+    pub fn new(queue: Arc<Queue>, limits: Limits, choices: Choices, disk: Arc<ProgramCache>) -> Result<Self> {
+        let programs = Programs::new(&queue, limits, disk)?;
+        let descriptor = wgpu::BufferDescriptor {
+            label: Some("arguments"),
+            size: ARGUMENTS as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        };
+        let arguments = queue.guarded("open", |device| device.create_buffer(&descriptor))?;
+        let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
+        Ok(Kernels {
+            queue,
+            programs,
+            choices,
+            arguments,
+            stride,
+            staged: Vec::new(),
+            calls: Vec::new(),
+            bound: HashMap::new(),
+            submitted: None,
+            scratch: [const { None }; 2],
+        })
+    }
+
+    /// Computes with other kernels.
+    pub fn use_choices(&mut self, choices: Choices) {
+        self.choices = choices;
+    }
+
+    /// Computes products in these ways.
+    pub fn use_products(&mut self, products: [Products; 2]) {
+        self.choices.products = products;
+    }
+
+    /// Compiles with every check that wgpu can make while a kernel runs.
+    pub fn use_checks(&mut self) {
+        self.programs.use_checks();
+    }
+
+    /// Gives up the memory of earlier calls.
+    pub fn forget(&mut self) {
+        self.scratch = [const { None }; 2];
+    }
+
+    /// Runs an instruction to its end.
+    ///
+    /// # Safety
+    /// As [`instructions::enqueue`].
+    pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
+        let queue = Arc::clone(&self.queue);
+        // SAFETY: as the caller promises.
+        let guarded = queue.guarded("launch", |_| unsafe { instructions::enqueue(self, instruction) });
+        let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
+        // calls of an instruction that failed are not run
+        self.calls.clear();
+        self.staged.clear();
+        self.bound.clear();
+        // what was submitted must not touch memory that the caller takes back
+        let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(submission));
+        self.programs.keep();
+        result.and(done).map_err(|error| error.with("instruction", instruction.name()))
+    }
+
+    /// Submits the gathered calls in one pass.
+    fn submit(&mut self) -> Result<()> {
+        if self.calls.is_empty() {
+            return Ok(());
+        }
+        let (queue, calls, staged) = (&self.queue, &self.calls, &self.staged);
+        let submission = queue.guarded("launch", |device| {
+            queue.write(&self.arguments, staged);
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("EXEC") });
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for call in calls {
+                pass.set_pipeline(&call.pipeline);
+                pass.set_bind_group(0, &call.bound, &[call.offset]);
+                pass.dispatch_workgroups(call.groups[0], call.groups[1], 1);
+            }
+            drop(pass);
+            queue.submit(encoder)
+        })?;
+        self.submitted = Some(submission);
+        self.calls.clear();
+        self.staged.clear();
+        Ok(())
+    }
+
+    /// Appends the arguments of a call; where they begin.
+    fn stage(&mut self, args: &[Arg<'_, Buffer>]) -> Result<u32> {
+        let begin = self.staged.len();
+        for arg in args {
+            match *arg {
+                Arg::In(_) | Arg::Out(_) => {}
+                Arg::Size(value) => self.put(&narrow::<u32, _>(value)?.to_ne_bytes()),
+                Arg::Stride(value) => self.put(&narrow::<i32, _>(value)?.to_ne_bytes()),
+                Arg::F64(value) => self.put(&value.to_ne_bytes()),
+                Arg::F32(value) => self.put(&value.to_ne_bytes()),
+            }
+        }
+        debug_assert!(self.staged.len() - begin <= LONGEST);
+        self.staged.resize(begin + self.stride, 0);
+        narrow(begin)
+    }
+
+    /// Appends a value at a multiple of its size, as WGSL lays structures out.
+    fn put(&mut self, bytes: &[u8]) {
+        self.staged.resize(self.staged.len().next_multiple_of(bytes.len()), 0);
+        self.staged.extend_from_slice(bytes);
+    }
+}
+
+/// Bytes that the arguments of one call take at most.
+const LONGEST: usize = 256;
+
+/// A size in 32 bits. Offsets within a binding fit; only an application's own
+/// buffer could be larger.
+fn narrow<N: TryFrom<V>, V: Copy + std::fmt::Display>(value: V) -> Result<N> {
+    let message = || format!("{value} does not fit the 32 bits that kernels count in");
+    N::try_from(value).map_err(|_| Error::new(ErrorKind::Unsupported, "launch", message()))
+}
+
+impl Target for Kernels {
+    type Buffer = Buffer;
+
+    fn choices(&self) -> &Choices {
+        &self.choices
+    }
+
+    unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
+        if self.staged.len() + self.stride > ARGUMENTS {
+            self.submit()?;
+        }
+        let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.0).collect();
+        let same: Vec<usize> =
+            memory.iter().map(|buffer| memory.iter().position(|other| other == buffer).expect("itself")).collect();
+        let offset = self.stage(call.args)?;
+        let local = call.program.local();
+        let groups = [call.global[0].div_ceil(local[0]), call.global[1].div_ceil(local[1])];
+        let groups = [narrow(groups[0])?, narrow(groups[1])?];
+
+        let kernel = self.programs.kernel(&self.queue, &call.program, call.kernel, &same)?;
+        let key = (call.program, call.kernel, memory.iter().copied().cloned().collect());
+        let bound = self.bound.entry(key).or_insert_with(|| {
+            let window = wgpu::BufferBinding { buffer: &self.arguments, offset: 0, size: std::num::NonZero::new(LONGEST as u64) };
+            let operands = wgsl::bindings(call.kernel, &same).into_iter().map(|(i, _)| memory[i].as_entire_binding());
+            let resources = std::iter::once(wgpu::BindingResource::Buffer(window)).chain(operands);
+            let entries: Vec<_> =
+                (0..).zip(resources).map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
+            let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &kernel.layout, entries: &entries };
+            self.queue.device().create_bind_group(&descriptor)
+        });
+        self.calls.push(Gathered { pipeline: kernel.pipeline.clone(), bound: bound.clone(), offset, groups });
+        Ok(())
+    }
+
+    fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
+        let kept = &mut self.scratch[purpose as usize];
+        if let Some((buffer, held)) = kept
+            && *held >= bytes
+        {
+            return Ok(Arc::clone(buffer));
+        }
+        // calls that still use the smaller memory hold it until they are done
+        let buffer = Arc::new(Buffer::new(&self.queue, bytes)?);
+        *kept = Some((Arc::clone(&buffer), bytes));
+        Ok(buffer)
+    }
+}

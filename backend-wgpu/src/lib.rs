@@ -1,0 +1,23 @@
+//! The wgpu backend of Lapidary: compute shaders on Vulkan, Metal and DX12.
+//!
+//! Everything that wgpu reports while a call runs is an error of that call;
+//! nothing panics, and every wait has an end. The backend holds no policy: it
+//! moves rectangles and runs instructions.
+//!
+//! There is one queue for each device: LD and ST overlap EXEC on the host's side,
+//! where staging memory is filled and emptied, but the copies between staging
+//! memory and registers take turns with the kernels.
+
+mod buffer;
+mod conv;
+mod device;
+mod kernels;
+mod platform;
+mod program;
+mod queue;
+mod transfers;
+
+pub use buffer::Buffer;
+pub use device::{WgpuDevice, required_features, required_limits};
+pub use platform::{Found, Listing, list};
+pub use wgpu;

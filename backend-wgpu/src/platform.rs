@@ -1,0 +1,82 @@
+//! What adapters there are.
+
+use std::sync::OnceLock;
+
+use lapidary_kernels::Limits;
+
+/// The interfaces that adapters are looked for through.
+const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
+
+/// An adapter and what it says of itself.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The adapter, from which devices are made.
+    pub adapter: wgpu::Adapter,
+    /// Name, driver, kind of device.
+    pub info: wgpu::AdapterInfo,
+    /// Whether it is the machine's processor.
+    pub is_cpu: bool,
+    /// Whether it computes in double precision.
+    pub f64: bool,
+}
+
+/// Every adapter that computes, and why there are not more.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// The adapters in the order of their numbers.
+    pub devices: Vec<Found>,
+    /// What was looked for in vain.
+    pub notes: Vec<String>,
+}
+
+impl Listing {
+    /// What there is in place of a device of that number.
+    pub(crate) fn instead_of(&self, index: usize) -> String {
+        let there: Vec<String> =
+            self.devices.iter().enumerate().map(|(i, found)| format!("wgpu:{i} ({})", found.info.name)).collect();
+        let there = if there.is_empty() { "no adapter".to_owned() } else { there.join(", ") };
+        let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+        format!("there is no wgpu:{index}; there is {there}{notes}")
+    }
+}
+
+/// The adapters of this machine: each is named by its number here, never by default.
+#[must_use]
+pub fn list() -> Listing {
+    static INSTANCE: OnceLock<wgpu::Instance> = OnceLock::new();
+    let instance = INSTANCE.get_or_init(|| {
+        let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
+        wanted.backends = BACKENDS;
+        wanted.flags = wgpu::InstanceFlags::empty();
+        // a driver that promises more memory than there is fails at anything later
+        wanted.memory_budget_thresholds.for_resource_creation = Some(95);
+        wgpu::Instance::new(wanted)
+    });
+    let adapters = pollster::block_on(instance.enumerate_adapters(BACKENDS));
+    let (mut devices, mut notes) = (Vec::new(), Vec::new());
+    for adapter in adapters {
+        let info = adapter.get_info();
+        if adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS) {
+            let is_cpu = info.device_type == wgpu::DeviceType::Cpu;
+            let f64 = adapter.features().contains(wgpu::Features::SHADER_F64);
+            devices.push(Found { adapter, info, is_cpu, f64 });
+        } else {
+            notes.push(format!("{} has no compute shaders", info.name));
+        }
+    }
+    if devices.is_empty() {
+        let names = BACKENDS.iter_names().map(|(name, _)| name.to_lowercase());
+        notes.push(format!("looked for adapters of {}", names.collect::<Vec<_>>().join(", ")));
+    }
+    Listing { devices, notes }
+}
+
+/// What kernels may use.
+pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
+    let size = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
+    Limits {
+        work_group: size(limits.max_compute_invocations_per_workgroup).min(size(limits.max_compute_workgroup_size_x)),
+        local_memory: size(limits.max_compute_workgroup_storage_size),
+        groups: size(limits.max_compute_workgroups_per_dimension),
+    }
+}

@@ -1,0 +1,138 @@
+//! Programs: texts compiled to pipelines, and the pipeline cache on disk.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lapidary_core::{Error, ErrorKind, ProgramCache, Result};
+use lapidary_kernels::{GENERATOR, Limits, Program, Source, wgsl};
+
+use crate::queue::Queue;
+
+/// A compiled kernel.
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// The programs of one device. A kernel is compiled for each way in which its
+/// operands share buffers.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    limits: Limits,
+    checked: bool,
+    disk: Arc<ProgramCache>,
+    /// Under which the driver's cache is kept; `None` where there is no such cache.
+    pipelines: Option<(String, wgpu::PipelineCache)>,
+    kernels: HashMap<(Program, &'static str, Vec<usize>), Kernel>,
+    /// Whether something was compiled since the cache was last stored.
+    fresh: bool,
+}
+
+impl Programs {
+    pub fn new(queue: &Queue, limits: Limits, disk: Arc<ProgramCache>) -> Result<Self> {
+        let has_cache = queue.device().features().contains(wgpu::Features::PIPELINE_CACHE);
+        let pipelines = has_cache.then(|| load(queue, &disk)).transpose()?;
+        Ok(Programs { limits, checked: false, disk, pipelines, kernels: HashMap::new(), fresh: false })
+    }
+
+    /// Compiles with every check that wgpu can make while a kernel runs.
+    pub fn use_checks(&mut self) {
+        self.checked = true;
+        self.kernels.clear();
+    }
+
+    /// A kernel, made when first asked for and then kept.
+    pub fn kernel(&mut self, queue: &Queue, program: &Program, name: &'static str, same: &[usize]) -> Result<&Kernel> {
+        let key = (*program, name, same.to_vec());
+        if !self.kernels.contains_key(&key) {
+            // wgpu does not look at the memory of a group, and drivers may hang
+            program
+                .check(&self.limits)
+                .map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason).with("kernel", name))?;
+            let kernel = self.compile(queue, &wgsl::source(program, name, same), name, &wgsl::bindings(name, same))?;
+            self.kernels.insert(key.clone(), kernel);
+            self.fresh = true;
+        }
+        Ok(&self.kernels[&key])
+    }
+
+    /// Keeps on disk what was compiled since last asked.
+    pub fn keep(&mut self) {
+        if let (true, Some((key, pipelines))) = (std::mem::take(&mut self.fresh), &self.pipelines)
+            && let Some(data) = pipelines.get_data()
+        {
+            self.disk.store(key, &data);
+        }
+    }
+
+    fn compile(&self, queue: &Queue, source: &Source, name: &str, bindings: &[(usize, bool)]) -> Result<Kernel> {
+        let compiled = queue.guarded("compile", |device| {
+            let text = wgpu::ShaderSource::Wgsl(source.text.as_str().into());
+            let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&source.name), source: text };
+            let checks = if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };
+            // SAFETY: the texts of the kernels crate stay within the rectangles of their
+            // arguments, which the caller of a launch answers for, and their loops end.
+            let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
+            let layout = layout(device, bindings);
+            let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+                label: Some(name),
+                bind_group_layouts: &[Some(&layout)],
+                immediate_size: 0,
+            });
+            let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+                label: Some(name),
+                layout: Some(&pipeline_layout),
+                module: &module,
+                entry_point: Some(name),
+                compilation_options: wgpu::PipelineCompilationOptions {
+                    zero_initialize_workgroup_memory: self.checked,
+                    ..Default::default()
+                },
+                cache: self.pipelines.as_ref().map(|(_, cache)| cache),
+            });
+            Kernel { pipeline, layout }
+        });
+        compiled.map_err(|error| match error.kind() {
+            ErrorKind::DeviceFailed => error.with("source", source.keep().unwrap_or_else(|_| source.name.clone())),
+            _ => error,
+        })
+    }
+}
+
+/// The arguments, of which many calls lie in one buffer, and the operands in memory.
+fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupLayout {
+    let entry = |binding, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+        count: None,
+    };
+    let operands = (1..)
+        .zip(bindings)
+        .map(|(binding, &(_, written))| entry(binding, wgpu::BufferBindingType::Storage { read_only: !written }, false));
+    let entries: Vec<_> = std::iter::once(entry(0, wgpu::BufferBindingType::Uniform, true)).chain(operands).collect();
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
+}
+
+/// The driver's cache as it was last stored.
+fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCache)> {
+    let info = queue.device().adapter_info();
+    let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
+    let key = format!(
+        "pipelines\ngenerator {GENERATOR}\n{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n"
+    );
+    let data = disk.load(&key);
+    let create = |data: Option<&[u8]>| {
+        queue.guarded("create_pipeline_cache", |device| {
+            let descriptor = wgpu::PipelineCacheDescriptor { label: None, data, fallback: true };
+            // SAFETY: the data passed our checksum, so that it is what this driver gave.
+            unsafe { device.create_pipeline_cache(&descriptor) }
+        })
+    };
+    let cache = create(data.as_deref()).or_else(|_| {
+        disk.reject();
+        create(None)
+    })?;
+    Ok((key, cache))
+}

@@ -1,0 +1,103 @@
+//! A device's one queue: submissions, waits with an end, errors as values.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use lapidary_core::{Error, ErrorKind, Result};
+
+use crate::conv::caught;
+
+/// Longest wait for a submission. One instruction on a slow processor may take minutes.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A device with its queue. Once lost it stays so.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    lost: Arc<OnceLock<String>>,
+    patience: Duration,
+}
+
+impl Queue {
+    pub fn new(device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        let lost = Arc::new(OnceLock::new());
+        let told = Arc::clone(&lost);
+        device.set_device_lost_callback(move |reason, message| {
+            // an application that drops its device has not lost it
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                let _ = told.set(message);
+            }
+        });
+        Queue { device, queue, lost, patience: PATIENCE }
+    }
+
+    pub fn device(&self) -> &wgpu::Device {
+        &self.device
+    }
+
+    /// Bytes of the largest buffer that a kernel reaches.
+    pub fn largest_binding(&self) -> usize {
+        let limits = self.device.limits();
+        usize::try_from(limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)).unwrap_or(usize::MAX)
+    }
+
+    /// Why the device is gone, if it is.
+    pub fn lost(&self) -> Option<Error> {
+        self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "wgpu", reason.clone()))
+    }
+
+    /// Calls wgpu; what it reports meanwhile is an error.
+    pub fn guarded<R>(&self, operation: &'static str, call: impl FnOnce(&wgpu::Device) -> R) -> Result<R> {
+        if let Some(lost) = self.lost() {
+            return Err(lost);
+        }
+        use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
+        let scopes = [OutOfMemory, Internal, Validation].map(|filter| self.device.push_error_scope(filter));
+        let result = call(&self.device);
+        // the last one pushed is the first one popped; its answer is there at once
+        let errors: Vec<wgpu::Error> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
+        // a full device may break what is built on the memory that it refused
+        let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
+        match (self.lost(), first) {
+            (Some(lost), _) => Err(lost),
+            (None, Some(error)) => Err(caught(operation, error)),
+            (None, None) => Ok(result),
+        }
+    }
+
+    /// Writes into a buffer before the next submission runs.
+    pub fn write(&self, buffer: &wgpu::Buffer, bytes: &[u8]) {
+        self.queue.write_buffer(buffer, 0, bytes);
+    }
+
+    /// Submits commands.
+    pub fn submit(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
+        self.queue.submit([encoder.finish()])
+    }
+
+    /// Waits until a submission is done.
+    pub fn wait(&self, submission: wgpu::SubmissionIndex) -> Result<()> {
+        let poll = wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(self.patience) };
+        match self.device.poll(poll) {
+            Ok(_) => self.lost().map_or(Ok(()), Err),
+            Err(error) => {
+                let _ = self.lost.set(format!("no answer within {:?}: {error}", self.patience));
+                Err(self.lost().expect("just set"))
+            }
+        }
+    }
+
+    /// Maps memory that the submission is the last one to use.
+    pub fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, submission: wgpu::SubmissionIndex) -> Result<()> {
+        let (tell, told) = sync_channel(1);
+        buffer.map_async(mode, ..bytes, move |result| {
+            let _ = tell.send(result);
+        });
+        self.wait(submission)?;
+        let answer = told.recv_timeout(self.patience);
+        let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::DeviceFailed, "map", error.to_string());
+        answer.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+    }
+}

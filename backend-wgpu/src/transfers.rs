@@ -1,0 +1,163 @@
+//! Transfers: rectangles between the caller's memory and buffers, in pieces that
+//! pass through mapped memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lapidary_core::{HostRect, Piece, Result};
+
+use crate::buffer::Buffer;
+use crate::queue::Queue;
+
+/// Bytes of a piece.
+const PIECE: usize = 4 << 20;
+/// Pieces of one transfer that are under way at once.
+const RING: usize = 4;
+
+/// Mapped memory for transfers in one direction.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    queue: Arc<Queue>,
+    mode: wgpu::MapMode,
+    /// Memory that nothing uses, unmapped.
+    idle: Mutex<Vec<wgpu::Buffer>>,
+    piece: usize,
+}
+
+/// A piece whose copy is submitted.
+struct UnderWay {
+    piece: Piece,
+    staging: wgpu::Buffer,
+    submission: wgpu::SubmissionIndex,
+}
+
+impl Transfers {
+    pub fn new(queue: Arc<Queue>, mode: wgpu::MapMode) -> Self {
+        Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
+    }
+
+    /// The same with pieces of that size.
+    pub fn in_pieces(self, bytes: usize) -> Self {
+        Transfers { piece: bytes.max(8), idle: Mutex::default(), ..self }
+    }
+
+    /// Packs a rectangle into the beginning of a buffer.
+    ///
+    /// # Safety
+    /// The rectangle may be read, and nothing writes it or the buffer meanwhile.
+    pub unsafe fn write<T: Copy>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
+        let mut under_way = VecDeque::new();
+        let mut result = Ok(());
+        for piece in Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>()) {
+            // SAFETY: as the caller promises.
+            let submitted = self.make_room(&mut under_way).and_then(|()| unsafe { self.fill(rect, piece, buffer) });
+            match submitted {
+                Ok(submitted) => under_way.push_back(submitted),
+                Err(error) => {
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        under_way.into_iter().map(|done| self.retire(done)).fold(result, Result::and)
+    }
+
+    /// Unpacks the beginning of a buffer into a rectangle.
+    ///
+    /// # Safety
+    /// The rectangle may be written, and nothing else touches it or writes the buffer meanwhile.
+    pub unsafe fn read<T: Copy>(&self, buffer: &Buffer, rect: &HostRect<T>) -> Result<()> {
+        let mut under_way = VecDeque::new();
+        for piece in Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>()) {
+            if under_way.len() == RING {
+                let first = under_way.pop_front().expect("the ring is full");
+                // SAFETY: as the caller promises.
+                unsafe { self.empty(first, rect)? };
+            }
+            under_way.push_back(self.fetch(buffer, piece, rect.rows, size_of::<T>())?);
+        }
+        // SAFETY: as the caller promises.
+        under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
+    }
+
+    fn make_room(&self, under_way: &mut VecDeque<UnderWay>) -> Result<()> {
+        if under_way.len() < RING {
+            return Ok(());
+        }
+        self.retire(under_way.pop_front().expect("the ring is full"))
+    }
+
+    /// Waits for a piece on its way to the device.
+    fn retire(&self, UnderWay { staging, submission, .. }: UnderWay) -> Result<()> {
+        self.queue.map(&staging, self.mode, staging.size(), submission)?;
+        self.give_back(staging);
+        Ok(())
+    }
+
+    /// Submits the copy of a piece to the device.
+    unsafe fn fill<T: Copy>(&self, rect: &HostRect<T>, piece: Piece, buffer: &Buffer) -> Result<UnderWay> {
+        let staging = self.take()?;
+        let (bytes, at) = extent(&piece, rect.rows, size_of::<T>());
+        let submission = self.queue.guarded("write", |device| {
+            let mut mapped = staging.get_mapped_range_mut(..bytes).expect("idle memory is mapped");
+            // SAFETY: the memory is mapped, holds the piece and is ours alone; the rest as the caller promises.
+            unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
+            drop(mapped);
+            staging.unmap();
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
+            encoder.copy_buffer_to_buffer(&staging, 0, &buffer.0, at, bytes);
+            self.queue.submit(encoder)
+        })?;
+        Ok(UnderWay { piece, staging, submission })
+    }
+
+    /// Submits the copy of a piece from the device.
+    fn fetch(&self, buffer: &Buffer, piece: Piece, rows: usize, size: usize) -> Result<UnderWay> {
+        let staging = self.take()?;
+        let (bytes, at) = extent(&piece, rows, size);
+        let submission = self.queue.guarded("read", |device| {
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("ST") });
+            encoder.copy_buffer_to_buffer(&buffer.0, at, &staging, 0, bytes);
+            self.queue.submit(encoder)
+        })?;
+        Ok(UnderWay { piece, staging, submission })
+    }
+
+    /// Waits for a piece from the device and unpacks it.
+    unsafe fn empty<T: Copy>(&self, UnderWay { piece, staging, submission }: UnderWay, rect: &HostRect<T>) -> Result<()> {
+        let (bytes, _) = extent(&piece, rect.rows, size_of::<T>());
+        self.queue.map(&staging, self.mode, bytes, submission)?;
+        self.queue.guarded("read", |_| {
+            let mapped = staging.get_mapped_range(..bytes).expect("the memory is mapped");
+            // SAFETY: the memory holds the piece; the rest as the caller promises.
+            unsafe { piece.unpack(mapped.as_ptr().cast(), rect) };
+            drop(mapped);
+            staging.unmap();
+        })?;
+        self.give_back(staging);
+        Ok(())
+    }
+
+    fn give_back(&self, staging: wgpu::Buffer) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(staging);
+    }
+
+    /// Memory for a piece: mapped on its way to the device, unmapped on the way back.
+    fn take(&self) -> Result<wgpu::Buffer> {
+        if let Some(idle) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(idle);
+        }
+        let (usage, mapped_at_creation) = match self.mode {
+            wgpu::MapMode::Write => (wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true),
+            wgpu::MapMode::Read => (wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST, false),
+        };
+        let size = (self.piece as u64).next_multiple_of(8);
+        let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
+        self.queue.guarded("stage", |device| device.create_buffer(&descriptor))
+    }
+}
+
+/// Bytes of a piece and where they begin in the packed matrix.
+fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
+    ((piece.count() * size) as u64, (piece.offset(rows) * size) as u64)
+}

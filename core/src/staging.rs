@@ -1,0 +1,127 @@
+//! A rectangle of host memory in pieces that pass through staging memory.
+
+use crate::device::HostRect;
+
+/// Some whole columns of a packed column-major matrix, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    row: usize,
+    col: usize,
+    rows: usize,
+    cols: usize,
+}
+
+impl Piece {
+    /// A rectangle cut into pieces of at most `most` elements that are contiguous
+    /// in the packed matrix, in order.
+    ///
+    /// # Panics
+    /// `most` is 0.
+    #[must_use]
+    pub fn cut(rows: usize, cols: usize, most: usize) -> Vec<Piece> {
+        if rows == 0 || cols == 0 {
+            return Vec::new();
+        }
+        if rows <= most {
+            let together = most / rows;
+            let columns = (0..cols).step_by(together);
+            return columns.map(|col| Piece { row: 0, col, rows, cols: together.min(cols - col) }).collect();
+        }
+        let column = |col| (0..rows).step_by(most).map(move |row| Piece { row, col, rows: most.min(rows - row), cols: 1 });
+        (0..cols).flat_map(column).collect()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.rows * self.cols
+    }
+
+    /// Elements before the piece in the packed matrix of so many rows.
+    #[must_use]
+    pub fn offset(&self, rows: usize) -> usize {
+        self.row + self.col * rows
+    }
+
+    /// Copies the piece from a rectangle of the host, packed.
+    ///
+    /// # Safety
+    /// The piece lies in the rectangle, which may be read; `staged` holds as many elements.
+    pub unsafe fn pack<T: Copy>(&self, rect: &HostRect<T>, staged: *mut T) {
+        // SAFETY: as the caller promises; the two do not overlap.
+        self.runs(rect, staged, |host, staged, count| unsafe { std::ptr::copy_nonoverlapping(host, staged, count) });
+    }
+
+    /// Copies the packed piece into a rectangle of the host.
+    ///
+    /// # Safety
+    /// The piece lies in the rectangle, which may be written; `staged` holds as many elements.
+    pub unsafe fn unpack<T: Copy>(&self, staged: *const T, rect: &HostRect<T>) {
+        // SAFETY: as the caller promises; the two do not overlap.
+        let copy = |host, staged: *mut T, count| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, count) };
+        self.runs(rect, staged.cast_mut(), copy);
+    }
+
+    /// Visits runs of memory that are contiguous on both sides: host, staged, length.
+    fn runs<T>(&self, rect: &HostRect<T>, staged: *mut T, visit: impl Fn(*mut T, *mut T, usize)) {
+        let Piece { row, col, rows, cols } = *self;
+        let place = |i: usize, j: usize| rect.origin.wrapping_add((row + i) * rect.row_stride + (col + j) * rect.col_stride);
+        if rect.row_stride == 1 {
+            (0..cols).for_each(|j| visit(place(0, j), staged.wrapping_add(j * rows), rows));
+            return;
+        }
+        // a row-major rectangle is walked in squares, of which both sides stay in cache
+        for j0 in (0..cols).step_by(SQUARE) {
+            for i0 in (0..rows).step_by(SQUARE) {
+                for j in j0..cols.min(j0 + SQUARE) {
+                    (i0..rows.min(i0 + SQUARE)).for_each(|i| visit(place(i, j), staged.wrapping_add(i + j * rows), 1));
+                }
+            }
+        }
+    }
+}
+
+/// Order of the squares in which a transposed rectangle is copied.
+const SQUARE: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_rectangle_in_packed_order() {
+        for (rows, cols, most) in [(1, 1, 1), (3, 5, 7), (10, 2, 4), (7, 7, 49), (5, 9, 5), (0, 3, 2)] {
+            let mut next = 0;
+            for piece in Piece::cut(rows, cols, most) {
+                assert_eq!(piece.offset(rows), next);
+                assert!(piece.count() <= most && (piece.cols == 1 || piece.rows == rows));
+                next += piece.count();
+            }
+            assert_eq!(next, rows * cols);
+        }
+    }
+
+    #[test]
+    fn what_is_packed_and_unpacked_is_the_same_in_either_layout() {
+        let (rows, cols) = (70, 41);
+        for (row_stride, col_stride) in [(1, 73), (44, 1)] {
+            let mut host: Vec<u32> = (0..5000).collect();
+            let rect = HostRect { origin: host.as_mut_ptr(), row_stride, col_stride, rows, cols };
+            let mut packed = vec![0; rows * cols];
+            let pieces = Piece::cut(rows, cols, 900);
+            for piece in &pieces {
+                // SAFETY: both vectors hold the rectangle.
+                unsafe { piece.pack(&rect, packed.as_mut_ptr().add(piece.offset(rows))) };
+            }
+            assert!((0..rows * cols).all(|e| packed[e] as usize == (e % rows) * row_stride + (e / rows) * col_stride));
+            let mut back = vec![u32::MAX; 5000];
+            let into = HostRect { origin: back.as_mut_ptr(), ..rect };
+            for piece in &pieces {
+                // SAFETY: as above.
+                unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)), &into) };
+            }
+            let written = back.iter().filter(|&&element| element != u32::MAX).count();
+            assert!(written == rows * cols && back.iter().zip(&host).all(|(&b, &h)| b == u32::MAX || b == h));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! WGSL: the text of each kernel.
+//!
+//! The arguments of a kernel that are no memory stand in one uniform block, in
+//! order, sizes in 32 bits. Where two of its operands lie in one buffer, the text
+//! names that buffer once: a buffer may not be bound for reading and for writing
+//! at once.
+
+use std::fmt::Write;
+
+use lapidary_core::DType;
+use minijinja::{Environment, UndefinedBehavior, Value};
+
+use crate::Source;
+use crate::program::Program;
+
+/// What a kernel takes at one place of its list of arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    /// Elements that are read.
+    In,
+    /// Elements that are written, and perhaps read.
+    Out,
+    /// Indices that are read.
+    Indices,
+    /// Indices that are written, and perhaps read.
+    IndicesOut,
+    Size,
+    Stride,
+    Real,
+}
+
+/// The arguments of a kernel in the order of its calls.
+fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
+    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride};
+    match kernel {
+        "gemm_tile" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("k", Size),
+            ("alpha", Real),
+            ("a", In),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("b", In),
+            ("b_at", Size),
+            ("b_ld", Size),
+            ("beta", Real),
+            ("c", Out),
+            ("c_at", Size),
+            ("c_ld", Size),
+        ],
+        "pack" => vec![
+            ("width", Size),
+            ("lines", Size),
+            ("k", Size),
+            ("src", In),
+            ("src_at", Size),
+            ("by_line", Size),
+            ("by_k", Size),
+            ("panels", Out),
+            ("panels_at", Size),
+        ],
+        "gemm_panel" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("k", Size),
+            ("alpha", Real),
+            ("panels", In),
+            ("a_at", Size),
+            ("b_at", Size),
+            ("beta", Real),
+            ("c", Out),
+            ("c_at", Size),
+            ("c_ld", Size),
+        ],
+        "scale" => vec![("m", Size), ("n", Size), ("beta", Real), ("c", Out), ("c_at", Size), ("c_ld", Size)],
+        "copy" => {
+            vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("b", Out), ("b_at", Size), ("b_ld", Size)]
+        }
+        "laswp" => vec![
+            ("count", Size),
+            ("places", Size),
+            ("forward", Size),
+            ("first", Size),
+            ("a", Out),
+            ("a_at", Size),
+            ("by_line", Size),
+            ("by_place", Size),
+            ("ipiv", Indices),
+            ("ipiv_at", Size),
+        ],
+        "trsm_block" => vec![
+            ("n", Size),
+            ("nrhs", Size),
+            ("unit", Size),
+            ("a", In),
+            ("a_at", Size),
+            ("a_i", Stride),
+            ("a_k", Stride),
+            ("b", Out),
+            ("b_at", Size),
+            ("b_i", Stride),
+            ("b_r", Stride),
+        ],
+        "trtri_block" => vec![
+            ("n", Size),
+            ("upper", Size),
+            ("unit", Size),
+            ("a", In),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("v", Out),
+            ("v_at", Size),
+            ("v_ld", Size),
+        ],
+        "getrf_panel" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("pivoting", Size),
+            ("first", Size),
+            ("a", Out),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("ipiv", IndicesOut),
+            ("ipiv_at", Size),
+            ("info", IndicesOut),
+            ("info_at", Size),
+        ],
+        _ => unreachable!("no program holds a kernel `{kernel}`"),
+    }
+}
+
+/// The text of one kernel of a program. `same[i]` is the first of the kernel's
+/// operands in memory that lies in the buffer of operand `i`.
+///
+/// # Panics
+/// `same` has another length than the kernel has operands.
+#[must_use]
+pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
+    let signature = signature(kernel);
+    let memory: Vec<(&str, Takes)> = signature.iter().copied().filter(|(_, takes)| takes.is_memory()).collect();
+    assert_eq!(memory.len(), same.len(), "one entry for each operand of {kernel}");
+    let mut text = heading(program, &signature);
+    for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
+        let access = if written { "read_write" } else { "read" };
+        let (name, takes) = memory[first];
+        let element = if takes.is_elements() { "real" } else { "i32" };
+        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
+    }
+    text += "\n";
+    let names = memory.iter().zip(same).map(|(&(name, _), &first)| (name, Value::from(memory[first].0)));
+    let (_, values) = program.heading();
+    let values = values.into_iter().map(|(key, value)| (key, Value::from(value)));
+    let context: Value = names.chain(values).chain([("kernel", Value::from(kernel))]).collect();
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    text += &environment.render_str(body(program), context).expect("the templates of this crate are tested");
+    let shared: String = same.iter().map(|first| format!("{first}")).collect();
+    Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
+}
+
+/// The operands that are bound, after the block of arguments and in order: the first
+/// of those that share a buffer, and whether the buffer is written.
+#[must_use]
+pub fn bindings(kernel: &str, same: &[usize]) -> Vec<(usize, bool)> {
+    let written: Vec<bool> =
+        signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).map(|(_, takes)| takes.is_written()).collect();
+    let bound = (0..same.len()).filter(|&i| same[i] == i);
+    bound.map(|i| (i, (0..same.len()).any(|j| same[j] == i && written[j]))).collect()
+}
+
+/// Element type, parameters and the block of arguments.
+fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
+    let (real, least) = match program.dtype() {
+        DType::F64 => ("f64", "2.2250738585072014e-308lf"),
+        DType::F32 => ("f32", "1.17549435e-38f"),
+        DType::I32 => unreachable!("no kernel computes on integers"),
+    };
+    let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
+    for (key, value) in program.heading().1 {
+        let _ = writeln!(text, "const {key} = {value}u;");
+    }
+    text += "\nstruct Args {\n";
+    for (name, takes) in signature {
+        let of = match takes {
+            Takes::Size => "u32",
+            Takes::Stride => "i32",
+            Takes::Real => "real",
+            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut => continue,
+        };
+        let _ = writeln!(text, "    {name}: {of},");
+    }
+    text += "}\n\n@group(0) @binding(0) var<uniform> args: Args;\n";
+    text
+}
+
+fn body(program: &Program) -> &'static str {
+    match program {
+        Program::GemmTile { .. } => include_str!("wgsl/gemm_tile.wgsl"),
+        Program::GemmPanel { .. } => include_str!("wgsl/gemm_panel.wgsl"),
+        Program::Elements { .. } => include_str!("wgsl/elements.wgsl"),
+        Program::Triangle { .. } => include_str!("wgsl/triangle.wgsl"),
+        Program::Panel { .. } => include_str!("wgsl/panel.wgsl"),
+    }
+}
+
+impl Takes {
+    fn is_memory(self) -> bool {
+        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut)
+    }
+
+    fn is_elements(self) -> bool {
+        matches!(self, Takes::In | Takes::Out)
+    }
+
+    fn is_written(self) -> bool {
+        matches!(self, Takes::Out | Takes::IndicesOut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+
+    use super::*;
+    use crate::params::{PanelParams, TileParams};
+
+    fn validate(source: &Source) {
+        let module = naga::front::wgsl::parse_str(&source.text)
+            .unwrap_or_else(|error| panic!("{}: {}", source.name, error.emit_to_string(&source.text)));
+        Validator::new(ValidationFlags::all(), Capabilities::FLOAT64)
+            .validate(&module)
+            .unwrap_or_else(|error| panic!("{}: {}\n{}", source.name, error.emit_to_string(&source.text), source.text));
+    }
+
+    /// Every program with its kernels.
+    fn programs(dtype: DType) -> Vec<(Program, &'static [&'static str])> {
+        let tile = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 1, stages: 2 };
+        let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
+        let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b };
+        vec![
+            (product(tile, false, false), &["gemm_tile"]),
+            (product(TileParams { vwm: 2, stages: 1, ..tile }, true, false), &["gemm_tile"]),
+            (product(TileParams { vwm: 4, ..tile }, false, true), &["gemm_tile"]),
+            (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
+            (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
+            (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
+            (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
+        ]
+    }
+
+    #[test]
+    fn every_text_is_valid_whatever_buffers_are_shared() {
+        for dtype in [DType::F32, DType::F64] {
+            for (program, kernels) in programs(dtype) {
+                for kernel in kernels {
+                    let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
+                    validate(&source(&program, kernel, &(0..operands).collect::<Vec<_>>()));
+                    // indices lie in buffers of their own
+                    if signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {
+                        validate(&source(&program, kernel, &vec![0; operands]));
+                    }
+                }
+            }
+        }
+        let (program, _) = programs(DType::F64)[0];
+        [[0, 0, 2], [0, 1, 0], [0, 1, 1]].iter().for_each(|same| validate(&source(&program, "gemm_tile", same)));
+    }
+
+    #[test]
+    fn a_shared_buffer_is_bound_once_and_written() {
+        let (program, _) = programs(DType::F32)[0];
+        let text = source(&program, "gemm_tile", &[0, 1, 0]).text;
+        let bound: Vec<&str> = text.lines().filter(|line| line.contains("var<storage")).collect();
+        assert_eq!(
+            bound,
+            [
+                "@group(0) @binding(1) var<storage, read_write> a: array<real>;",
+                "@group(0) @binding(2) var<storage, read> b: array<real>;"
+            ]
+        );
+        assert!(text.contains("a[at] = args.alpha * sum;"), "{text}");
+    }
+}

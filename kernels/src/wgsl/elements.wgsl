@@ -1,0 +1,38 @@
+// Kernels without arithmetic to speak of: one invocation for each line or element.
+{% if kernel == "scale" %}
+// C <- beta·C; beta = 0 writes zeros without reading C.
+@compute @workgroup_size(GROUP)
+fn scale(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.m || id.y >= args.n) { return; }
+    let at = args.c_at + id.x + id.y * args.c_ld;
+    if (args.beta == real()) {
+        {{ c }}[at] = real();
+    } else {
+        {{ c }}[at] = args.beta * {{ c }}[at];
+    }
+}
+{% elif kernel == "copy" %}
+// B <- A.
+@compute @workgroup_size(GROUP)
+fn copy(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.m || id.y >= args.n) { return; }
+    {{ b }}[args.b_at + id.x + id.y * args.b_ld] = {{ a }}[args.a_at + id.x + id.y * args.a_ld];
+}
+{% elif kernel == "laswp" %}
+// Exchanges lines i and ipiv[i] - first for all i, in order or in reverse order:
+// element r of line i is a[a_at + i·by_line + r·by_place]. One place for each invocation.
+@compute @workgroup_size(GROUP)
+fn laswp(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.places) { return; }
+    let at = args.a_at + id.x * args.by_place;
+    for (var step = 0u; step < args.count; step++) {
+        let i = select(args.count - 1u - step, step, args.forward != 0u);
+        let p = u32({{ ipiv }}[args.ipiv_at + i]) - args.first;
+        if (p != i) {
+            let old = {{ a }}[at + i * args.by_line];
+            {{ a }}[at + i * args.by_line] = {{ a }}[at + p * args.by_line];
+            {{ a }}[at + p * args.by_line] = old;
+        }
+    }
+}
+{% endif %}

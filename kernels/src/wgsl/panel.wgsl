@@ -1,0 +1,72 @@
+// A = P·L·U of a narrow panel by one workgroup of ITEMS invocations, which take
+// the rows in turn.
+//
+// The largest magnitude from the diagonal down is the pivot; ties keep the first
+// row; a NaN wins only where it already stands. A zero pivot leaves its column
+// unscaled and sets info, unless it is set, to 1 + its row.
+var<workgroup> magnitude: array<real, ITEMS>;
+var<workgroup> place: array<u32, ITEMS>;
+
+fn element(i: u32, j: u32) -> u32 { return args.a_at + i + j * args.a_ld; }
+
+@compute @workgroup_size(ITEMS)
+fn getrf_panel(@builtin(local_invocation_index) t: u32) {
+    for (var c = 0u; c < args.n; c++) {
+        var p = c;
+        if (args.pivoting != 0u) {
+            var most = real(-1);
+            for (var i = c + t; i < args.m; i += ITEMS) {
+                let here = abs({{ a }}[element(i, c)]);
+                if (here > most) {
+                    most = here;
+                    p = i;
+                }
+            }
+            magnitude[t] = most;
+            place[t] = p;
+            for (var step = ITEMS / 2u; step > 0u; step /= 2u) {
+                workgroupBarrier();
+                if (t < step) {
+                    let other = magnitude[t + step];
+                    if (other > magnitude[t] || (other == magnitude[t] && place[t + step] < place[t])) {
+                        magnitude[t] = other;
+                        place[t] = place[t + step];
+                    }
+                }
+            }
+            workgroupBarrier();
+            p = select(c, place[0], magnitude[0] > abs({{ a }}[element(c, c)]));
+            workgroupBarrier();
+            storageBarrier();
+        }
+        if (p != c) {
+            for (var j = t; j < args.n; j += ITEMS) {
+                let old = {{ a }}[element(c, j)];
+                {{ a }}[element(c, j)] = {{ a }}[element(p, j)];
+                {{ a }}[element(p, j)] = old;
+            }
+        }
+        storageBarrier();
+
+        let pivot = {{ a }}[element(c, c)];
+        if (t == 0u) {
+            {{ ipiv }}[args.ipiv_at + c] = i32(args.first + p);
+            if (pivot == real() && {{ info }}[args.info_at] == 0) {
+                {{ info }}[args.info_at] = i32(args.first + c + 1u);
+            }
+        }
+        let reciprocal = abs(pivot) >= MIN_POSITIVE;
+        let factor = real(1) / pivot;
+        for (var i = c + 1u + t; i < args.m; i += ITEMS) {
+            var l = {{ a }}[element(i, c)];
+            if (pivot != real()) {
+                if (reciprocal) { l = l * factor; } else { l = l / pivot; }
+                {{ a }}[element(i, c)] = l;
+            }
+            for (var j = c + 1u; j < args.n; j++) {
+                {{ a }}[element(i, j)] -= l * {{ a }}[element(c, j)];
+            }
+        }
+        storageBarrier();
+    }
+}

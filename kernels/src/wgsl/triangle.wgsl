@@ -1,0 +1,57 @@
+// Triangles of at most NB unknowns.
+{% if kernel == "trsm_block" %}
+// Forward substitution, one right-hand side for each invocation: coefficient k of
+// equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
+// b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
+// with negative strides. A unit diagonal is not read.
+@compute @workgroup_size(GROUP)
+fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.nrhs) { return; }
+    let a_at = i32(args.a_at);
+    let b_at = i32(args.b_at) + i32(id.x) * args.b_r;
+    let n = i32(args.n);
+    var x: array<real, NB>;
+    for (var i = 0; i < n; i++) {
+        var rest = {{ b }}[b_at + i * args.b_i];
+        for (var k = 0; k < i; k++) {
+            rest -= {{ a }}[a_at + i * args.a_i + k * args.a_k] * x[k];
+        }
+        if (args.unit == 0u) {
+            rest /= {{ a }}[a_at + i * (args.a_i + args.a_k)];
+        }
+        x[i] = rest;
+    }
+    for (var i = 0; i < n; i++) {
+        {{ b }}[b_at + i * args.b_i] = x[i];
+    }
+}
+{% elif kernel == "trtri_block" %}
+// V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one
+// block for each invocation; the opposite triangles become zero. An upper block
+// is a lower one seen from its last element.
+@compute @workgroup_size(GROUP)
+fn trtri_block(@builtin(global_invocation_id) id: vec3<u32>) {
+    let o = id.y * NB;
+    let j = id.x;
+    if (o >= args.n || j >= min(NB, args.n - o)) { return; }
+    let size = min(NB, args.n - o);
+    let upper = args.upper != 0u;
+    var x: array<real, NB>;
+    for (var i = 0u; i < size; i++) {
+        let row = select(i, size - 1u - i, upper);
+        var rest = real();
+        if (i >= j) {
+            if (i == j) { rest = real(1); }
+            for (var k = j; k < i; k++) {
+                let col = select(k, size - 1u - k, upper);
+                rest -= {{ a }}[args.a_at + o + row + (o + col) * args.a_ld] * x[k];
+            }
+            if (args.unit == 0u) {
+                rest /= {{ a }}[args.a_at + (o + row) * (args.a_ld + 1u)];
+            }
+        }
+        x[i] = rest;
+        {{ v }}[args.v_at + o + row + (o + select(j, size - 1u - j, upper)) * args.v_ld] = rest;
+    }
+}
+{% endif %}

@@ -27,19 +27,19 @@ impl Buffer {
         buffer.map(Buffer).map_err(|error| error.with("bytes", bytes))
     }
 
-    /// An application's buffer.
-    ///
-    /// # Errors
-    /// It is smaller than `bytes`, or was not made for storage and copies.
-    pub fn adopt(buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
-        if (buffer.size() as usize) < bytes {
-            let message = format!("the buffer holds {} bytes, the matrix takes {bytes}", buffer.size());
-            return Err(Error::invalid("wrap", message));
-        }
+    /// An application's buffer, for a matrix of so many bytes.
+    pub(crate) fn adopt(queue: &Queue, buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
+        let (size, most) = (buffer.size() as usize, queue.largest_binding());
         let missing = USES.difference(buffer.usage());
-        if missing.is_empty() {
+        let wrong = if size < bytes {
+            format!("the buffer holds {size} bytes, the matrix takes {bytes}")
+        } else if size > most {
+            format!("the buffer holds {size} bytes, a kernel reaches {most} of a buffer")
+        } else if !missing.is_empty() {
+            format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")
+        } else {
             return Ok(Buffer(buffer));
-        }
-        Err(Error::invalid("wrap", format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")))
+        };
+        Err(Error::invalid("wrap", wrong))
     }
 }

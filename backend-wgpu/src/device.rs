@@ -102,6 +102,15 @@ impl WgpuDevice {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A buffer of the application, which belongs to the same device, for a matrix of
+    /// so many bytes.
+    ///
+    /// # Errors
+    /// The buffer is too small, too large for a kernel, or was not made for storage and copies.
+    pub fn adopt(&self, buffer: wgpu::Buffer, bytes: usize) -> Result<Buffer> {
+        Buffer::adopt(&self.queue, buffer, bytes)
+    }
+
     /// The programs it keeps.
     #[must_use]
     pub fn cache(&self) -> &Arc<ProgramCache> {

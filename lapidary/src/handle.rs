@@ -3,6 +3,8 @@
 use lapidary_backend_cpu::CpuDevice;
 #[cfg(feature = "opencl")]
 use lapidary_backend_opencl::OpenClDevice;
+#[cfg(feature = "wgpu")]
+use lapidary_backend_wgpu::WgpuDevice;
 use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar};
 
 /// A device of any backend. What is called on it is one match, then static code.
@@ -12,6 +14,8 @@ pub(crate) enum Handle {
     Cpu(Driver<CpuDevice>),
     #[cfg(feature = "opencl")]
     OpenCl(Driver<OpenClDevice>),
+    #[cfg(feature = "wgpu")]
+    Wgpu(Driver<WgpuDevice>),
 }
 
 /// Calls a method of the driver inside.
@@ -21,6 +25,8 @@ macro_rules! driver {
             Handle::Cpu($driver) => $call,
             #[cfg(feature = "opencl")]
             Handle::OpenCl($driver) => $call,
+            #[cfg(feature = "wgpu")]
+            Handle::Wgpu($driver) => $call,
         }
     };
 }

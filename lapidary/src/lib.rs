@@ -29,7 +29,7 @@
 //! # Ok::<(), lapidary::Error>(())
 //! ```
 //!
-//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`) and limited by
+//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`) and limited by
 //! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
 
 pub mod bridges;
@@ -38,6 +38,7 @@ mod handle;
 mod host;
 mod lu;
 mod machine;
+mod open;
 mod refine;
 mod resident;
 mod select;
@@ -46,6 +47,8 @@ mod settings;
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
 pub use lapidary_backend_opencl as opencl;
+#[cfg(feature = "wgpu")]
+pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core as core;
 pub use lapidary_core::{
     CacheCounts, CacheEntry, Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout,

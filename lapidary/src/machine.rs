@@ -12,7 +12,8 @@ use lapidary_core::{
 
 use crate::handle::Handle;
 use crate::lu::Lu;
-use crate::select::{Backend, Pick, Select, Which};
+use crate::open::open;
+use crate::select::Select;
 use crate::settings::Settings;
 
 /// Up to this many operations the call is one kernel on the caller's thread:
@@ -60,13 +61,7 @@ impl Machine {
     /// The selection names no device.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         let cache = Arc::new(settings.program_cache());
-        let (mut handles, mut notes) = (Vec::new(), Vec::new());
-        for pick in &select.picks {
-            handles.extend(open(pick, settings, &cache, &mut notes)?);
-        }
-        if handles.is_empty() {
-            return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
-        }
+        let (handles, notes) = open(select, settings, &cache)?;
         Ok(Machine { notes, ..Self::of(handles, settings, cache) })
     }
 
@@ -81,6 +76,19 @@ impl Machine {
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
         let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
+        Ok(Self::of(handles, settings, cache))
+    }
+
+    /// A machine of wgpu devices: opened one by one, or made from the application's own
+    /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
+    ///
+    /// # Errors
+    /// No device is given.
+    #[cfg(feature = "wgpu")]
+    pub fn from_wgpu(devices: Vec<crate::wgpu::WgpuDevice>, settings: &Settings) -> Result<Self> {
+        let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_wgpu", "no device is given"))?;
+        let cache = Arc::clone(first.cache());
+        let handles = devices.into_iter().map(|device| Handle::Wgpu(Driver::new(device))).collect();
         Ok(Self::of(handles, settings, cache))
     }
 
@@ -338,53 +346,6 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
     let copies = handles.iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
     let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
     copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
-}
-
-#[cfg_attr(not(feature = "opencl"), allow(unused_variables, clippy::ptr_arg, reason = "only devices that compile have programs"))]
-fn open(pick: &Pick, settings: &Settings, cache: &Arc<ProgramCache>, notes: &mut Vec<String>) -> Result<Vec<Handle>> {
-    match pick.backend {
-        Backend::Cpu => {
-            let indices =
-                if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
-            let device = |index| Handle::Cpu(Driver::new(CpuDevice::new(index, settings.memory_limit)));
-            Ok(indices.into_iter().map(device).collect())
-        }
-        #[cfg(feature = "opencl")]
-        Backend::OpenCl => {
-            let listing = crate::opencl::list();
-            let indices = match &pick.which {
-                Which::Listed(indices) => indices.clone(),
-                Which::Every if listing.devices.is_empty() => {
-                    let message = format!("there is no OpenCL device: {}", listing.notes.join("; "));
-                    return Err(Error::new(ErrorKind::NoSuchDevice, "open", message));
-                }
-                Which::Every => (0..listing.devices.len()).collect(),
-                Which::Present => (0..listing.devices.len()).filter(|&index| !listing.devices[index].is_cpu).collect(),
-            };
-            let device = |index| {
-                let device = crate::opencl::OpenClDevice::open(index, settings.memory_limit, Arc::clone(cache))?;
-                Ok(Handle::OpenCl(Driver::new(device)))
-            };
-            let opened = indices.into_iter().map(device);
-            if let Which::Listed(_) = pick.which {
-                return opened.collect();
-            }
-            let (mut handles, mut refused) = (Vec::new(), None);
-            for device in opened {
-                match device {
-                    Ok(handle) => handles.push(handle),
-                    Err(error) => {
-                        notes.push(error.to_string());
-                        refused.get_or_insert(error);
-                    }
-                }
-            }
-            match refused {
-                Some(error) if handles.is_empty() && pick.which == Which::Every => Err(error),
-                Some(_) | None => Ok(handles),
-            }
-        }
-    }
 }
 
 /// A slice of indices as a matrix of one column.

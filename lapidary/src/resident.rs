@@ -77,7 +77,7 @@ impl Machine {
     }
 }
 
-#[cfg(feature = "opencl")]
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
 impl Machine {
     /// A matrix in the application's own OpenCL buffer, column-major without
     /// gaps, on the first device, which the application has
@@ -92,21 +92,55 @@ impl Machine {
     ///
     /// # Errors
     /// The buffer is too small, the device is no OpenCL device or lacks the precision.
+    #[cfg(feature = "opencl")]
     pub unsafe fn wrap_opencl<T: Scalar>(
         &self,
         buffer: crate::opencl::cl3::types::cl_mem,
         rows: usize,
         cols: usize,
     ) -> Result<DeviceMatrix<'_, T>> {
-        self.able::<T>("wrap", &[0])?;
         let crate::handle::Handle::OpenCl(driver) = &self.handles[0] else {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
         };
+        // SAFETY: as the caller promises.
+        self.wrap(rows, cols, |key, bytes| unsafe { crate::opencl::Buffer::adopt(buffer, bytes) }.map(|own| driver.adopt(key, own)))
+    }
+
+    /// A matrix in the application's own wgpu buffer, column-major without gaps, on the
+    /// first device, which was made from the application's
+    /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)). Nothing is copied.
+    ///
+    /// Calls run after what the application has submitted and return when their
+    /// results are in the buffer, which must not be mapped meanwhile.
+    ///
+    /// # Errors
+    /// The buffer is too small or too large for a kernel, or was not made with the usages
+    /// `STORAGE | COPY_SRC | COPY_DST`; the device is no wgpu device or lacks the precision.
+    #[cfg(feature = "wgpu")]
+    pub fn wrap_wgpu<T: Scalar>(
+        &self,
+        buffer: &crate::wgpu::wgpu::Buffer,
+        rows: usize,
+        cols: usize,
+    ) -> Result<DeviceMatrix<'_, T>> {
+        let crate::handle::Handle::Wgpu(driver) = &self.handles[0] else {
+            return Err(Error::invalid("wrap", "the first device is no wgpu device"));
+        };
+        self.wrap(rows, cols, |key, bytes| driver.device().adopt(buffer.clone(), bytes).map(|own| driver.adopt(key, own)))
+    }
+
+    /// A matrix in memory of the first device that is another's.
+    fn wrap<T: Scalar>(
+        &self,
+        rows: usize,
+        cols: usize,
+        adopt: impl FnOnce(u64, usize) -> Result<()>,
+    ) -> Result<DeviceMatrix<'_, T>> {
+        self.able::<T>("wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        driver.adopt(key, unsafe { crate::opencl::Buffer::adopt(buffer, bytes)? });
+        adopt(key, bytes)?;
         Ok(DeviceMatrix { machine: self, storage: Storage::Device(Resident { device: 0, key }), rows, cols })
     }
 }

@@ -15,6 +15,9 @@ pub enum Backend {
     /// Devices of OpenCL drivers.
     #[cfg(feature = "opencl")]
     OpenCl,
+    /// Adapters that wgpu reaches.
+    #[cfg(feature = "wgpu")]
+    Wgpu,
 }
 
 impl Backend {
@@ -23,6 +26,8 @@ impl Backend {
         Backend::Cpu,
         #[cfg(feature = "opencl")]
         Backend::OpenCl,
+        #[cfg(feature = "wgpu")]
+        Backend::Wgpu,
     ];
 }
 
@@ -32,6 +37,8 @@ impl fmt::Display for Backend {
             Backend::Cpu => "cpu",
             #[cfg(feature = "opencl")]
             Backend::OpenCl => "opencl",
+            #[cfg(feature = "wgpu")]
+            Backend::Wgpu => "wgpu",
         })
     }
 }

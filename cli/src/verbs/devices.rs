@@ -1,5 +1,6 @@
 //! `lapidary devices`: what works here.
 
+use lapidary::DeviceInfo;
 use serde_json::json;
 
 use crate::failure::Result;
@@ -20,7 +21,7 @@ pub struct Args {
 /// Lists the devices.
 pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open()?;
-    let mut notes = lapidary::opencl::list().notes;
+    let mut notes = [lapidary::opencl::list().notes, lapidary::wgpu::list().notes].concat();
     notes.extend_from_slice(machine.notes());
     if args.json {
         out(&format!("{:#}", json!({ "devices": describe(machine.devices()), "notes": notes })));
@@ -28,14 +29,15 @@ pub fn run(args: &Args) -> Result<()> {
     }
     for device in machine.devices() {
         let precision = if device.f64 { "" } else { ", no double precision" };
-        out(&format!("{:10}  {:>11}  {}{precision}", device.name, memory(device.memory), device.description));
+        out(&format!("{:10}  {:>11}  {}{precision}", device.name, memory(device), device.description));
     }
     notes.iter().for_each(|note| out(&format!("note: {note}")));
     Ok(())
 }
 
 /// The memory of a device, in words.
-fn memory(bytes: Option<usize>) -> String {
+fn memory(device: &DeviceInfo) -> String {
     let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    bytes.map_or_else(|| "host memory".to_owned(), gib)
+    let untold = if device.host_memory { "host memory" } else { "not told" };
+    device.memory.map_or_else(|| untold.to_owned(), gib)
 }

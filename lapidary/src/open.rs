@@ -1,0 +1,114 @@
+//! From a selection to opened devices.
+
+use std::sync::Arc;
+
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::{Driver, Error, ErrorKind, ProgramCache, Result};
+
+use crate::handle::Handle;
+use crate::select::{Backend, Pick, Select, Which};
+use crate::settings::Settings;
+
+/// The devices of a selection, in its order, and why some are not there.
+///
+/// # Errors
+/// A device that is named does not open, or nothing is left of a kind that is named.
+pub(crate) fn open(select: &Select, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<(Vec<Handle>, Vec<String>)> {
+    let mut opening = Opening { settings, cache, handles: Vec::new(), notes: Vec::new() };
+    select.picks.iter().try_for_each(|pick| opening.pick(pick))?;
+    if opening.handles.is_empty() {
+        return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
+    }
+    Ok((opening.handles, opening.notes))
+}
+
+struct Opening<'a> {
+    settings: &'a Settings,
+    #[cfg_attr(
+        not(any(feature = "opencl", feature = "wgpu")),
+        allow(dead_code, reason = "only devices that compile have programs")
+    )]
+    cache: &'a Arc<ProgramCache>,
+    handles: Vec<Handle>,
+    notes: Vec<String>,
+}
+
+/// The devices of a kind: what each is called, and whether it is the machine's processor.
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+struct Kind {
+    devices: Vec<(String, bool)>,
+    notes: Vec<String>,
+}
+
+impl Opening<'_> {
+    fn pick(&mut self, pick: &Pick) -> Result<()> {
+        match pick.backend {
+            Backend::Cpu => {
+                let indices =
+                    if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
+                let limit = self.settings.memory_limit;
+                self.handles.extend(indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, limit)))));
+                Ok(())
+            }
+            #[cfg(feature = "opencl")]
+            Backend::OpenCl => {
+                let listing = crate::opencl::list();
+                let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
+                let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
+                let open = |index| crate::opencl::OpenClDevice::open(index, limit, Arc::clone(&cache));
+                let kind = Kind { devices, notes: listing.notes };
+                self.extend(pick, &kind, |index| open(index).map(|device| Handle::OpenCl(Driver::new(device))))
+            }
+            #[cfg(feature = "wgpu")]
+            Backend::Wgpu => {
+                let listing = crate::wgpu::list();
+                let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
+                let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
+                let open = |index| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
+                let kind = Kind { devices, notes: listing.notes };
+                self.extend(pick, &kind, |index| open(index).map(|device| Handle::Wgpu(Driver::new(device))))
+            }
+        }
+    }
+
+    /// Opens the devices of a kind. Those that are named by number must open; of the
+    /// others one must, if the kind is named at all.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(usize) -> Result<Handle>) -> Result<()> {
+        let indices: Vec<usize> = match &pick.which {
+            Which::Listed(indices) => {
+                let opened: Result<Vec<Handle>> = indices.iter().map(|&index| open(index)).collect();
+                self.handles.extend(opened?);
+                return Ok(());
+            }
+            Which::Every if kind.devices.is_empty() => {
+                let message = format!("there is no {} device: {}", pick.backend, kind.notes.join("; "));
+                return Err(Error::new(ErrorKind::NoSuchDevice, "open", message));
+            }
+            Which::Every => (0..kind.devices.len()).collect(),
+            Which::Present => (0..kind.devices.len()).filter(|&index| self.is_new(&kind.devices[index])).collect(),
+        };
+        let (before, mut refused) = (self.handles.len(), None);
+        for index in indices {
+            match open(index) {
+                Ok(handle) => self.handles.push(handle),
+                Err(error) => {
+                    self.notes.push(error.to_string());
+                    refused.get_or_insert(error);
+                }
+            }
+        }
+        match refused {
+            Some(error) if self.handles.len() == before && pick.which == Which::Every => Err(error),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether no device that is open already is this one under another kind: the
+    /// processor is there anyway, and drivers of one device agree on its name.
+    #[cfg(any(feature = "opencl", feature = "wgpu"))]
+    fn is_new(&self, (name, is_cpu): &(String, bool)) -> bool {
+        use lapidary_core::Drive;
+        !is_cpu && !self.handles.iter().any(|handle| handle.info().description.starts_with(name.as_str()))
+    }
+}

@@ -1,0 +1,185 @@
+//! The conformance suite on the adapters of this machine: each alone, one opened
+//! twice, beside other kinds, under tight limits, with every run-time check.
+//!
+//! Where there is no adapter a test says so and passes, unless
+//! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+#![cfg(feature = "wgpu")]
+
+mod support;
+
+use std::sync::Arc;
+
+use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
+use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary_conformance::Scope;
+use lapidary_conformance::properties::agreement::Closeness;
+use support::{Graded, agree, grade, limited};
+
+/// The adapters that meet a condition, with their numbers.
+fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
+    let listing = list();
+    let found: Vec<_> = listing.devices.into_iter().enumerate().filter(|(_, found)| condition(found)).collect();
+    if found.is_empty() {
+        let missing = format!("an adapter {what} is needed: {:?}", listing.notes);
+        assert!(std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_none(), "{missing}");
+        eprintln!("not run: {missing}");
+    }
+    found
+}
+
+/// The first adapter with double precision.
+fn first() -> Option<(usize, Found)> {
+    adapters("with double precision", |found| found.f64).into_iter().next()
+}
+
+/// Small calls, many of them.
+fn small() -> Scope {
+    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 110, cases: 24, large: vec![257], seed: 21 }
+}
+
+/// Very few cases, for what a processor runs slowly.
+fn few() -> Scope {
+    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], seed: 22 }
+}
+
+fn open(indices: &[usize], settings: &Settings) -> Graded {
+    let indices: Vec<String> = indices.iter().map(ToString::to_string).collect();
+    Graded::open(&format!("wgpu:{}", indices.join(",")), settings)
+}
+
+/// Devices of one adapter, changed in some way.
+fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: impl Fn(WgpuDevice) -> WgpuDevice) -> Graded {
+    let cache = Arc::new(settings.program_cache());
+    let device = || change(WgpuDevice::open(index, settings.memory_limit, Arc::clone(&cache)).unwrap());
+    let devices = (0..N).map(|_| device()).collect();
+    Graded(name.to_owned(), Machine::from_wgpu(devices, settings).unwrap())
+}
+
+#[test]
+fn every_adapter_f32() {
+    for (index, found) in adapters("", |_| true) {
+        eprintln!("wgpu:{index}: {}", found.info.name);
+        grade::<f32>(&open(&[index], &Settings::default()), &small());
+    }
+}
+
+#[test]
+fn every_adapter_with_f64() {
+    for (index, _) in adapters("with double precision", |found| found.f64) {
+        grade::<f64>(&open(&[index], &Settings::default()), &small());
+    }
+}
+
+#[test]
+fn one_adapter_opened_twice_and_out_of_core() {
+    if let Some((index, _)) = first() {
+        let settings = limited(128 << 10);
+        grade::<f64>(&made::<2>("two", index, &settings, |device| device), &few());
+        grade::<f32>(&made::<1>("pieces", index, &settings, |device| device.in_pieces(1 << 10)), &few());
+    }
+}
+
+#[test]
+fn one_device_and_several_kinds_agree() {
+    let Some((index, _)) = first() else { return };
+    let one = open(&[index], &Settings::default());
+    let mut others = vec![format!("wgpu:{index}+cpu")];
+    if cfg!(feature = "opencl") && lapidary::opencl::list().devices.iter().any(|found| found.f64) {
+        others.push(format!("wgpu:{index}+opencl+cpu"));
+    }
+    for other in others {
+        let several = Graded::open(&other, &limited(256 << 10));
+        agree::<f32>(&one, &several, Closeness::Bounds, &few());
+        agree::<f64>(&one, &several, Closeness::Bounds, &few());
+    }
+}
+
+#[test]
+fn products_through_workgroup_memory() {
+    if let Some((index, _)) = first() {
+        let tiled = made::<1>("tiles", index, &Settings::default(), |device| device.with_tiles().unwrap());
+        grade::<f64>(&tiled, &few());
+        grade::<f32>(&tiled, &few());
+    }
+}
+
+/// Nothing reaches beyond its buffer: the results are the same with every access checked.
+#[test]
+fn run_time_checks_change_no_bit() {
+    if let Some((index, _)) = first() {
+        for tiles in [false, true] {
+            let way = |device: WgpuDevice| if tiles { device.with_tiles().unwrap() } else { device };
+            let plain = made::<1>("plain", index, &limited(96 << 10), way);
+            let checked = made::<1>("checked", index, &limited(96 << 10), |device| way(device).with_checks());
+            agree::<f64>(&plain, &checked, Closeness::Bits, &few());
+            agree::<f32>(&plain, &checked, Closeness::Bits, &few());
+        }
+    }
+}
+
+/// The limits that every WebGPU device has: 16 KiB of workgroup memory, 256 invocations.
+#[test]
+fn under_the_limits_of_a_browser() {
+    let Some((index, found)) = first() else { return };
+    let settings = Settings::default();
+    let cache = Arc::new(settings.program_cache());
+    let device = WgpuDevice::with_limits(&found, index, wgpu::Limits::defaults(), None, cache).unwrap().with_tiles().unwrap();
+    let capped = Graded("capped".to_owned(), Machine::from_wgpu(vec![device], &settings).unwrap());
+    grade::<f32>(&capped, &few());
+}
+
+/// A matrix larger than one binding is worked through in tiles.
+#[test]
+fn a_matrix_larger_than_a_binding_passes_in_tiles() {
+    let Some((index, found)) = first() else { return };
+    let limits = wgpu::Limits { max_storage_buffer_binding_size: 64 << 10, ..required_limits(&found.adapter) };
+    let settings = Settings::default();
+    let cache = Arc::new(settings.program_cache());
+    let device = WgpuDevice::with_limits(&found, index, limits, None, cache).unwrap();
+    let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
+    let n = 300;
+    let a = vec![1.0_f64; n * n];
+    let error = machine.upload(MatRef::col_major(&a, n, n).unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("65536"), "{error}");
+    grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
+}
+
+#[test]
+fn an_adapter_without_double_precision_refuses_it() {
+    for (index, _) in adapters("without double precision", |found| !found.f64) {
+        let machine = open(&[index], &Settings::default()).1;
+        let (a, mut c) = ([1.0; 4], [7.0; 4]);
+        let view = || MatRef::col_major(&a, 2, 2).unwrap();
+        let error = machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
+        assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
+        assert!(error.to_string().contains("f32"), "{error}");
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_is_answered_by_those_that_are() {
+    let error = Machine::open(&"wgpu:77".parse().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
+    let there = list().devices.first().map(|found| found.info.name.clone()).unwrap_or_default();
+    assert!(error.to_string().contains("there is no wgpu:77") && error.to_string().contains(&there), "{error}");
+}
+
+/// A device that the application destroys is an error of the next call, not a panic.
+#[test]
+fn a_device_that_is_lost_is_an_error() {
+    let Some((_, found)) = first() else { return };
+    let wanted = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
+    let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
+    let settings = Settings::default();
+    let own = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
+    let machine = Machine::from_wgpu(vec![own], &settings).unwrap();
+    let (a, mut c) = (vec![1.0_f32; 64 * 64], vec![7.0_f32; 64 * 64]);
+    let mut product = || {
+        let view = || MatRef::col_major(&a, 64, 64).unwrap();
+        machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 64, 64).unwrap()))
+    };
+    product().unwrap();
+    device.destroy();
+    let error = product().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+}

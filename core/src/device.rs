@@ -8,7 +8,9 @@
 //! **A backend owes**: when a method returns `Ok`, its effect is complete and
 //! visible to every thread; an error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
-//! [`Instruction`] specifies. It holds no policy: what runs when is decided above.
+//! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory)
+//! says that only memory was lacking, now: the device may be asked again, and its work is
+//! done elsewhere. A backend holds no policy: what runs when is decided above.
 
 use std::fmt;
 use std::ptr::NonNull;

@@ -13,11 +13,13 @@
 //! - A slow device leaves a task alone if the faster ones would have done all that is
 //!   left before it had done this one.
 //! - A device that turns out to have less memory than its limit says goes on with
-//!   what it has. If that holds no task it gives the one it took back, and is out
-//!   of the run; the run fails when all devices are.
+//!   what it has. If that holds no task, or a command lacks memory, it is out of the
+//!   run (`dispatch/shortage.rs`) and others do its tasks; the run ends when all are out.
 //! - EXEC runs in order, one at a time. LD and ST start in order.
 //! - A transfer between a register and a window that the device reaches in
 //!   place does nothing and is done at once.
+
+mod shortage;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -25,10 +27,10 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::instruction::Reg;
+use crate::instruction::{Access, Reg};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
-use crate::schedule::task_footprint;
+use crate::schedule::Rest;
 use crate::slots::{Slot, SlotId, Slots, Supply};
 
 /// How one device sees the matrices of a plan.
@@ -71,7 +73,7 @@ pub enum Step {
     Run(Issue),
     /// Nothing now; ask again after something completed.
     Wait,
-    /// Nothing any more.
+    /// Nothing any more: all is done, the run was stopped, or the device is out.
     Finished,
 }
 
@@ -84,8 +86,12 @@ struct Taken {
     /// Next entry of the births that needs memory.
     birth: u32,
     unfinished: u32,
-    /// Whether a lane has passed any of its commands.
-    begun: bool,
+    /// Commands that were given out and not reported.
+    under_way: u32,
+    /// Whether a command that writes a matrix of the caller was given out.
+    wrote: bool,
+    /// Whether a transfer failed for want of memory and was tried again.
+    again: bool,
 }
 
 #[derive(Debug)]
@@ -116,20 +122,30 @@ pub struct Dispatcher<'p, T: Scalar> {
     memory: Vec<Option<SlotId>>,
     /// For each register how many commands still touch it.
     uses: Vec<u32>,
+    /// For each task whether it is done.
+    done: Vec<bool>,
     unfinished: usize,
     /// Tasks that no device has taken.
     untaken: usize,
+    /// Whether a command that writes a matrix of the caller was given out.
+    touched: bool,
     halted: bool,
     /// Whether other lanes may have work since they were last told to wait.
     changed: bool,
 }
 
 impl<'p, T: Scalar> Dispatcher<'p, T> {
-    /// The state before the first command.
+    /// The state before the first command of what is left to do.
     #[must_use]
-    pub fn new(plan: &'p Plan<T>, graph: &'p Graph, reach: &'p [Reach]) -> Self {
-        let task_waits = graph.tasks.waits().to_vec();
-        let ready = (0..).zip(&task_waits).filter(|(_, waits)| **waits == 0).map(|(task, _)| Reverse(task)).collect();
+    pub fn new(plan: &'p Plan<T>, graph: &'p Graph, reach: &'p [Reach], rest: &Rest) -> Self {
+        let done = rest.done.clone();
+        let mut task_waits = graph.tasks.waits().to_vec();
+        for (task, _) in (0..).zip(&done).filter(|(_, done)| **done) {
+            graph.tasks.successors(task).iter().for_each(|&later| task_waits[later as usize] -= 1);
+        }
+        let is_ready = |task: &u32| task_waits[*task as usize] == 0 && !done[*task as usize];
+        let ready = (0..).take(done.len()).filter(is_ready).map(Reverse).collect();
+        let unfinished = done.iter().filter(|done| !**done).count();
         Dispatcher {
             plan,
             graph,
@@ -140,8 +156,10 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             ready,
             memory: vec![None; plan.registers().len()],
             uses: graph.lives.iter().map(|life| life.uses).collect(),
-            unfinished: plan.tasks().len(),
-            untaken: plan.tasks().len(),
+            unfinished,
+            untaken: unfinished,
+            touched: unfinished < done.len(),
+            done,
             halted: false,
             changed: false,
         }
@@ -153,6 +171,12 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             let copies = state.copies;
             Queue::ALL.into_iter().filter(move |queue| copies || *queue == Queue::Exec).map(move |queue| Lane { device, queue })
         })
+    }
+
+    /// Whether matrices of the caller that the plan writes may differ from what they were.
+    #[must_use]
+    pub fn is_touched(&self) -> bool {
+        self.touched
     }
 
     /// Whether every command is done.
@@ -175,13 +199,18 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
     /// What `lane` should do now; `supply` is the memory of its device.
     ///
     /// # Errors
-    /// No device has the memory for what is left to do, or `supply` failed.
+    /// The device has no memory for a task that has written outputs, or `supply` failed.
     pub fn next(&mut self, lane: Lane, supply: &mut impl Supply) -> Result<Step> {
         if self.halted {
             return Ok(Step::Finished);
         }
         loop {
-            self.allocate(lane.device, supply)?;
+            if let Some(step) = self.step_of_outsider(lane.device, supply) {
+                return Ok(step);
+            }
+            if !self.allocate(lane.device, supply)? {
+                continue;
+            }
             if let Some(command) = self.head(lane) {
                 if !self.is_elided(lane.device, command) {
                     return Ok(Step::Run(self.issue(lane, command)));
@@ -198,9 +227,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
 
     /// `command`, issued to `lane`, is done.
     pub fn complete(&mut self, lane: Lane, command: CommandId) {
-        if lane.queue == Queue::Exec {
-            self.devices[lane.device].exec_busy = false;
-        }
+        self.report(lane, command);
         self.retire(lane.device, command);
     }
 
@@ -257,6 +284,11 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
 
     fn issue(&mut self, lane: Lane, command: CommandId) -> Issue {
         self.pass(lane, command);
+        let writes = self.writes_outputs(lane.device, command);
+        self.touched |= writes;
+        let taken = self.taken(lane.device, command);
+        taken.under_way += 1;
+        taken.wrote |= writes;
         let state = &mut self.devices[lane.device];
         state.exec_busy |= lane.queue == Queue::Exec;
         let (slots, memory) = (&state.slots, &self.memory);
@@ -268,13 +300,38 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         Issue { command, operands }
     }
 
+    /// Whether a command writes a matrix of the caller: a store, or an
+    /// instruction whose result is reached in place.
+    fn writes_outputs(&self, device: usize, command: CommandId) -> bool {
+        match &self.plan.commands()[command as usize] {
+            Command::St(_) => true,
+            Command::Exec(exec) => {
+                let mut writes = false;
+                exec.instruction.operands(|tile, access| writes |= access == Access::Write && self.in_place(device, tile.reg));
+                writes
+            }
+            Command::Ld(_) | Command::Mark(_) | Command::Bar(_) => false,
+        }
+    }
+
+    /// The taken task that a command belongs to.
+    fn taken(&mut self, device: usize, command: CommandId) -> &mut Taken {
+        let tasks = self.plan.tasks();
+        let mut taken = self.devices[device].taken.iter_mut();
+        taken.find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken")
+    }
+
     /// Moves the lane's cursor past a command.
     fn pass(&mut self, lane: Lane, command: CommandId) {
-        let tasks = self.plan.tasks();
-        let taken = &mut self.devices[lane.device].taken;
-        let t = taken.iter_mut().find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken");
-        t.cursors[lane.queue as usize] = command + 1;
-        t.begun = true;
+        self.taken(lane.device, command).cursors[lane.queue as usize] = command + 1;
+    }
+
+    /// A command that was given out is under way no more.
+    fn report(&mut self, lane: Lane, command: CommandId) {
+        if lane.queue == Queue::Exec {
+            self.devices[lane.device].exec_busy = false;
+        }
+        self.taken(lane.device, command).under_way -= 1;
     }
 
     /// Takes the next ready task, if the device has room for one.
@@ -304,7 +361,9 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
             cursors: [start; 3],
             birth: info.registers.start,
             unfinished,
-            begun: false,
+            under_way: 0,
+            wrote: false,
+            again: false,
         });
         if unfinished == 0 {
             self.finish(device, task);
@@ -322,8 +381,9 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
         self.untaken as f64 * own < faster
     }
 
-    /// Gives memory to the registers of the taken tasks, in order, while there is some.
-    fn allocate(&mut self, device: usize, supply: &mut impl Supply) -> Result<()> {
+    /// Gives memory to the registers of the taken tasks, in order, while there is
+    /// some; whether the device is as before: it may turn out that it has too little.
+    fn allocate(&mut self, device: usize, supply: &mut impl Supply) -> Result<bool> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;
             let end = self.plan.tasks()[task as usize].registers.end;
@@ -332,37 +392,14 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
                 if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
                     let bytes = self.plan.registers().footprint(reg);
                     let Some(slot) = self.devices[device].slots.take(bytes, supply)? else {
-                        return if t == 0 { self.fall_short(device) } else { Ok(()) };
+                        return if t == 0 { self.suffices(device) } else { Ok(true) };
                     };
                     self.memory[reg.0 as usize] = Some(slot);
                 }
                 self.devices[device].taken[t].birth += 1;
             }
         }
-        Ok(())
-    }
-
-    /// The first of the taken tasks waits for memory. If the device turned out to
-    /// have too little for it, the task goes back unless it has begun.
-    fn fall_short(&mut self, device: usize) -> Result<()> {
-        let task = self.devices[device].taken[0].task;
-        let info = &self.plan.tasks()[task as usize];
-        let needed = task_footprint(self.plan, self.graph, &self.reach[device], info);
-        let Some(error) = self.devices[device].slots.shortage(needed) else { return Ok(()) };
-        if self.devices[device].taken[0].begun {
-            return Err(error);
-        }
-        self.devices[device].out = Some(error);
-        if self.devices.iter().all(|device| device.out.is_some()) {
-            return Err(self.devices[device].out.take().expect("just set"));
-        }
-        self.devices[device].taken.clear();
-        // what it held for the task lies idle till the end; the next device may work in place
-        self.memory[info.registers.start as usize..info.registers.end as usize].fill(None);
-        self.ready.push(Reverse(task));
-        self.untaken += 1;
-        self.changed = true;
-        Ok(())
+        Ok(true)
     }
 
     /// A command is done: its successors wait for one less.
@@ -379,12 +416,10 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
                 memory[r].take().into_iter().for_each(|slot| slots.give_back(slot));
             }
         });
-        let tasks = self.plan.tasks();
-        let taken = &mut self.devices[device].taken;
-        let t = taken.iter_mut().find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken");
-        t.unfinished -= 1;
-        if t.unfinished == 0 {
-            let task = t.task;
+        let taken = self.taken(device, command);
+        taken.unfinished -= 1;
+        if taken.unfinished == 0 {
+            let task = taken.task;
             self.finish(device, task);
         }
     }
@@ -392,6 +427,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
     /// A task is done: tasks that wait for nothing else become ready.
     fn finish(&mut self, device: usize, task: u32) {
         self.devices[device].taken.retain(|t| t.task != task);
+        self.done[task as usize] = true;
         self.unfinished -= 1;
         for &later in self.graph.tasks.successors(task) {
             self.task_waits[later as usize] -= 1;

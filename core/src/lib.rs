@@ -15,9 +15,11 @@
 //! - **Ordering**: commands that touch the same memory, one of them writing, run
 //!   in the order of the plan ([`graph`]). A device never sees two of them at once.
 //! - **Visibility**: when a device method returns, its effect is visible to all.
-//! - **Memory**: a schedule that was accepted fits its devices' limits.
-//! - **Failure**: the first error stops the run and reaches the caller with the
-//!   command and the device; what a plan writes is then partly written.
+//! - **Memory**: a schedule that was accepted fits its devices' limits. A device that
+//!   has less [leaves](dispatch) its tasks to others; if all do, each task is done or
+//!   untouched, and the [`Rest`] can be done elsewhere.
+//! - **Failure**: any other error stops the run and reaches the caller with the
+//!   command, the device and what became of the outputs.
 //!
 //! # Words
 //! A *register* is a linear region of one device's memory, an *instruction* a
@@ -66,7 +68,7 @@ pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
 pub use plan::Plan;
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};
-pub use schedule::Schedule;
+pub use schedule::{Rest, Schedule};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
 pub use staging::Piece;

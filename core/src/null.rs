@@ -38,8 +38,8 @@ pub struct Record {
 pub struct NullDevice {
     info: DeviceInfo,
     record: Arc<Mutex<Record>>,
-    /// The request that fails, counted from 0.
-    failure: Option<usize>,
+    /// The request that fails, counted from 0, and how.
+    failure: Option<(usize, ErrorKind)>,
 }
 
 /// Memory of a null device: its size.
@@ -75,7 +75,13 @@ impl NullDevice {
     /// The same device, failing at its `request`-th request.
     #[must_use]
     pub fn failing_at(self, request: usize) -> Self {
-        NullDevice { failure: Some(request), ..self }
+        NullDevice { failure: Some((request, ErrorKind::DeviceFailed)), ..self }
+    }
+
+    /// The same device, without memory for its `request`-th request.
+    #[must_use]
+    pub fn short_at(self, request: usize) -> Self {
+        NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
     }
 
     /// What was asked so far.
@@ -87,10 +93,10 @@ impl NullDevice {
     fn note(&self, request: Request) -> Result<()> {
         let mut record = lock(&self.record);
         record.requests.push(request);
-        if self.failure == Some(record.requests.len() - 1) {
-            return Err(Error::new(ErrorKind::DeviceFailed, "null", "told to fail"));
+        match self.failure {
+            Some((at, kind)) if at == record.requests.len() - 1 => Err(Error::new(kind, "null", "told to fail")),
+            Some(_) | None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -20,6 +20,15 @@ pub struct Schedule<T: Scalar> {
     plan: Plan<T>,
     graph: Graph,
     reach: Vec<Reach>,
+    rest: Rest,
+}
+
+/// What is left of a plan when all devices are [out](crate::dispatch) of memory: tasks
+/// are done or untouched, none is half done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// For each task whether it is done.
+    pub(crate) done: Vec<bool>,
 }
 
 impl<T: Scalar> Schedule<T> {
@@ -28,7 +37,20 @@ impl<T: Scalar> Schedule<T> {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] says how much a device lacks.
     pub fn new(plan: Plan<T>, reach: Vec<Reach>) -> Result<Self> {
-        let schedule = Schedule { graph: Graph::new(&plan), plan, reach };
+        let rest = Rest { done: vec![false; plan.tasks().len()] };
+        Schedule { graph: Graph::new(&plan), plan, reach, rest }.check()
+    }
+
+    /// What a run of this schedule left, on other devices.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub fn resume(self, rest: Rest, reach: Vec<Reach>) -> Result<Self> {
+        Schedule { reach, rest, ..self }.check()
+    }
+
+    fn check(self) -> Result<Self> {
+        let schedule = self;
         for device in 0..schedule.reach.len() {
             let (needed, limit) = (schedule.footprint(device), schedule.reach[device].memory);
             if needed > limit {
@@ -60,7 +82,7 @@ impl<T: Scalar> Schedule<T> {
     /// The state before the first command.
     #[must_use]
     pub fn dispatcher(&self) -> Dispatcher<'_, T> {
-        Dispatcher::new(&self.plan, &self.graph, &self.reach)
+        Dispatcher::new(&self.plan, &self.graph, &self.reach, &self.rest)
     }
 
     /// Bytes of device memory with which any task can run, in plan order.

@@ -121,6 +121,13 @@ impl Slots {
         SlotId::try_from(self.sizes.len() - 1).expect("fewer slots than registers")
     }
 
+    /// Gives all memory that no register uses back to the device.
+    pub(crate) fn release_all(&mut self, supply: &mut impl Supply) {
+        while !self.free.is_empty() {
+            self.release(supply);
+        }
+    }
+
     pub(crate) fn give_back(&mut self, id: SlotId) {
         self.free.push(id);
     }

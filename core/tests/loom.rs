@@ -11,20 +11,24 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::{NullBuffer, NullDevice};
 use lapidary_core::{
     Access, Crew, Device, DeviceInfo, Drive, Driver, Element, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
-    RawMat, Reach, Region, Result, Run, Scalar, Schedule,
+    Queue, RawMat, Region, Result, Run, RunError, Scalar, Schedule, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
+/// How a run ended.
+type Outcome = Result<(), RunError>;
+
 /// What a request touches, by its address: a column of the matrix, or a buffer.
 type Touch = (usize, Access);
 
-/// Which columns each task of a plan scales.
-type Tasks = &'static [Range<usize>];
+/// Which columns each task of a plan scales, tile by tile.
+type Tasks = &'static [&'static [Range<usize>]];
 
 /// A request from its begin to its end.
 #[derive(Clone, Debug)]
@@ -34,6 +38,7 @@ struct Span {
     touches: Vec<Touch>,
     begin: usize,
     end: usize,
+    failed: bool,
 }
 
 /// What all devices of a run were asked, on one clock.
@@ -63,8 +68,8 @@ impl Witness {
     fn note(&self, name: &'static str, touches: Vec<Touch>, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let begin = self.record.tick();
         let result = work();
-        let end = self.record.tick();
-        self.record.spans.lock().unwrap().push(Span { device: self.device, name, touches, begin, end });
+        let (end, failed) = (self.record.tick(), result.is_err());
+        self.record.spans.lock().unwrap().push(Span { device: self.device, name, touches, begin, end, failed });
         result
     }
 }
@@ -119,21 +124,33 @@ impl Device for Witness {
 }
 
 /// One column scaled twice.
-const CHAIN: Tasks = &[0..1, 0..1];
+const CHAIN: Tasks = &[&[0..1], &[0..1]];
 /// Both columns scaled on their own.
-const APART: Tasks = &[0..1, 1..2];
+const APART: Tasks = &[&[0..1], &[1..2]];
 /// Both columns scaled at once, then on their own.
-const FORK: Tasks = &[0..2, 0..1, 1..2];
+const FORK: Tasks = &[&[0..2], &[0..1], &[1..2]];
+/// One task of both columns: the second is loaded while the first is scaled.
+const PAIR: Tasks = &[&[0..1, 1..2]];
 
-/// LD EXEC ST for each task.
+/// LD and EXEC for each tile of a task, then, when all are done, ST for each.
 fn plan(tasks: Tasks) -> Plan<f64> {
     let mut plan = Plan::new("scale");
     let c = plan.output("C", (2, 2), Layout::ColMajor);
-    for cols in tasks {
-        plan.task("scale", Region { row: 0, col: cols.start, rows: 2, cols: cols.len() });
-        let tile = plan.ld(c, &(0..2), cols);
-        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
-        plan.st(tile);
+    for tiles in tasks {
+        let (first, last) = (&tiles[0], &tiles[tiles.len() - 1]);
+        plan.task("scale", Region { row: 0, col: first.start, rows: 2, cols: last.end - first.start });
+        let scaled: Vec<_> = tiles
+            .iter()
+            .map(|cols| {
+                let tile = plan.ld(c, &(0..2), cols);
+                plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+                tile
+            })
+            .collect();
+        if scaled.len() > 1 {
+            plan.bar(Queue::St);
+        }
+        scaled.into_iter().for_each(|tile| plan.st(tile));
     }
     plan
 }
@@ -156,13 +173,14 @@ unsafe impl Sync for Shared {}
 unsafe impl Send for Shared {}
 
 /// All lanes on threads of their own; what the devices were asked, by its begin, and the outcome.
-fn drive(tasks: Tasks, devices: Vec<NullDevice>, copies: bool) -> (Vec<Span>, bool) {
-    let reach = Reach { memory: if copies { 32 } else { usize::MAX }, in_place: vec![!copies], flops: 1.0 };
-    let schedule = Schedule::new(plan(tasks), vec![reach; devices.len()]).unwrap();
+fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
+    let bindings = [binding()];
+    let reaches = devices.iter().enumerate().map(|(index, device)| reach(index, device.info(), &bindings)).collect();
+    let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
     let witness = |(device, null)| Driver::new(Witness { device, null, record: Arc::clone(&record) });
     let drivers = devices.into_iter().enumerate().map(witness).collect();
-    let owned = Box::into_raw(Box::new(Shared { schedule, bindings: [binding()], drivers }));
+    let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
     // SAFETY: freed below, when no thread is left.
     let shared: &'static Shared = unsafe { &*owned };
     let lanes: Vec<Lane> = shared.schedule.dispatcher().lanes().collect();
@@ -185,7 +203,7 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>, copies: bool) -> (Vec<Span>, bo
     let mut spans = std::mem::take(&mut *record.spans.lock().unwrap());
     spans.sort_by_key(|span| span.begin);
     assert_no_conflict(&spans);
-    (spans, outcome.is_ok())
+    (spans, outcome)
 }
 
 /// Of two requests that overlap in time neither writes what the other touches.
@@ -209,6 +227,8 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
 /// The bound that keeps three queues within seconds: with three preemptions they
 /// take more than a minute, and without a bound they had not finished in 100 s.
 const FEW: Option<usize> = Some(2);
+/// The same for four.
+const ONE: Option<usize> = Some(1);
 
 /// Two devices that work in place, in every interleaving; `check` sees the
 /// launches. Which devices made the launches, of all interleavings.
@@ -216,8 +236,8 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
     let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let devices = std::sync::Arc::clone(&seen);
     model(None, move || {
-        let (spans, ok) = drive(tasks, vec![NullDevice::new(None), NullDevice::new(None)], false);
-        assert!(ok);
+        let (spans, outcome) = drive(tasks, vec![NullDevice::new(None), NullDevice::new(None)]);
+        outcome.unwrap();
         assert_eq!(spans.len(), tasks.len(), "a launch for each task: {spans:?}");
         check(&spans);
         devices.lock().unwrap().insert(spans.iter().map(|span| span.device).collect());
@@ -228,8 +248,8 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
 #[test]
 fn three_queues_of_one_device_finish_in_dependency_order() {
     model(FEW, || {
-        let (spans, ok) = drive(CHAIN, vec![NullDevice::new(Some(32))], true);
-        assert!(ok);
+        let (spans, outcome) = drive(CHAIN, vec![NullDevice::new(Some(32))]);
+        outcome.unwrap();
         // the second task reads what the first has written
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["write", "launch", "read", "write", "launch", "read"]);
@@ -266,10 +286,47 @@ fn two_devices_pass_a_dependent_task_on() {
 fn an_error_in_any_command_stops_every_lane() {
     for request in 0..6 {
         model(FEW, move || {
-            let (_, ok) = drive(CHAIN, vec![NullDevice::new(Some(32)).failing_at(request)], true);
-            assert!(!ok);
+            let (_, outcome) = drive(CHAIN, vec![NullDevice::new(Some(32)).failing_at(request)]);
+            assert!(outcome.is_err());
         });
     }
+}
+
+/// A device has no memory for its request of that number, alone or beside one that works in
+/// place; whether something else of it was under way when that showed.
+fn runs_short(tasks: Tasks, request: usize, company: bool) -> bool {
+    let seen = std::sync::Arc::new(AtomicBool::new(false));
+    let overlapped = std::sync::Arc::clone(&seen);
+    model(if company { ONE } else { FEW }, move || {
+        let others = company.then(|| NullDevice::new(None));
+        let devices = [NullDevice::new(Some(32)).short_at(request)].into_iter().chain(others).collect();
+        let (spans, outcome) = drive(tasks, devices);
+        match outcome {
+            Ok(()) => {}
+            Err(error) => assert!(error.rest.is_some() && !company, "no task is half done, or left: {error:?}"),
+        }
+        let failed = spans.iter().find(|span| span.failed);
+        let meanwhile = |x: &Span, y: &Span| x.begin < y.begin && y.begin < x.end;
+        let overlap = failed.is_some_and(|f| spans.iter().any(|s| s.device == 0 && (meanwhile(s, f) || meanwhile(f, s))));
+        overlapped.fetch_or(overlap, Ordering::Relaxed);
+    });
+    seen.load(Ordering::Relaxed)
+}
+
+/// The requests of which something else was under way when they found no memory.
+fn overlapped(tasks: Tasks, company: bool) -> Vec<usize> {
+    (0..8).filter(|&request| runs_short(tasks, request, company)).collect()
+}
+
+#[test]
+fn a_shortage_in_any_request_leaves_whole_tasks() {
+    assert_eq!(overlapped(APART, false), [2, 3, 4, 5, 6]);
+    assert_eq!(overlapped(PAIR, false), [3, 4]);
+}
+
+#[test]
+fn another_device_does_what_a_short_one_leaves() {
+    assert_eq!(overlapped(PAIR, true), [3, 4]);
 }
 
 #[test]

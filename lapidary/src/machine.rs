@@ -330,7 +330,7 @@ impl Machine {
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
                 // a device has less memory than it said: smaller tiles, until none is small enough
-                (Err(RunError { error, touched: false }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
+                (Err(RunError { error, touched: false, .. }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
                     most = limit / 2;
                     refused = Some(error);
                 }

@@ -258,7 +258,7 @@ impl<D: Device> Drive for Driver<D> {
 
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
         let _guard = HaltOnPanic(run);
-        while let Some(issue) = run.next(lane, &self.info().name, &mut &*self) {
+        while let Some(issue) = run.next(lane, &mut &*self) {
             let start = run.trace.map(Trace::now);
             let result = self.execute(run, &issue);
             if let (Some(trace), Some(start)) = (run.trace, start) {
@@ -282,7 +282,8 @@ impl<D: Device> Drive for Driver<D> {
 /// Memory of the device for physical registers.
 impl<D: Device> Supply for &Driver<D> {
     fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let buffer = Arc::new(self.device.alloc(slot.bytes)?);
+        let buffer = self.device.alloc(slot.bytes).map_err(|error| error.with("device", &self.info().name))?;
+        let buffer = Arc::new(buffer);
         lock(&self.slots).insert(slot.id, (buffer, slot.bytes));
         Ok(())
     }

@@ -9,17 +9,16 @@ mod driver;
 mod tests;
 mod trace;
 
-use crate::command::{Command, CommandId};
+use crate::command::CommandId;
 use crate::crew::Crew;
 use crate::device::DeviceInfo;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Result};
-use crate::instruction::Access;
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
-use crate::schedule::Schedule;
+use crate::schedule::{Rest, Schedule};
 use crate::slots::Supply;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
@@ -50,18 +49,18 @@ pub struct Run<'p, T: Scalar> {
 struct State<'p, T: Scalar> {
     dispatcher: Dispatcher<'p, T>,
     error: Option<Error>,
-    /// Whether a command that writes a matrix of the caller was given out.
-    touched: bool,
 }
 
 /// Why a run ended early.
 #[derive(Debug)]
 pub struct RunError {
-    /// The first error of a command.
+    /// The first error of a command, or why the first device was out.
     pub error: Error,
     /// Whether matrices that the plan writes may be partly written; if not,
     /// they are as they were, and the call may be tried again.
     pub touched: bool,
+    /// What other devices may do, if all ran out of memory and left no task half done.
+    pub rest: Option<Rest>,
 }
 
 // SAFETY: the raw bindings point to memory that the caller of [`run`] lends
@@ -110,10 +109,16 @@ pub unsafe fn run<T: Scalar, H: Drive>(
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
-    let started = crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free);
-    let touched = lock(&run.state).touched;
-    let outputs = if touched { "partly written" } else { "as they were" };
-    started.and_then(|()| run.finish()).map_err(|error| RunError { error: error.with("outputs", outputs), touched })
+    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free)
+        .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched(), None))?;
+    run.finish()
+}
+
+impl RunError {
+    fn new(error: Error, touched: bool, rest: Option<Rest>) -> Self {
+        let outputs = if touched { "partly written" } else { "as they were" };
+        RunError { error: error.with("outputs", outputs), touched, rest }
+    }
 }
 
 impl<'p, T: Scalar> Run<'p, T> {
@@ -125,43 +130,23 @@ impl<'p, T: Scalar> Run<'p, T> {
     /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
-        let state = State { dispatcher: schedule.dispatcher(), error: None, touched: false };
+        let state = State { dispatcher: schedule.dispatcher(), error: None };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
 
     /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.
-    fn next(&self, lane: Lane, device: &str, supply: &mut impl Supply) -> Option<Issue> {
+    fn next(&self, lane: Lane, supply: &mut impl Supply) -> Option<Issue> {
         let mut state = lock(&self.state);
         loop {
             match self.step(&mut state, lane, supply) {
-                Ok(Step::Run(issue)) => {
-                    state.touched |= self.writes_outputs(&issue);
-                    return Some(issue);
-                }
+                Ok(Step::Run(issue)) => return Some(issue),
                 Ok(Step::Finished) => return None,
                 Ok(Step::Wait) => state = wait(&self.changed, state),
                 Err(error) => {
-                    self.fail(&mut state, error.with("device", device));
+                    self.fail(&mut state, error);
                     return None;
                 }
             }
-        }
-    }
-
-    /// Whether a command writes a matrix of the caller: a store, or an
-    /// instruction whose result is reached in place.
-    fn writes_outputs(&self, issue: &Issue) -> bool {
-        match &self.plan.commands()[issue.command as usize] {
-            Command::St(_) => true,
-            Command::Exec(exec) => {
-                let (mut at, mut writes) = (0, false);
-                exec.instruction.operands(|_, access| {
-                    writes |= access == Access::Write && issue.operands[at].is_none();
-                    at += 1;
-                });
-                writes
-            }
-            Command::Ld(_) | Command::Mark(_) | Command::Bar(_) => false,
         }
     }
 
@@ -176,19 +161,23 @@ impl<'p, T: Scalar> Run<'p, T> {
 
     fn complete(&self, lane: Lane, command: CommandId, device: &str, result: Result<()>) {
         let mut state = lock(&self.state);
-        match result {
+        let outcome = match result {
             Ok(()) => {
                 state.dispatcher.complete(lane, command);
-                if state.dispatcher.take_changed() {
-                    self.changed.notify_all();
-                }
+                Ok(())
             }
             Err(error) => {
                 let task = self.plan.tasks().iter().find(|task| task.commands.contains(&command));
                 let label = task.map(|task| task.label.to_string()).unwrap_or_default();
                 let error = error.with("command", self.plan.describe(command)).with("task", label).with("device", device);
-                self.fail(&mut state, error);
+                let is_shortage = error.kind() == ErrorKind::OutOfMemory;
+                if is_shortage { state.dispatcher.refuse(lane, command, error) } else { Err(error) }
             }
+        };
+        if let Err(error) = outcome {
+            self.fail(&mut state, error);
+        } else if state.dispatcher.take_changed() {
+            self.changed.notify_all();
         }
     }
 
@@ -202,16 +191,24 @@ impl<'p, T: Scalar> Run<'p, T> {
     /// The outcome, when no lane has anything left to do.
     ///
     /// # Errors
-    /// The first error of a command.
-    pub fn finish(self) -> Result<()> {
+    /// The first error of a command, or why the devices ran out of memory.
+    pub fn finish(self) -> Result<(), RunError> {
         #[cfg(not(loom))]
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         #[cfg(loom)]
         let state = self.state.into_inner().expect("loom's mutexes are not poisoned");
-        match state.error {
-            Some(error) => Err(error),
-            None if state.dispatcher.is_done() => Ok(()),
-            None => Err(Error::new(ErrorKind::DeviceFailed, self.plan.operation(), "no device carried the commands out")),
+        let State { dispatcher, error } = state;
+        let touched = dispatcher.is_touched();
+        match (error, dispatcher.is_done()) {
+            (Some(error), _) => Err(RunError::new(error, touched, None)),
+            (None, true) => Ok(()),
+            (None, false) => Err(match dispatcher.into_rest() {
+                Some((rest, error)) => RunError::new(error, touched, Some(rest)),
+                None => {
+                    let error = Error::new(ErrorKind::DeviceFailed, self.plan.operation(), "no device carried the commands out");
+                    RunError::new(error, touched, None)
+                }
+            }),
         }
     }
 }

@@ -1,0 +1,117 @@
+//! A device that has less memory than it says.
+//!
+//! It shows when a register needs memory, or when a command fails: a kernel wants
+//! scratch memory, a driver wants some for a transfer. The device is then *out*:
+//! it takes no further task, and
+//!
+//! - a task of it that has written nothing outside its registers goes back, as
+//!   soon as none of its commands is under way, and is done from its beginning by
+//!   another device. The matrices are for it as they were: no other task may write
+//!   what it reads or writes before it is done, and of what it writes itself it
+//!   has written nothing. So it loads the same values again, also where it would
+//!   later load what it had stored;
+//! - a task that has written goes on. A transfer of it that failed is tried again, once, when
+//!   the others have left their memory: a load fills its register anew, a store
+//!   finds its register whole. A kernel may leave a register half written, and
+//!   what it was made from may be overwritten: that ends the run.
+//!
+//! When all devices are out and have no tasks left, each task of the plan is done
+//! or untouched: the [`Rest`] may be done elsewhere.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use crate::command::{CommandId, Queue};
+use crate::dispatch::{Dispatcher, Lane, Step, Taken};
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use crate::schedule::{Rest, task_footprint};
+use crate::slots::Supply;
+
+impl<T: Scalar> Dispatcher<'_, T> {
+    /// `command`, issued to `lane`, failed since the device lacked memory.
+    ///
+    /// # Errors
+    /// Its task cannot be done by another device, nor the command be tried again: the error.
+    pub fn refuse(&mut self, lane: Lane, command: CommandId, error: Error) -> Result<()> {
+        self.report(lane, command);
+        let taken = self.taken(lane.device, command);
+        if taken.wrote {
+            if taken.again || lane.queue == Queue::Exec {
+                return Err(error);
+            }
+            taken.again = true;
+            taken.cursors[lane.queue as usize] = command;
+        }
+        self.leave(lane.device, error);
+        Ok(())
+    }
+
+    /// What is left to do, and why the devices do not do it: each task is done or
+    /// untouched. None if the run is done, was stopped, or goes on.
+    #[must_use]
+    pub fn into_rest(mut self) -> Option<(Rest, Error)> {
+        let ended = !self.halted && self.devices.iter().all(|device| device.out.is_some() && device.taken.is_empty());
+        let error = self.devices.iter_mut().find_map(|device| device.out.take())?;
+        (ended && !self.is_done()).then_some((Rest { done: self.done }, error))
+    }
+
+    /// Whether a device has enough for the first of its tasks, which waits for
+    /// memory. If not it is out.
+    pub(super) fn suffices(&mut self, device: usize) -> Result<bool> {
+        let taken = &self.devices[device].taken[0];
+        let (task, wrote) = (&self.plan.tasks()[taken.task as usize], taken.wrote);
+        let needed = task_footprint(self.plan, self.graph, &self.reach[device], task);
+        match self.devices[device].slots.shortage(needed) {
+            None => Ok(true),
+            Some(error) if wrote => Err(error),
+            Some(error) => {
+                self.leave(device, error);
+                Ok(false)
+            }
+        }
+    }
+
+    fn leave(&mut self, device: usize, error: Error) {
+        self.devices[device].out.get_or_insert(error);
+        self.changed = true;
+    }
+
+    /// What the lanes of a device do that is out; none if they go on with what it
+    /// has written to, or if it is not out.
+    pub(super) fn step_of_outsider(&mut self, device: usize, supply: &mut impl Supply) -> Option<Step> {
+        self.devices[device].out.as_ref()?;
+        self.give_back(device, supply);
+        let taken = &self.devices[device].taken;
+        if taken.is_empty() {
+            return Some(Step::Finished);
+        }
+        (!taken.iter().all(|taken| taken.wrote)).then_some(Step::Wait)
+    }
+
+    /// Tasks that have written nothing and have nothing under way are as if they had never been taken.
+    fn give_back(&mut self, device: usize, supply: &mut impl Supply) {
+        let is_bound = |taken: &Taken| taken.wrote || taken.under_way > 0;
+        let taken = std::mem::take(&mut self.devices[device].taken);
+        let (bound, free): (VecDeque<_>, VecDeque<_>) = taken.into_iter().partition(is_bound);
+        self.devices[device].taken = bound;
+        if free.is_empty() {
+            return; // what a bound task has it uses again
+        }
+        for Taken { task, .. } in free {
+            let info = &self.plan.tasks()[task as usize];
+            for command in info.commands.clone() {
+                self.waits[command as usize] = self.graph.commands.waits()[command as usize];
+            }
+            for reg in info.registers.clone() {
+                self.uses[reg as usize] = self.graph.lives[reg as usize].uses;
+                let slot = self.memory[reg as usize].take();
+                slot.into_iter().for_each(|slot| self.devices[device].slots.give_back(slot));
+            }
+            self.ready.push(Reverse(task));
+            self.untaken += 1;
+            self.changed = true;
+        }
+        self.devices[device].slots.release_all(supply);
+    }
+}

@@ -1,0 +1,132 @@
+//! Devices with less memory than they say: the answer is right, or the error says
+//! truly what became of the outputs.
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn less_memory_than_a_device_says_is_enough_if_one_holds_every_task(
+        tasks in prop::collection::vec(task(), 1..12),
+        others in prop::collection::vec(0..TIGHT, 0..3),
+        spare in 0..TIGHT,
+        in_place in any::<bool>(),
+    ) {
+        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2], flops: 1.0 };
+        let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
+        let short = others.iter().copied().chain([least + spare]).map(DigestDevice::with_only);
+        let devices = short.chain(in_place.then(|| DigestDevice::new(None))).collect();
+        let (result, bits) = carry_out(plan(&tasks), devices, None, with_threads);
+        prop_assert!(result.is_ok(), "{:?}", result);
+        prop_assert_eq!(bits, in_plan_order(plan(&tasks)));
+    }
+
+    #[test]
+    fn outputs_are_as_they_were_where_an_error_says_so(
+        tasks in prop::collection::vec(task(), 1..12),
+        left in prop::collection::vec(0..TIGHT, 1..3),
+        with_spare in any::<bool>(),
+    ) {
+        let devices = left.into_iter().map(DigestDevice::with_only).collect();
+        let (result, bits) = carry_out(plan(&tasks), devices, with_spare.then(|| DigestDevice::new(None)), with_threads);
+        match result {
+            Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
+            Err(error) => {
+                prop_assert!(!with_spare, "what it stored of a task it could store all of: {:?}", error);
+                assert_honest(&error, bits);
+            }
+        }
+    }
+}
+
+/// The error says what became of the outputs, and they are so.
+fn assert_honest(RunError { error, touched, .. }: &RunError, bits: u64) {
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+    let said = error.context().any(|pair| pair == ("outputs", if *touched { "partly written" } else { "as they were" }));
+    assert!(said && (*touched || bits == Matrices::new().bits()), "{error}");
+    assert_eq!(error.context().filter(|(key, _)| *key == "device").count(), 1, "{error}");
+}
+
+/// Whether an error of the last kind is due: a store that failed for good, or a
+/// command of a task that had written before it, which a device in place does at once.
+fn leaves_a_half(error: &Error, tasks: &[TaskCase], memory: Option<usize>, lasting: bool) -> bool {
+    let (_, command) = error.context().find(|(key, _)| *key == "command").expect("a command failed");
+    let has_written = memory.is_none() || tasks.iter().any(|task| task.again);
+    match command {
+        _ if command.starts_with("EXEC") => has_written,
+        _ if command.starts_with("LD") => has_written && lasting,
+        _ => lasting,
+    }
+}
+
+/// Others that a device works beside: none, one that copies, one that works in place.
+const COMPANY: [&[Option<usize>]; 3] = [&[], &[Some(TIGHT)], &[None]];
+
+/// Spare devices: none, one that has no memory either, one that works in place.
+const SPARES: [Option<fn() -> DigestDevice>; 3] = [None, Some(|| DigestDevice::with_only(0)), Some(|| DigestDevice::new(None))];
+
+/// The commands of the number `short` find no memory on a device, in all kinds of company.
+fn shortage_of(
+    (tasks, expected): (&[TaskCase], u64),
+    (memory, short): (Option<usize>, Range<usize>),
+    how: impl Fn(&Schedule<f64>, &Drivers, &[RawMat]) -> Result<(), RunError>,
+) {
+    for (company, spare) in COMPANY.into_iter().flat_map(|company| SPARES.map(|spare| (company, spare))) {
+        let device = DigestDevice { short: short.clone(), ..DigestDevice::new(memory) };
+        let devices = [device].into_iter().chain(company.iter().map(|&memory| DigestDevice::new(memory))).collect();
+        match carry_out(plan(tasks), devices, spare.map(|spare| spare()), &how) {
+            (Ok(()), bits) => assert_eq!(bits, expected),
+            (Err(error), bits) => {
+                assert_honest(&error, bits);
+                let helped = !company.is_empty() || spare.is_some_and(|spare| spare().info.host_memory);
+                let due = error.rest.is_none() && leaves_a_half(&error.error, tasks, memory, short.len() > 1);
+                assert!(due || error.rest.is_some() && !helped, "{error:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn whichever_command_finds_no_memory_tasks_are_done_or_untouched(
+        tasks in prop::collection::vec(task(), 1..6),
+        copies in any::<bool>(),
+        choices in prop::collection::vec(any::<u8>(), 1..64),
+    ) {
+        let (expected, memory) = (in_plan_order(plan(&tasks)), copies.then_some(3 * TIGHT));
+        for command in 0..plan(&tasks).commands().len() {
+            for short in [command..command + 1, command..usize::MAX] {
+                let one_by_one = |s: &Schedule<f64>, d: &Drivers, b: &[RawMat]| step_by_step(s, d, b, &choices);
+                shortage_of((&tasks, expected), (memory, short.clone()), one_by_one);
+                shortage_of((&tasks, expected), (memory, short), with_threads);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_device_leaves_is_there_for_another_that_shares_its_memory() {
+    let tile = Region { row: 0, col: 0, rows: 3, cols: 3 };
+    let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
+    let first = DigestDevice { short: 0..1, ..DigestDevice::with_only(8 * 9) };
+    let second = DigestDevice { left: Arc::clone(&first.left), ..DigestDevice::new(Some(TIGHT)) };
+    let (result, bits) = carry_out(plan(&tasks), vec![first, second], None, |s, d, b| step_by_step(s, d, b, &[0]));
+    result.unwrap();
+    assert_eq!(bits, in_plan_order(plan(&tasks)));
+}
+
+#[test]
+fn a_device_without_room_leaves_its_tasks_to_the_others() {
+    for left in [[0, 128], [127, 1000], [300, 0]] {
+        let drivers = left.map(|bytes| Driver::new(DigestDevice::with_only(bytes)));
+        let mut a = vec![1.0; 160];
+        let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
+        let reaches = (0..2).map(|d| reach(d, drivers[d].info(), &bindings)).collect();
+        let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
+        // SAFETY: the matrix is as the plan declares, and nothing else touches it.
+        unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
+        let given_back = drivers.iter().map(|driver| driver.device().left.load(Ordering::Relaxed));
+        assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
+    }
+}

@@ -41,6 +41,7 @@ mod machine;
 mod open;
 mod refine;
 mod resident;
+mod run;
 mod select;
 mod settings;
 

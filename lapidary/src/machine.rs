@@ -6,8 +6,7 @@ use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
     Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
-    Layout, MatMut, Plan, ProgramCache, RawMat, Reach, Resources, Result, RunError, Scalar, Schedule, Trace, TraceEvent, Trsm,
-    TrsmMode, reach, resident_device, run,
+    Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::handle::Handle;
@@ -27,10 +26,10 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) handles: Vec<Handle>,
-    crew: Crew,
+    pub(crate) crew: Crew,
     settings: Settings,
     cache: Arc<ProgramCache>,
-    trace: Option<Trace>,
+    pub(crate) trace: Option<Trace>,
     /// Held while memory of devices is counted and used: large calls and uploads take turns.
     turn: Mutex<()>,
     notes: Vec<String>,
@@ -295,57 +294,6 @@ impl Machine {
         }
         Ok(able)
     }
-
-    /// Plans, schedules and runs a call on the devices that reach its memory.
-    fn run<T: Scalar>(&self, operation: &'static str, memory: &[RawMat], plan: impl Fn(&Resources) -> Plan<T>) -> Result<()> {
-        if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                operation,
-                "a matrix on a device is factored column-major only; pass it untransposed",
-            ));
-        }
-        let home = resident_device(operation, memory)?;
-        let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
-        let devices = self.able::<T>(operation, &devices)?;
-        let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
-        let _turn = self.turn();
-        let (mut most, mut refused) = (usize::MAX, None);
-        loop {
-            let limited = |(&device, handle): (&usize, &&Handle)| {
-                let memory_of_device = handle.free_memory().min(most);
-                Reach { memory: memory_of_device, ..reach(device, handle.info(), memory) }
-            };
-            let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
-            let copy_limit = copy_limit(&handles, &reaches);
-            let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size() };
-            // the device's own refusal says more than that too little is left of its memory
-            let schedule = match Schedule::new(plan(&resources), reaches) {
-                Ok(schedule) => schedule,
-                Err(error) => return Err(refused.unwrap_or(error)),
-            };
-            // SAFETY: `memory` comes from checked arguments: matrices are lent for the
-            // call, and those that are written uniquely.
-            let outcome = unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) };
-            match (outcome, copy_limit) {
-                (Ok(()), _) => return Ok(()),
-                // a device has less memory than it said: smaller tiles, until none is small enough
-                (Err(RunError { error, touched: false, .. }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
-                    most = limit / 2;
-                    refused = Some(error);
-                }
-                (Err(RunError { error, .. }), _) => return Err(error),
-            }
-        }
-    }
-}
-
-/// The smallest memory of the devices that work on copies; no buffer then is
-/// larger than the half of it.
-fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
-    let copies = handles.iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
-    let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
-    copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
 }
 
 /// A slice of indices as a matrix of one column.

@@ -16,6 +16,8 @@ pub(crate) enum Handle {
     OpenCl(Driver<OpenClDevice>),
     #[cfg(feature = "wgpu")]
     Wgpu(Driver<WgpuDevice>),
+    #[cfg(test)]
+    Null(Driver<lapidary_core::null::NullDevice>),
 }
 
 /// Calls a method of the driver inside.
@@ -27,6 +29,8 @@ macro_rules! driver {
             Handle::OpenCl($driver) => $call,
             #[cfg(feature = "wgpu")]
             Handle::Wgpu($driver) => $call,
+            #[cfg(test)]
+            Handle::Null($driver) => $call,
         }
     };
 }

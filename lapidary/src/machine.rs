@@ -23,6 +23,14 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 ///
 /// A machine may be shared by threads: large calls take turns; those that are one
 /// kernel do not wait.
+///
+/// # When memory runs out
+/// A device that has less memory than it says leaves its tiles to the others. If no
+/// device can go on, the call starts again in smaller tiles; if results are written
+/// by then, the processor finishes it, selected or not. What is left to go wrong is an error whose context
+/// `outputs` is `as they were` or `partly written`. The latter comes of memory only if a device
+/// fails in a task of which a part is stored (a solve or a factorisation), or
+/// if the matrices lie on the device ([`Machine::upload`]), where nobody else can finish.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) handles: Vec<Handle>,
@@ -99,7 +107,7 @@ impl Machine {
         Self::of(vec![Handle::Cpu(Driver::new(device))], settings, Arc::new(settings.program_cache()))
     }
 
-    fn of(handles: Vec<Handle>, settings: &Settings, cache: Arc<ProgramCache>) -> Self {
+    pub(crate) fn of(handles: Vec<Handle>, settings: &Settings, cache: Arc<ProgramCache>) -> Self {
         Machine {
             handles,
             crew: Crew::default(),

@@ -1,7 +1,8 @@
 //! A call from its plan to its end, on the devices that reach its memory.
 
+use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::{
-    Drive, Error, ErrorKind, Home, Layout, Plan, RawMat, Reach, Resources, Result, RunError, Scalar, Schedule, reach,
+    Drive, Driver, Error, ErrorKind, Home, Layout, Plan, RawMat, Reach, Resources, Rest, Result, RunError, Scalar, Schedule, reach,
     resident_device, run,
 };
 
@@ -52,9 +53,24 @@ impl Machine {
                     most = limit / 2;
                     refused = Some(error);
                 }
+                // what is written cannot be taken back: the processor goes on from there
+                (Err(RunError { rest: Some(rest), .. }), _) if home.is_none() => {
+                    return self.finish_by_processor(schedule, rest, memory).map_err(|RunError { error, .. }| error);
+                }
                 (Err(RunError { error, .. }), _) => return Err(error),
             }
         }
+    }
+
+    /// Does what devices without memory left undone. The processor works on the
+    /// matrices themselves, so that it needs none; its devices are made for the purpose.
+    fn finish_by_processor<T: Scalar>(&self, schedule: Schedule<T>, rest: Rest, memory: &[RawMat]) -> Result<(), RunError> {
+        let handles: Vec<Handle> = (0..CpuDevice::count()).map(|i| Handle::Cpu(Driver::new(CpuDevice::new(i, None)))).collect();
+        let handles: Vec<&Handle> = handles.iter().collect();
+        let reaches = handles.iter().enumerate().map(|(device, handle)| reach(device, handle.info(), memory)).collect();
+        let schedule = schedule.resume(rest, reaches).expect("without a limit every plan fits");
+        // SAFETY: as for the run before it, which has ended.
+        unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) }
     }
 }
 
@@ -64,4 +80,38 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
     let copies = handles.iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
     let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
     copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lapidary_core::null::NullDevice;
+    use lapidary_core::{Driver, Gemm, MatMut, MatRef};
+
+    use crate::handle::Handle;
+    use crate::{Machine, Settings};
+
+    const N: usize = 240;
+
+    /// A product where the device runs short at one of its requests; which elements were computed.
+    /// A null device stores nothing: what it did is as it was.
+    fn computed(request: usize) -> usize {
+        let device = NullDevice::new(Some(1 << 20)).short_at(request);
+        let settings = Settings::default();
+        let machine = Machine::of(vec![Handle::Null(Driver::new(device))], &settings, Arc::new(settings.program_cache()));
+        let (ones, mut c) = (vec![1.0; N * N], vec![-1.0; N * N]);
+        let a = MatRef::col_major(&ones, N, N).unwrap();
+        machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+        assert!(c.iter().all(|&x| x == -1.0 || x == N as f64), "request {request}");
+        c.iter().filter(|&&x| x != -1.0).count()
+    }
+
+    #[test]
+    fn the_processor_finishes_what_a_device_began() {
+        let computed: Vec<usize> = (0..60).map(computed).collect();
+        // before anything is stored the device itself begins again, in smaller tiles
+        assert!(computed[..4].iter().all(|&count| count == 0), "{computed:?}");
+        assert!(computed.iter().any(|&count| 0 < count && count < N * N), "{computed:?}");
+    }
 }

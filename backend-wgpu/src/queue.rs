@@ -25,10 +25,7 @@ impl Queue {
         let lost = Arc::new(OnceLock::new());
         let told = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
-            // an application that drops its device has not lost it
-            if reason != wgpu::DeviceLostReason::Destroyed {
-                let _ = told.set(message);
-            }
+            let _ = told.set(format!("{reason:?}: {message}"));
         });
         Queue { device, queue, lost, patience: PATIENCE }
     }
@@ -97,7 +94,10 @@ impl Queue {
         });
         self.wait(submission)?;
         let answer = told.recv_timeout(self.patience);
-        let failed = |error: &dyn std::fmt::Display| Error::new(ErrorKind::DeviceFailed, "map", error.to_string());
+        // memory of a device that is gone is not mapped
+        let failed = |error: &dyn std::fmt::Display| {
+            self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
+        };
         answer.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
     }
 }

@@ -25,6 +25,14 @@ pub enum ErrorKind {
     NoSuchDevice,
 }
 
+impl ErrorKind {
+    /// Whether another device may do what this one could not: it is full, or gone.
+    #[must_use]
+    pub fn leaves_it_to_others(self) -> bool {
+        matches!(self, ErrorKind::OutOfMemory | ErrorKind::DeviceLost)
+    }
+}
+
 impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

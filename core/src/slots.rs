@@ -20,7 +20,7 @@ pub trait Supply {
     ///
     /// # Errors
     /// [`ErrorKind::OutOfMemory`] if the device has less than its limit says:
-    /// it goes on with what it has. Any other error ends the run.
+    /// it goes on with what it has. [`ErrorKind::DeviceLost`] counts as no memory at all. Any other error ends the run.
     fn obtain(&mut self, slot: Slot) -> Result<()>;
     /// The memory of a physical register goes back to the device.
     fn release(&mut self, slot: SlotId);
@@ -88,7 +88,7 @@ impl Slots {
                     self.held += bytes;
                     return Ok(Some(id));
                 }
-                Err(error) if error.kind() == ErrorKind::OutOfMemory && bytes > 0 => {
+                Err(error) if error.kind().leaves_it_to_others() && bytes > 0 => {
                     // so much it cannot hold
                     self.vacant.push(id);
                     self.limit = self.held + bytes - 1;

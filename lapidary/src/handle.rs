@@ -5,7 +5,7 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_backend_opencl::OpenClDevice;
 #[cfg(feature = "wgpu")]
 use lapidary_backend_wgpu::WgpuDevice;
-use lapidary_core::{DeviceInfo, Drive, Driver, Element, Instruction, Lane, RawMat, Result, Run, Scalar};
+use lapidary_core::{DeviceInfo, Drive, Driver, Element, Error, Instruction, Lane, RawMat, Result, Run, Scalar};
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
@@ -56,6 +56,19 @@ impl Handle {
     pub(crate) unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
         // SAFETY: as the caller promises.
         driver!(self, d => unsafe { d.launch(instruction) })
+    }
+
+    /// Why the device is gone for good, if it is.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        match self {
+            Handle::Cpu(_) => None,
+            #[cfg(feature = "opencl")]
+            Handle::OpenCl(_) => None,
+            #[cfg(feature = "wgpu")]
+            Handle::Wgpu(driver) => driver.device().lost(),
+            #[cfg(test)]
+            Handle::Null(_) => None,
+        }
     }
 
     /// See [`Driver::upload`].

@@ -290,10 +290,15 @@ impl Machine {
         (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
-    /// Those of the devices that compute in the precision of `T`.
+    /// Those of the devices that are still there and compute in the precision of `T`.
     pub(crate) fn able<T: Scalar>(&self, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
+        let is_there = |device: &usize| self.handles[*device].lost().is_none();
+        let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.handles[device].lost())) {
+            return Err(lost);
+        }
         let is_able = |device: usize| T::DTYPE != DType::F64 || self.handles[device].info().f64;
-        let able: Vec<usize> = devices.iter().copied().filter(|&device| is_able(device)).collect();
+        let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
             let names: Vec<&str> = devices.iter().map(|&device| self.handles[device].info().name.as_str()).collect();
             let message =

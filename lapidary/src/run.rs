@@ -9,6 +9,10 @@ use lapidary_core::{
 use crate::handle::Handle;
 use crate::machine::Machine;
 
+/// Times that a call is begun again in smaller tiles. A device that refuses the
+/// 4096th part of what it promised refuses anything, and plans in tiny tiles are long.
+const MOST_ATTEMPTS: u32 = 12;
+
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory.
     pub(crate) fn run<T: Scalar>(
@@ -29,7 +33,7 @@ impl Machine {
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let _turn = self.turn();
-        let (mut most, mut refused) = (usize::MAX, None);
+        let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let limited = |(&device, handle): (&usize, &&Handle)| {
                 let memory_of_device = handle.free_memory().min(most);
@@ -49,8 +53,11 @@ impl Machine {
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
                 // a device has less memory than it said: smaller tiles, until none is small enough
-                (Err(RunError { error, touched: false, .. }), Some(limit)) if error.kind() == ErrorKind::OutOfMemory => {
+                (Err(RunError { error, touched: false, .. }), Some(limit))
+                    if error.kind() == ErrorKind::OutOfMemory && attempts < MOST_ATTEMPTS =>
+                {
                     most = limit / 2;
+                    attempts += 1;
                     refused = Some(error);
                 }
                 // what is written cannot be taken back: the processor goes on from there

@@ -164,22 +164,33 @@ fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     assert!(error.to_string().contains("there is no wgpu:77") && error.to_string().contains(&there), "{error}");
 }
 
-/// A device that the application destroys is an error of the next call, not a panic.
+/// A device that is gone is an error, not a panic, and the others of its machine go on without it.
 #[test]
-fn a_device_that_is_lost_is_an_error() {
+fn a_device_that_is_lost_leaves_its_work_to_the_others() {
+    const N: usize = 96;
     let Some((_, found)) = first() else { return };
+    let settings = limited(48 << 10);
     let wanted = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
-    let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
-    let settings = Settings::default();
-    let own = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
-    let machine = Machine::from_wgpu(vec![own], &settings).unwrap();
-    let (a, mut c) = (vec![1.0_f32; 64 * 64], vec![7.0_f32; 64 * 64]);
-    let mut product = || {
-        let view = || MatRef::col_major(&a, 64, 64).unwrap();
-        machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 64, 64).unwrap()))
+    let own = || {
+        let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).unwrap();
+        let opened = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
+        (device, opened)
     };
-    product().unwrap();
-    device.destroy();
-    let error = product().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+    let ([(first, one), (second, other)], a) = ([own(), own()], vec![1.0_f32; N * N]);
+    let machine = Machine::from_wgpu(vec![one, other], &settings).unwrap();
+    let product = || {
+        let mut c = vec![7.0_f32; N * N];
+        let view = || MatRef::col_major(&a, N, N).unwrap();
+        machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, N, N).unwrap())).map(|()| c)
+    };
+    assert!(product().unwrap().iter().all(|&x| x == N as f32));
+    first.destroy();
+    // found out while it runs, then known
+    for _ in 0..2 {
+        assert!(product().unwrap().iter().all(|&x| x == N as f32));
+    }
+    second.destroy();
+    // what was stored before it is found out the processor finishes
+    product().map_or_else(|error| assert_eq!(error.kind(), ErrorKind::DeviceLost), |c| assert!(c.iter().all(|&x| x == N as f32)));
+    assert_eq!(product().unwrap_err().kind(), ErrorKind::DeviceLost);
 }

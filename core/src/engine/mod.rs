@@ -170,7 +170,7 @@ impl<'p, T: Scalar> Run<'p, T> {
                 let task = self.plan.tasks().iter().find(|task| task.commands.contains(&command));
                 let label = task.map(|task| task.label.to_string()).unwrap_or_default();
                 let error = error.with("command", self.plan.describe(command)).with("task", label).with("device", device);
-                let is_shortage = error.kind() == ErrorKind::OutOfMemory;
+                let is_shortage = error.kind().leaves_it_to_others();
                 if is_shortage { state.dispatcher.refuse(lane, command, error) } else { Err(error) }
             }
         };

@@ -1,6 +1,6 @@
 //! Physical registers: pieces of one device's memory that virtual registers use in turn.
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 
 /// Index of a physical register of a device.
 pub type SlotId = u32;
@@ -19,8 +19,8 @@ pub trait Supply {
     /// Memory for a physical register that has none.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] if the device has less than its limit says:
-    /// it goes on with what it has. [`ErrorKind::DeviceLost`] counts as no memory at all. Any other error ends the run.
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device has less than its limit says:
+    /// it goes on with what it has. [`DeviceLost`](crate::ErrorKind::DeviceLost) counts as no memory at all. Any other error ends the run.
     fn obtain(&mut self, slot: Slot) -> Result<()>;
     /// The memory of a physical register goes back to the device.
     fn release(&mut self, slot: SlotId);
@@ -136,6 +136,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     /// A device of so many bytes, whatever its limit says.
     struct Budget {

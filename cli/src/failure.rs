@@ -80,7 +80,7 @@ impl From<lapidary::Error> for Failure {
         let status = match error.kind() {
             ErrorKind::NoSuchDevice => Status::NoSuchDevice,
             ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::OutOfMemory => Status::BadInput,
-            ErrorKind::DeviceFailed => Status::CheckFailed,
+            ErrorKind::DeviceFailed | ErrorKind::DeviceLost => Status::CheckFailed,
         };
         Failure { status, message: error.to_string() }
     }

@@ -90,7 +90,7 @@ impl WgpuDevice {
         let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
         let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));
-        let choices = if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS) } else { shared(&adapter.name, &queue)? };
+        let choices = if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS) } else { shared(&adapter, &queue)? };
         let info = describe(&adapter, &queue);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
         let load = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write);
@@ -129,7 +129,7 @@ impl WgpuDevice {
     /// # Errors
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
-        let choices = shared(&self.info.name, &self.queue)?;
+        let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
         self.kernels().use_choices(choices);
         Ok(self)
     }
@@ -172,9 +172,12 @@ impl WgpuDevice {
 /// Bits of a vector that pays on a processor which runs invocations in lanes.
 const VECTOR_BITS: usize = 128;
 
-fn shared(name: &str, queue: &Queue) -> Result<Choices> {
+fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
     let limits = kernel_limits(&queue.device().limits());
-    Choices::shared(&limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "open", format!("{name}: {reason}")))
+    let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", adapter.name));
+    let choices = Choices::vectors(&limits).map_err(too_small)?;
+    // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
+    Ok(Choices { parts_of_vectors: adapter.backend == wgpu::Backend::Vulkan, ..choices })
 }
 
 fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lapidary_core::{DType, Scalar};
 
-use crate::params::{Limits, PanelParams, TileParams};
+use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::program::Program;
 
 /// A matrix as kernels take it: memory, first element, leading dimension.
@@ -163,8 +163,12 @@ pub struct Choices {
     pub searchers: usize,
     /// Work-items of a group for kernels without local memory.
     pub group: usize,
+    /// Most work-items of a group.
+    pub most: usize,
     /// Most groups in each dimension.
     pub groups: usize,
+    /// Whether work-items may each write a part of one vector in local memory.
+    pub parts_of_vectors: bool,
 }
 
 /// Work-items of a group for kernels without local memory.
@@ -180,6 +184,21 @@ impl Choices {
     /// Why not even the smallest product fits the device.
     pub fn shared(limits: &Limits) -> Result<Self, String> {
         let product = |dtype| TileParams::choose(dtype, limits).map(Products::Tile);
+        Ok(Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS))
+    }
+
+    /// The same with products in whole vectors where they fit: for dialects that have them.
+    ///
+    /// # Errors
+    /// As [`Choices::shared`].
+    pub fn vectors(limits: &Limits) -> Result<Self, String> {
+        let product = |dtype| -> Result<Products, String> {
+            let tile = TileParams::choose(dtype, limits)?;
+            let narrow = VectorParams::narrow(dtype);
+            let wide = Some(VectorParams::wide(dtype)).filter(|wide| wide.check(dtype, limits).is_ok());
+            let fits = narrow.check(dtype, limits).is_ok();
+            Ok(if fits { Products::Vector(VectorProducts { wide, narrow, tile }) } else { Products::Tile(tile) })
+        };
         Ok(Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS))
     }
 
@@ -201,7 +220,8 @@ impl Choices {
     fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
-        Choices { products, searchers, group: GROUP.min(limits.work_group), groups: limits.groups }
+        let (group, most, groups) = (GROUP.min(limits.work_group), limits.work_group, limits.groups);
+        Choices { products, searchers, group, most, groups, parts_of_vectors: false }
     }
 
     /// How products of a precision are computed.
@@ -218,9 +238,35 @@ pub enum Products {
     Tile(TileParams),
     /// From packed panels, without barriers.
     Panel(PanelParams),
+    /// In whole vectors, where operands lie so or are worth being moved so.
+    Vector(VectorProducts),
+}
+
+/// Products in whole vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VectorProducts {
+    /// For products with many tiles, if the device has room for it.
+    pub wide: Option<VectorParams>,
+    /// For products with fewer.
+    pub narrow: VectorParams,
+    /// For small products, and where nothing lies in whole vectors.
+    pub tile: TileParams,
 }
 
 impl Products {
+    /// The kernel of a large product with nothing transposed.
+    #[must_use]
+    pub fn plain(&self, dtype: DType) -> (Program, &'static str) {
+        match *self {
+            Products::Tile(params) => (Program::GemmTile { dtype, params, trans_a: false, trans_b: false }, "gemm_tile"),
+            Products::Panel(params) => (Program::GemmPanel { dtype, params }, "gemm_panel"),
+            Products::Vector(VectorProducts { wide, narrow, .. }) => {
+                let params = wide.unwrap_or(narrow);
+                (Program::GemmVector { dtype, params, trans_b: !params.turns_b(dtype), vec_c: true }, "gemm_vector")
+            }
+        }
+    }
+
     /// Whether the kernels can be made and run.
     ///
     /// # Errors
@@ -229,6 +275,11 @@ impl Products {
         match self {
             Products::Tile(params) => params.check(dtype, limits),
             Products::Panel(params) => params.check(),
+            Products::Vector(VectorProducts { wide, narrow, tile }) => {
+                wide.map_or(Ok(()), |wide| wide.check(dtype, limits))?;
+                narrow.check(dtype, limits)?;
+                tile.check(dtype, limits)
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ mod params;
 mod program;
 pub mod wgsl;
 
-pub use call::{Arg, Call, Choices, Products, Purpose, Target, View};
-pub use params::{Limits, PanelParams, TileParams};
+pub use call::{Arg, Call, Choices, Products, Purpose, Target, VectorProducts, View};
+pub use params::{Limits, PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 
 /// Changes whenever a text changes its meaning to a cache.

@@ -31,6 +31,7 @@ pub fn source(program: &Program) -> Source {
 fn body(program: &Program) -> &'static str {
     match program {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
+        Program::GemmVector { .. } | Program::Pad { .. } => unreachable!("no OpenCL device computes products by vectors"),
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),

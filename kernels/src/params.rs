@@ -106,6 +106,107 @@ impl TileParams {
     }
 }
 
+/// A product of operands in whole vectors of 16 bytes, with the loop over a slice
+/// written out: for devices whose compilers keep many values in registers. Work-items
+/// form strips of 32, `lanes_n` of them along the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VectorParams {
+    /// Rows of C for each work-group.
+    pub mwg: usize,
+    /// Columns of C for each work-group.
+    pub nwg: usize,
+    /// Depth of a slice.
+    pub kwg: usize,
+    /// Rows of C for each work-item.
+    pub mr: usize,
+    /// Columns of C for each work-item.
+    pub nr: usize,
+    /// Work-items of a strip along the columns.
+    pub lanes_n: usize,
+}
+
+/// Work-items of a strip.
+const STRIP: usize = 32;
+
+impl VectorParams {
+    /// For products with many tiles.
+    #[must_use]
+    pub fn wide(dtype: DType) -> Self {
+        match dtype {
+            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 4 },
+            DType::F32 | DType::I32 => VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4 },
+        }
+    }
+
+    /// For products with fewer, and for devices with little local memory.
+    #[must_use]
+    pub fn narrow(dtype: DType) -> Self {
+        match dtype {
+            DType::F64 => VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4 },
+            DType::F32 | DType::I32 => VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 4, nr: 8, lanes_n: 4 },
+        }
+    }
+
+    /// Elements of a vector.
+    #[must_use]
+    pub fn vector(dtype: DType) -> usize {
+        16 / dtype.size()
+    }
+
+    /// Work-items of a work-group.
+    #[must_use]
+    pub fn items(&self) -> usize {
+        self.mwg / self.mr * (self.nwg / self.nr)
+    }
+
+    /// Bytes of local memory.
+    #[must_use]
+    pub fn local_bytes(&self, dtype: DType) -> usize {
+        2 * self.kwg * (self.mwg + self.nwg) * dtype.size()
+    }
+
+    /// Whether B may enter as it is stored, not transposed: its vectors, which lie along
+    /// k, are then put into lines along the columns, shuffled so that they meet few banks.
+    #[must_use]
+    pub fn turns_b(&self, dtype: DType) -> bool {
+        let (v, items) = (Self::vector(dtype), self.items());
+        let along_k = self.kwg / v;
+        // the shuffle stays among eight vectors of one strip, whatever vector of its column is loaded
+        v == 4 && along_k <= 8 && items % (8 * v * along_k) == 0 && (self.lanes_n * self.nr) % (8 * v) == 0
+    }
+
+    /// Whether the kernel can be made and run.
+    ///
+    /// # Errors
+    /// The constraint that is not met, and why it is one.
+    pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
+        let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n } = *self;
+        if [mwg, nwg, kwg, mr, nr, lanes_n].contains(&0) {
+            return Err("every extent is at least 1".to_owned());
+        }
+        let (v, items) = (Self::vector(dtype), self.items());
+        let lanes_m = STRIP / lanes_n;
+        let rules = [
+            (mr % v == 0 && nr % v == 0 && kwg % v == 0, "a vector divides mr, nr and kwg: all moves in vectors"),
+            (
+                lanes_n.is_power_of_two() && lanes_m * lanes_n == STRIP && lanes_m > 1,
+                "lanes_n is a power of two below 32: lanes are told apart by bits",
+            ),
+            (
+                mwg % (lanes_m * mr) == 0 && nwg % (lanes_n * nr) == 0,
+                "strips of 32 work-items, lanes_n of them along the columns, cover the tile",
+            ),
+            (
+                items % (mwg / v) == 0 && items % (nwg / v) == 0 && (mwg / v * kwg) % items == 0 && (nwg / v * kwg) % items == 0,
+                "the work-items fetch whole lines of a slice in equal parts",
+            ),
+            (items <= limits.work_group, "(mwg/mr)·(nwg/nr) work-items fit a work-group of the device"),
+            (self.local_bytes(dtype) <= limits.local_memory, "two slices of A and B fit local memory"),
+        ];
+        rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
+    }
+}
+
 /// A product of packed panels without barriers: `mv` vectors of `vw` rows and
 /// `nr` columns of C in the registers of each work-item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -150,6 +251,22 @@ impl PanelParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vectors_fit_the_limits_that_they_are_made_for() {
+        let (desktop, browser) = (
+            Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535 },
+            Limits { work_group: 256, local_memory: 16 << 10, groups: 65_535 },
+        );
+        for dtype in [DType::F32, DType::F64] {
+            let (wide, narrow) = (VectorParams::wide(dtype), VectorParams::narrow(dtype));
+            assert_eq!((wide.check(dtype, &desktop), narrow.check(dtype, &browser)), (Ok(()), Ok(())));
+            assert!(wide.check(dtype, &browser).unwrap_err().contains("local memory"));
+            assert_eq!([wide, narrow].map(|params| params.turns_b(dtype)), [dtype == DType::F32; 2]);
+            assert!(VectorParams { lanes_n: 3, ..narrow }.check(dtype, &desktop).unwrap_err().contains("power of two"));
+            assert!(VectorParams { mwg: 72, ..narrow }.check(dtype, &desktop).is_err());
+        }
+    }
 
     #[test]
     fn a_choice_meets_the_limits_and_no_faster_one_does() {

@@ -2,7 +2,7 @@
 
 use lapidary_core::DType;
 
-use crate::params::{Limits, PanelParams, TileParams};
+use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 
 /// Unknowns of a triangle that one work-item solves.
 pub const TRIANGLE: usize = 32;
@@ -22,6 +22,24 @@ pub enum Program {
         trans_a: bool,
         /// Whether B enters transposed.
         trans_b: bool,
+    },
+    /// `gemm_vector`, of operands in whole vectors; A is not transposed.
+    GemmVector {
+        /// Element type.
+        dtype: DType,
+        /// Shape of the tiles.
+        params: VectorParams,
+        /// Whether B enters transposed.
+        trans_b: bool,
+        /// Whether C too lies in whole vectors.
+        vec_c: bool,
+    },
+    /// `pad`: lines side by side, filled up with zeros.
+    Pad {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group.
+        items: usize,
     },
     /// `pack` and `gemm_panel`, without barriers.
     GemmPanel {
@@ -59,6 +77,8 @@ impl Program {
     pub fn dtype(&self) -> DType {
         match *self {
             Program::GemmTile { dtype, .. }
+            | Program::GemmVector { dtype, .. }
+            | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
             | Program::Elements { dtype, .. }
             | Program::Triangle { dtype, .. }
@@ -71,9 +91,10 @@ impl Program {
     pub fn local(&self) -> [usize; 2] {
         match *self {
             Program::GemmTile { params, .. } => params.local(),
+            Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
-            Program::Panel { items, .. } => [items, 1],
+            Program::Panel { items, .. } | Program::Pad { items, .. } => [items, 1],
         }
     }
 
@@ -88,6 +109,8 @@ impl Program {
         };
         match *self {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
+            Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
+            Program::Pad { items, .. } => group(items),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
             Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
             Program::Panel { dtype, items } => {
@@ -109,6 +132,12 @@ impl Program {
                 let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
                 ("gemm_tile", [&shape[..], &flags].concat())
             }
+            Program::GemmVector { dtype, params: VectorParams { mwg, nwg, kwg, mr, nr, lanes_n }, trans_b, vec_c } => {
+                let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("LANES_N", lanes_n)];
+                let flags = [("TRANS_B", usize::from(trans_b)), ("VEC_C", usize::from(vec_c)), ("V", VectorParams::vector(dtype))];
+                ("gemm_vector", [&shape[..], &flags].concat())
+            }
+            Program::Pad { items, .. } => ("pad", vec![("ITEMS", items)]),
             Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {
                 ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }

@@ -11,6 +11,7 @@ use lapidary_core::DType;
 use minijinja::{Environment, UndefinedBehavior, Value};
 
 use crate::Source;
+use crate::params::VectorParams;
 use crate::program::Program;
 
 /// What a kernel takes at one place of its list of arguments.
@@ -48,6 +49,19 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c", Out),
             ("c_at", Size),
             ("c_ld", Size),
+        ],
+        "gemm_vector" => signature("gemm_tile"),
+        "pad" => vec![
+            ("lines", Size),
+            ("k", Size),
+            ("src", In),
+            ("src_at", Size),
+            ("by_line", Size),
+            ("by_k", Size),
+            ("dst", Out),
+            ("dst_at", Size),
+            ("dst_ld", Size),
+            ("k_pad", Size),
         ],
         "pack" => vec![
             ("width", Size),
@@ -144,7 +158,7 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
         let (name, takes) = memory[first];
-        let element = if takes.is_elements() { "real" } else { "i32" };
+        let element = if takes.is_elements() { element(program, name) } else { "i32" };
         let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
     }
     text += "\n";
@@ -154,6 +168,7 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let context: Value = names.chain(values).chain([("kernel", Value::from(kernel))]).collect();
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_function("xor", |x: usize, y: usize| x ^ y);
     text += &environment.render_str(body(program), context).expect("the templates of this crate are tested");
     let shared: String = same.iter().map(|first| format!("{first}")).collect();
     Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
@@ -177,6 +192,9 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
         DType::I32 => unreachable!("no kernel computes on integers"),
     };
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
+    if let Program::GemmVector { dtype, .. } = *program {
+        let _ = writeln!(text, "alias vec = vec{}<real>;", VectorParams::vector(dtype));
+    }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "const {key} = {value}u;");
     }
@@ -194,8 +212,18 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     text
 }
 
+/// The type of an operand's elements.
+fn element(program: &Program, operand: &str) -> &'static str {
+    match *program {
+        Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
+        _ => "real",
+    }
+}
+
 fn body(program: &Program) -> &'static str {
     match program {
+        Program::GemmVector { .. } => include_str!("wgsl/gemm_vector.wgsl"),
+        Program::Pad { .. } => include_str!("wgsl/pad.wgsl"),
         Program::GemmTile { .. } => include_str!("wgsl/gemm_tile.wgsl"),
         Program::GemmPanel { .. } => include_str!("wgsl/gemm_panel.wgsl"),
         Program::Elements { .. } => include_str!("wgsl/elements.wgsl"),
@@ -237,11 +265,15 @@ mod tests {
     fn programs(dtype: DType) -> Vec<(Program, &'static [&'static str])> {
         let tile = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 1, stages: 2 };
         let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
+        let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4 };
         let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b };
         vec![
             (product(tile, false, false), &["gemm_tile"]),
             (product(TileParams { vwm: 2, stages: 1, ..tile }, true, false), &["gemm_tile"]),
             (product(TileParams { vwm: 4, ..tile }, false, true), &["gemm_tile"]),
+            (Program::GemmVector { dtype, params: wide, trans_b: true, vec_c: false }, &["gemm_vector"]),
+            (Program::GemmVector { dtype, params: wide, trans_b: dtype == DType::F64, vec_c: true }, &["gemm_vector"]),
+            (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
             (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
@@ -256,8 +288,9 @@ mod tests {
                 for kernel in kernels {
                     let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
                     validate(&source(&program, kernel, &(0..operands).collect::<Vec<_>>()));
-                    // indices lie in buffers of their own
-                    if signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {
+                    // indices lie in buffers of their own, and so does a C in scalars beside vectors
+                    let apart = matches!(program, Program::GemmVector { vec_c: false, .. });
+                    if !apart && signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {
                         validate(&source(&program, kernel, &vec![0; operands]));
                     }
                 }

@@ -40,13 +40,14 @@ impl<D: Target> Sequence<'_, D> {
                 match self.device.choices().product(T::DTYPE) {
                     Products::Tile(params) => self.tile(&params, k, alpha, a, b, beta, c),
                     Products::Panel(params) => self.panels(&params, k, alpha, a, b, beta, c),
+                    Products::Vector(products) => self.vectors(&products, k, alpha, a, b, beta, c),
                 }
             }
         }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
-    unsafe fn tile<T: Scalar>(
+    pub(super) unsafe fn tile<T: Scalar>(
         &mut self,
         params: &TileParams,
         k: usize,
@@ -57,16 +58,33 @@ impl<D: Target> Sequence<'_, D> {
         c: View<'_, D::Buffer>,
     ) -> Result<()> {
         let program = Program::GemmTile { dtype: T::DTYPE, params: *params, trans_a: a.0, trans_b: b.0 };
-        let TileParams { mwg, nwg, .. } = *params;
-        let local = params.local();
-        self.parts((c.rows, c.cols), [mwg, nwg], |device, (i, j, m, n)| {
+        // SAFETY: the module's contract.
+        unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], k, alpha, a, b, beta, c) }
+    }
+
+    /// A product by a kernel whose groups compute a tile of C each.
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    pub(super) unsafe fn tiles<T: Scalar>(
+        &mut self,
+        program: Program,
+        kernel: &'static str,
+        tile @ [mwg, nwg]: [usize; 2],
+        k: usize,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let local = program.local();
+        self.parts((c.rows, c.cols), tile, |device, (i, j, m, n)| {
             // C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j)
             let (a, b, c) = (rows(a, i, m), rows((!b.0, b.1), j, n), c.sub(i, j, m, n));
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::real(alpha)];
             let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::real(beta)], &Arg::output(c)].concat();
             let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
             // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel: "gemm_tile", global, args: &args }) }
+            unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
     }
 
@@ -131,7 +149,7 @@ impl<D: Target> Sequence<'_, D> {
 
 /// The lines of a factor from line `first` and element `p` on, with the distances
 /// of lines and of their elements. Lines run along columns or along rows.
-fn lines<B>((_, view): Factor<'_, B>, along_columns: bool, p: usize, first: usize) -> (View<'_, B>, usize, usize) {
+pub(super) fn lines<B>((_, view): Factor<'_, B>, along_columns: bool, p: usize, first: usize) -> (View<'_, B>, usize, usize) {
     let (row, col, by_line, by_k) = if along_columns { (p, first, view.ld, 1) } else { (first, p, 1, view.ld) };
     (View { at: view.element(row, col), ..view }, by_line, by_k)
 }

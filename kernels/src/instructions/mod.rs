@@ -6,6 +6,7 @@
 mod gemm;
 mod getrf;
 mod triangle;
+mod vectors;
 
 use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
 

@@ -1,0 +1,131 @@
+//! Products of operands that lie in whole vectors, or are moved so.
+
+use lapidary_core::{Result, Scalar};
+
+use super::Sequence;
+use super::gemm::{Factor, lines};
+use crate::call::{Arg, Call, Purpose, Target, VectorProducts, View};
+use crate::params::VectorParams;
+use crate::program::Program;
+
+/// Below so many rows, columns or terms moving the operands costs more than it saves.
+const SMALL: usize = 64;
+/// Most terms for which operands are moved at a time.
+const DEPTH: usize = 4096;
+/// Tiles from which on wide ones leave no multiprocessor of a large device idle.
+const MANY: usize = 96;
+/// Work-items of a group that moves a square.
+const MOVERS: usize = 256;
+
+/// A factor with its terms `p..p + k`.
+fn terms<B>((trans, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Factor<'_, B> {
+    (trans, if trans == along_rows { x.sub(p, 0, k, x.cols) } else { x.sub(0, p, x.rows, k) })
+}
+
+impl<D: Target> Sequence<'_, D> {
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    pub(super) unsafe fn vectors<T: Scalar>(
+        &mut self,
+        products: &VectorProducts,
+        k: usize,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        if c.rows.min(c.cols).min(k) < SMALL {
+            // SAFETY: the module's contract.
+            return unsafe { self.tile(&products.tile, k, alpha, a, b, beta, c) };
+        }
+        let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
+        let params = products.wide.filter(|wide| tiles(wide) >= MANY).unwrap_or(products.narrow);
+        let depth = if self.lie_in_vectors::<T>(&params, k, a, b, &c) { k } else { DEPTH.min(k) };
+        for p in (0..k).step_by(depth) {
+            let kc = depth.min(k - p);
+            let beta = if p == 0 { beta } else { T::ONE };
+            // SAFETY: the module's contract.
+            unsafe { self.slab(&params, kc, alpha, terms(a, true, p, kc), terms(b, false, p, kc), beta, c)? };
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel takes the operands as they are.
+    fn lie_in_vectors<T: Scalar>(
+        &self,
+        params: &VectorParams,
+        k: usize,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        c: &View<'_, D::Buffer>,
+    ) -> bool {
+        let v = VectorParams::vector(T::DTYPE);
+        let whole = |view: &View<'_, D::Buffer>| view.at % v == 0 && view.ld % v == 0;
+        let b_fits = if b.0 { c.cols % v == 0 } else { params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors };
+        k % params.kwg == 0 && whole(c) && c.rows % v == 0 && !a.0 && whole(&a.1) && b_fits && whole(&b.1)
+    }
+
+    /// C ← α·A·op(B) + β·C for so few terms that operands may be moved.
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    unsafe fn slab<T: Scalar>(
+        &mut self,
+        params: &VectorParams,
+        k: usize,
+        alpha: T,
+        a: Factor<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        if self.lie_in_vectors::<T>(params, k, a, b, &c) {
+            // SAFETY: the module's contract.
+            return unsafe { self.vector_tiles(params, true, k, alpha, a.1, b, beta, c) };
+        }
+        let v = VectorParams::vector(T::DTYPE);
+        let (k_pad, m_pad, n_pad) = (k.next_multiple_of(params.kwg), c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));
+        let moved = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
+        let place = |at, rows| View { buffer: &*moved, at, rows, cols: k_pad, ld: rows };
+        let (a_moved, b_moved) = (place(0, m_pad), place(m_pad * k_pad, n_pad));
+        let vec_c = c.at % v == 0 && c.ld % v == 0 && c.rows % v == 0;
+        // SAFETY: the module's contract; the scratch memory holds both factors.
+        unsafe {
+            self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), a_moved)?;
+            self.pad::<T>((c.cols, k), lines(b, !b.0, 0, 0), b_moved)?;
+            self.vector_tiles(params, vec_c, k_pad, alpha, a_moved, (true, b_moved), beta, c)
+        }
+    }
+
+    /// Puts lines side by side, each at least as many and as long as there are, zeros elsewhere.
+    unsafe fn pad<T: Scalar>(
+        &mut self,
+        (count, k): (usize, usize),
+        (from, by_line, by_k): (View<'_, D::Buffer>, usize, usize),
+        to: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        const SIDE: usize = 32;
+        let program = Program::Pad { dtype: T::DTYPE, items: MOVERS.min(self.device.choices().most) };
+        let source = [Arg::In(from.buffer), Arg::Size(from.at), Arg::Size(by_line), Arg::Size(by_k)];
+        let target = [Arg::Out(to.buffer), Arg::Size(to.at), Arg::Size(to.ld), Arg::Size(to.cols)];
+        let args = [&[Arg::Size(count), Arg::Size(k)][..], &source, &target].concat();
+        let global = [to.ld.div_ceil(SIDE) * program.local()[0], to.cols.div_ceil(SIDE)];
+        // SAFETY: as the caller promises; arguments as the kernel lists them.
+        unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args }) }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
+    unsafe fn vector_tiles<T: Scalar>(
+        &mut self,
+        params: &VectorParams,
+        vec_c: bool,
+        k: usize,
+        alpha: T,
+        a: View<'_, D::Buffer>,
+        b: Factor<'_, D::Buffer>,
+        beta: T,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b: b.0, vec_c };
+        // SAFETY: the module's contract; the operands lie as the kernel asks.
+        unsafe { self.tiles(program, "gemm_vector", [params.mwg, params.nwg], k, alpha, (false, a), b, beta, c) }
+    }
+}

@@ -1,0 +1,168 @@
+// C <- alpha·A·op(B) + beta·C for operands in whole vectors: k is a multiple of KWG,
+// positions and leading dimensions of A and B are multiples of a vector{% if VEC_C %}, and so are those of C, and m{% endif %};
+// a line of A{% if TRANS_B %}, and of B,{% endif %} is followed by elements that fill its last vector.
+//
+// A tile of MWG x NWG elements for each workgroup, in strips of 32 invocations that lie
+// {{ 32 // LANES_N }} x {{ LANES_N }}, MR x NR elements each: vectors of rows, {{ 32 // LANES_N }} apart, and columns in groups of a vector.
+// A and op(B) pass through workgroup memory in slices of KWG along k, two of which are
+// there at once: the next is on its way through registers while one is used. The loop
+// over a slice is written out. Beyond the edges some vector inside is read again, and
+// what comes of it is not stored; beta = 0 never reads C.
+{%- set LANES_M = 32 // LANES_N %}
+{%- set T = (MWG // MR) * (NWG // NR) %}
+{%- set STRIPS_M = MWG // (LANES_M * MR) %}
+{%- set VEC_M = MR // V %}
+{%- set VEC_N = NR // V %}
+{%- set LINE_A = MWG // V %}
+{%- set LINE_B = NWG // V %}
+{%- set SLICE_B = LINE_B * KWG %}
+{%- set SLICES = SLICE_B + LINE_A * KWG %}
+{%- set LOADS_A = LINE_A * KWG // T %}
+{%- set LOADS_B = LINE_B * KWG // T %}
+{%- set KV = KWG // V %}
+{%- set ROWS_A = T // LINE_A %}
+{%- set ROWS_B = T // LINE_B if TRANS_B else T // KV %}
+{%- set SWIZZLE = 0 if TRANS_B else 8 // KV %}
+// the slices of B, then those of A, each in lines of vectors along its side of the tile
+var<workgroup> slices: array<vec, {{ 2 * SLICES }}>;
+
+@compute @workgroup_size({{ T }})
+fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let a_ld = args.a_ld / {{ V }}u;
+    let b_ld = args.b_ld / {{ V }}u;
+    let lane = t % 32u;
+    let strip = t / 32u;
+    // neighbours in zigzag, so that a quarter of them reads few banks
+    let lane_n = lane / {{ 2 * LANES_M }}u * 2u + lane % 2u;
+    let lane_m = lane / 2u % {{ LANES_M }}u;
+    let strip_m = strip % {{ STRIPS_M }}u;
+    let strip_n = strip / {{ STRIPS_M }}u;
+
+    // where this invocation reads A: vector row_a of the tile, line p_a of the slice
+    let row_a = t % {{ LINE_A }}u;
+    let p_a = t / {{ LINE_A }}u;
+    var from_a = args.a_at / {{ V }}u + min(group.x * {{ LINE_A }}u + row_a, (args.m - 1u) / {{ V }}u) + p_a * a_ld;
+    let step_a = KWG * a_ld;
+    let to_a = {{ SLICE_B }}u + p_a * {{ LINE_A }}u + row_a;
+    {%- if TRANS_B %}
+    let col_b = t % {{ LINE_B }}u;
+    let p_b = t / {{ LINE_B }}u;
+    var from_b = args.b_at / {{ V }}u + min(group.y * {{ LINE_B }}u + col_b, (args.n - 1u) / {{ V }}u) + p_b * b_ld;
+    let step_b = KWG * b_ld;
+    let to_b = p_b * {{ LINE_B }}u + col_b;
+    {%- for e in range(LOADS_B) %}
+    let next_b_{{ e }} = {{ e * ROWS_B }}u * b_ld;
+    {%- endfor %}
+    {%- else %}
+    // column col_b of the tile, vector p_b of the slice; elements of a vector go to
+    // neighbouring lines, shuffled so that they meet few banks
+    let col_b = t / {{ KV }}u;
+    let p_b = t % {{ KV }}u;
+    let base_b = args.b_at / {{ V }}u + p_b;
+    var from_b = 0u;
+    let step_b = {{ KV }}u;
+    let to_b = p_b * {{ V * LINE_B }}u + (col_b / {{ V }}u ^ ({{ SWIZZLE }}u * p_b));
+    let part_b = col_b % {{ V }}u;
+    {%- for e in range(LOADS_B) %}
+    let next_b_{{ e }} = base_b + min(group.y * NWG + col_b + {{ e * ROWS_B }}u, args.n - 1u) * b_ld;
+    {%- endfor %}
+    {%- endif %}
+    {%- for y in range(NR) %}{% for x in range(VEC_M) %}
+    var sum_{{ x }}_{{ y }} = vec();
+    {%- endfor %}{% endfor %}
+
+    let read_a = {{ SLICE_B }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
+    {%- for d in range(LANES_N) %}{% if SWIZZLE and d % SWIZZLE == 0 or d == 0 %}
+    let read_b_{{ d }} = strip_n * {{ LANES_N * VEC_N }}u + (lane_n ^ {{ d }}u);
+    {%- endif %}{% endfor %}
+    {%- macro fetch() %}
+        {%- for e in range(LOADS_A) %}
+        load_a_{{ e }} = {{ a }}[from_a + {{ e * ROWS_A }}u * a_ld];
+        {%- endfor %}
+        {%- for e in range(LOADS_B) %}
+        load_b_{{ e }} = {{ b }}[from_b + next_b_{{ e }}];
+        {%- endfor %}
+    {%- endmacro %}
+    {%- macro place(slice) %}
+        {%- for e in range(LOADS_A) %}
+        slices[{{ slice }} + to_a + {{ e * ROWS_A * LINE_A }}u] = load_a_{{ e }};
+        {%- endfor %}
+        {%- for e in range(LOADS_B) %}
+        {%- if TRANS_B %}
+        slices[{{ slice }} + to_b + {{ e * ROWS_B * LINE_B }}u] = load_b_{{ e }};
+        {%- else %}{% for q in range(V) %}
+        slices[{{ slice }} + to_b + {{ e * ROWS_B // V + q * LINE_B }}u][part_b] = load_b_{{ e }}[{{ q }}];
+        {%- endfor %}{% endif %}
+        {%- endfor %}
+    {%- endmacro %}
+    {%- for e in range(LOADS_A) %}
+    var load_a_{{ e }}: vec;
+    {%- endfor %}
+    {%- for e in range(LOADS_B) %}
+    var load_b_{{ e }}: vec;
+    {%- endfor %}
+    {{ fetch() }}
+    // after the last slice the same one is fetched again, and not used
+    let count = args.k / KWG;
+    from_a += select(0u, step_a, 1u < count);
+    from_b += select(0u, step_b, 1u < count);
+    {{ place("0u") }}
+    workgroupBarrier();
+    var used = 0u;
+    for (var s = 1u; s <= count; s++) {
+        {{- fetch() }}
+        from_a += select(0u, step_a, s + 1u < count);
+        from_b += select(0u, step_b, s + 1u < count);
+        {%- for p in range(KWG) %}
+        {%- set turn = SWIZZLE * (p // V) %}
+        {%- set far = turn // LANES_N * LANES_N %}
+        {
+            {%- for y in range(VEC_N) %}
+            let b_{{ y }} = slices[used + read_b_{{ turn % LANES_N }} + {{ p * LINE_B + xor(y * LANES_N, far) }}u];
+            {%- endfor %}
+            {%- for x in range(VEC_M) %}
+            let a_{{ x }} = slices[used + read_a + {{ p * LINE_A + x * LANES_M }}u];
+            {%- endfor %}
+            {%- for y in range(NR) %}{% for x in range(VEC_M) %}
+            sum_{{ x }}_{{ y }} = fma(vec(b_{{ y // V }}[{{ y % V }}]), a_{{ x }}, sum_{{ x }}_{{ y }});
+            {%- endfor %}{% endfor %}
+        }
+        {%- if p == KWG - 1 %}
+        {{- place(SLICES ~ "u - used") }}
+        {%- endif %}
+        {%- endfor %}
+        used = {{ SLICES }}u - used;
+        workgroupBarrier();
+    }
+
+    let i = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
+    let j = group.y * NWG + strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
+    {%- for y in range(NR) %}{% for x in range(VEC_M) %}
+    store(i + {{ x * LANES_M }}u, j + {{ y // V * LANES_N * V + y % V }}u, sum_{{ x }}_{{ y }});
+    {%- endfor %}{% endfor %}
+}
+
+// Vector i of column j of the result.
+fn store(i: u32, j: u32, sum: vec) {
+    if (i * {{ V }}u >= args.m || j >= args.n) { return; }
+    let product = args.alpha * sum;
+    {%- if VEC_C %}
+    let at = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);
+    if (args.beta == real()) {
+        {{ c }}[at] = product;
+    } else {
+        {{ c }}[at] = product + args.beta * {{ c }}[at];
+    }
+    {%- else %}
+    let at = args.c_at + i * {{ V }}u + j * args.c_ld;
+    {%- for q in range(V) %}
+    if (i * {{ V }}u + {{ q }}u < args.m) {
+        if (args.beta == real()) {
+            {{ c }}[at + {{ q }}u] = product[{{ q }}];
+        } else {
+            {{ c }}[at + {{ q }}u] = product[{{ q }}] + args.beta * {{ c }}[at + {{ q }}u];
+        }
+    }
+    {%- endfor %}
+    {%- endif %}
+}

@@ -111,6 +111,19 @@ impl WgpuDevice {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
+    /// Runs an instruction that many times in one go.
+    ///
+    /// # Safety
+    /// As [`Device::launch`].
+    pub(crate) unsafe fn launch_times<T: Scalar>(
+        &self,
+        instruction: &Instruction<T, Operand<'_, Buffer>>,
+        times: usize,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe { self.kernels().run(&instruction.map(view), times) }
+    }
+
     /// The programs it keeps.
     #[must_use]
     pub fn cache(&self) -> &Arc<ProgramCache> {
@@ -225,8 +238,7 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
-        let mut kernels = self.kernels();
         // SAFETY: the contract of the trait.
-        unsafe { kernels.run(&instruction.map(view)) }
+        unsafe { self.launch_times(instruction, 1) }
     }
 }

@@ -91,14 +91,15 @@ impl Kernels {
         self.scratch = [const { None }; 2];
     }
 
-    /// Runs an instruction to its end.
+    /// Runs an instruction that many times, to the end of the last.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
+    pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>, times: usize) -> Result<()> {
         let queue = Arc::clone(&self.queue);
         // SAFETY: as the caller promises.
-        let guarded = queue.guarded("launch", |_| unsafe { instructions::enqueue(self, instruction) });
+        let mut enqueue = |_| unsafe { instructions::enqueue(self, instruction) };
+        let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
         // calls of an instruction that failed are not run
         self.calls.clear();

@@ -8,6 +8,7 @@
 //! where staging memory is filled and emptied, but the copies between staging
 //! memory and registers take turns with the kernels.
 
+mod batch;
 mod buffer;
 mod conv;
 mod device;
@@ -17,6 +18,7 @@ mod program;
 mod queue;
 mod transfers;
 
+pub use batch::Batch;
 pub use buffer::Buffer;
 pub use device::{WgpuDevice, required_features, required_limits};
 pub use platform::{Found, Listing, list};

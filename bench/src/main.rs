@@ -3,8 +3,9 @@
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--seconds S] [--json FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl`, all but the last unless named;
-//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's). Peers:
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu`, all but the last two unless named;
+//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu` against
+//! cuBLAS where it is (`LAPIDARY_PEER_CUBLAS`, else by its own name). Peers:
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library
@@ -20,6 +21,7 @@
 
 mod blas;
 mod cases;
+mod cublas;
 mod measure;
 mod opencl;
 mod outofcore;
@@ -27,6 +29,7 @@ mod peer;
 mod report;
 mod rest;
 mod settings;
+mod wgpu;
 
 use lapidary::Machine;
 
@@ -50,6 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "trsm" => cases::trsm(&settings, &machine, &peers, &mut report),
             "small" => cases::small(&settings, &machine, &peers, &mut report),
             "opencl" => opencl::products(&settings, &mut report)?,
+            "wgpu" => wgpu::products(&settings, &mut report)?,
             "outofcore" => outofcore::run(&settings, &mut report)?,
             other => return Err(format!("there is no group `{other}`: {}", settings::GROUPS.join(", ")).into()),
         }

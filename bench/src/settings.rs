@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Every group; the last one only where it is named.
-pub const GROUPS: [&str; 6] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl"];
+/// Every group; the last two only where they are named.
+pub const GROUPS: [&str; 7] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu"];
 
 /// What the command line asks for.
 pub struct Settings {

@@ -60,9 +60,10 @@ impl<D: Target> Sequence<'_, D> {
         c: &View<'_, D::Buffer>,
     ) -> bool {
         let v = VectorParams::vector(T::DTYPE);
-        let whole = |view: &View<'_, D::Buffer>| view.at % v == 0 && view.ld % v == 0;
-        let b_fits = if b.0 { c.cols % v == 0 } else { params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors };
-        k % params.kwg == 0 && whole(c) && c.rows % v == 0 && !a.0 && whole(&a.1) && b_fits && whole(&b.1)
+        let whole = |view: &View<'_, D::Buffer>| view.at.is_multiple_of(v) && view.ld.is_multiple_of(v);
+        let b_fits =
+            if b.0 { c.cols.is_multiple_of(v) } else { params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors };
+        k.is_multiple_of(params.kwg) && whole(c) && c.rows.is_multiple_of(v) && !a.0 && whole(&a.1) && b_fits && whole(&b.1)
     }
 
     /// C ← α·A·op(B) + β·C for so few terms that operands may be moved.
@@ -86,7 +87,7 @@ impl<D: Target> Sequence<'_, D> {
         let moved = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
         let place = |at, rows| View { buffer: &*moved, at, rows, cols: k_pad, ld: rows };
         let (a_moved, b_moved) = (place(0, m_pad), place(m_pad * k_pad, n_pad));
-        let vec_c = c.at % v == 0 && c.ld % v == 0 && c.rows % v == 0;
+        let vec_c = c.at.is_multiple_of(v) && c.ld.is_multiple_of(v) && c.rows.is_multiple_of(v);
         // SAFETY: the module's contract; the scratch memory holds both factors.
         unsafe {
             self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), a_moved)?;

@@ -1,0 +1,143 @@
+//! cuBLAS, if it is there.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use libloading::{Library, Symbol};
+
+/// NVIDIA's names of its libraries.
+const CUBLAS: [&str; 3] = ["libcublas.so", "libcublas.so.12", "libcublas.so.13"];
+const RUNTIME: [&str; 3] = ["libcudart.so", "libcudart.so.12", "libcudart.so.13"];
+
+type Gemm<T> = unsafe extern "C" fn(
+    *mut c_void,
+    i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    *const T,
+    *const T,
+    i32,
+    *const T,
+    i32,
+    *const T,
+    *mut T,
+    i32,
+) -> i32;
+
+/// An element type with the name of its product.
+pub trait Real: lapidary::Scalar {
+    const GEMM: &'static [u8];
+}
+
+impl Real for f32 {
+    const GEMM: &'static [u8] = b"cublasSgemm_v2";
+}
+
+impl Real for f64 {
+    const GEMM: &'static [u8] = b"cublasDgemm_v2";
+}
+
+/// The library on the first device; its memory lives as long as the process.
+pub struct Cublas {
+    cublas: Library,
+    runtime: Library,
+    handle: *mut c_void,
+}
+
+/// A square matrix on the device.
+pub struct Memory<T>(*mut T);
+
+// derived, these would ask for `T: Copy`
+impl<T> Clone for Memory<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Memory<T> {}
+
+impl Cublas {
+    /// Opens both libraries; the default mode of products rounds as IEEE does, without TF32.
+    pub fn open() -> Result<Self, String> {
+        let (cublas, runtime) = (open("LAPIDARY_PEER_CUBLAS", CUBLAS)?, open("LAPIDARY_PEER_CUDART", RUNTIME)?);
+        let mut handle = ptr::null_mut();
+        // SAFETY: the signature of the C interface.
+        let status = unsafe {
+            let create: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void) -> i32> =
+                cublas.get(b"cublasCreate_v2").map_err(|error| error.to_string())?;
+            create(&raw mut handle)
+        };
+        if status == 0 { Ok(Cublas { cublas, runtime, handle }) } else { Err(format!("cublasCreate answers {status}")) }
+    }
+
+    /// The device's own copy.
+    pub fn upload<T: Copy>(&self, data: &[T]) -> Memory<T> {
+        let mut memory = ptr::null_mut();
+        // SAFETY: the signature of the C interface; 1 copies to the device.
+        unsafe {
+            let malloc: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void, usize) -> i32> =
+                self.runtime.get(b"cudaMalloc").expect("cudaMalloc");
+            assert_eq!(malloc(&raw mut memory, size_of_val(data)), 0, "cudaMalloc");
+            assert_eq!(self.copy(memory, data.as_ptr().cast(), size_of_val(data), 1), 0, "cudaMemcpy");
+        }
+        Memory(memory.cast())
+    }
+
+    /// Copies a matrix back.
+    pub fn download<T: Copy>(&self, memory: Memory<T>, data: &mut [T]) {
+        // SAFETY: the matrix has as many elements; 2 copies to the host.
+        let status = unsafe { self.copy(data.as_mut_ptr().cast(), memory.0.cast(), size_of_val(data), 2) };
+        assert_eq!(status, 0, "cudaMemcpy");
+    }
+
+    /// Gives a matrix back.
+    pub fn free<T>(&self, memory: Memory<T>) {
+        // SAFETY: it was allocated above and is not used again.
+        unsafe {
+            let free: Symbol<'_, unsafe extern "C" fn(*mut c_void) -> i32> = self.runtime.get(b"cudaFree").expect("cudaFree");
+            free(memory.0.cast());
+        }
+    }
+
+    /// # Safety
+    /// As `cudaMemcpy`.
+    unsafe fn copy(&self, to: *mut c_void, from: *const c_void, bytes: usize, kind: i32) -> i32 {
+        // SAFETY: the signature of the C interface.
+        unsafe {
+            let copy: Symbol<'_, unsafe extern "C" fn(*mut c_void, *const c_void, usize, i32) -> i32> =
+                self.runtime.get(b"cudaMemcpy").expect("cudaMemcpy");
+            copy(to, from, bytes, kind)
+        }
+    }
+
+    /// C ← op(A)·op(B) of order n, that many times, and waits.
+    pub fn gemm<T: Real>(&self, n: usize, trans: [bool; 2], [a, b, c]: [Memory<T>; 3], times: usize) {
+        let n = i32::try_from(n).expect("an order of 31 bits");
+        let [op_a, op_b] = trans.map(i32::from);
+        // SAFETY: the signatures of the C interfaces; three matrices of n² elements.
+        unsafe {
+            let gemm: Symbol<'_, Gemm<T>> = self.cublas.get(T::GEMM).expect("the product");
+            for _ in 0..times {
+                let status = gemm(self.handle, op_a, op_b, n, n, n, &T::ONE, a.0, n, b.0, n, &T::ZERO, c.0, n);
+                assert_eq!(status, 0, "cublas");
+            }
+            let wait: Symbol<'_, unsafe extern "C" fn() -> i32> = self.runtime.get(b"cudaDeviceSynchronize").expect("wait");
+            assert_eq!(wait(), 0, "cudaDeviceSynchronize");
+        }
+    }
+}
+
+/// The library that a variable names, else the first of these that is there.
+fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
+    let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
+    let mut refusal = String::new();
+    for name in named {
+        // SAFETY: the library's initialisers have no conditions.
+        match unsafe { Library::new(&name) } {
+            Ok(library) => return Ok(library),
+            Err(error) => refusal = error.to_string(),
+        }
+    }
+    Err(refusal)
+}

@@ -1,0 +1,80 @@
+//! Products on a wgpu device, with matrices on the device, against cuBLAS where it is.
+//! Both sides run batches of at least [`BATCH`], so that the clock stays up and no
+//! submission counts.
+
+use std::sync::Arc;
+
+use lapidary::core::Op;
+use lapidary::wgpu::{Batch, WgpuDevice, list};
+use lapidary::{DType, ProgramCache};
+
+use crate::cases::random;
+use crate::cublas::{Cublas, Real};
+use crate::measure::{Side, in_turn, largest};
+use crate::report::{Report, Unit};
+use crate::settings::Settings;
+
+/// Seconds of a batch.
+const BATCH: f64 = 0.05;
+
+/// Square products on the first adapter, a processor only if there is no other.
+pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> {
+    let listing = list();
+    let index = listing.devices.iter().position(|found| !found.is_cpu).unwrap_or(0);
+    let Some(found) = listing.devices.get(index) else {
+        println!("no adapter: {:?}", listing.notes);
+        return Ok(());
+    };
+    println!("wgpu:{index}: {} ({} {})", found.info.name, found.info.driver, found.info.driver_info);
+    let device = WgpuDevice::open(index, None, Arc::new(ProgramCache::new(None))).map_err(|error| error.to_string())?;
+    let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
+    let sizes: &[usize] = if found.is_cpu { &[512] } else { &[1024, 2048, 4096, 8192, 1023, 4095] };
+    for n in settings.sizes(sizes) {
+        product::<f32>(settings, report, &device, peer.as_ref(), n, [false, false])?;
+    }
+    if !found.is_cpu {
+        for trans in [[true, false], [false, true], [true, true]] {
+            product::<f32>(settings, report, &device, peer.as_ref(), 4096, trans)?;
+        }
+    }
+    if found.f64 {
+        for n in settings.sizes(if found.is_cpu { &[512] } else { &[1024, 4096, 8192] }) {
+            product::<f64>(settings, report, &device, peer.as_ref(), n, [false, false])?;
+        }
+    }
+    Ok(())
+}
+
+fn product<T: Real>(
+    settings: &Settings,
+    report: &mut Report,
+    device: &WgpuDevice,
+    peer: Option<&Cublas>,
+    n: usize,
+    trans: [bool; 2],
+) -> Result<(), String> {
+    let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
+    let ops = trans.map(|trans| if trans { Op::Trans } else { Op::NoTrans });
+    let ours = Batch::new(device, n, ops, [&a, &b]).map_err(|error| error.to_string())?;
+    let run = |times| ours.seconds(times).expect("the product works");
+    let times = (BATCH / (run(8) / 8.0)).ceil().max(1.0) as usize;
+    let mut sides = vec![Side::new("ours", || run(times) / times as f64)];
+    let theirs = peer.map(|peer| (peer, [peer.upload(&a), peer.upload(&b), peer.upload(&a)]));
+    if let Some((peer, memory)) = &theirs {
+        sides.push(Side::new("cublas", || crate::measure::timed(|| peer.gemm(n, trans, *memory, times)) / times as f64));
+    }
+    let measured = in_turn(settings, sides);
+    if let Some((peer, memory)) = theirs {
+        let mut expected = vec![T::ZERO; n * n];
+        peer.download(memory[2], &mut expected);
+        let result = ours.result().map_err(|error| error.to_string())?;
+        let apart = largest(result.iter().zip(&expected).map(|(x, y)| x.to_f64() - y.to_f64()));
+        memory.into_iter().for_each(|memory| peer.free(memory));
+        // both sum n products of factors below one
+        assert!(apart <= 4.0 * n as f64 * T::UNIT_ROUNDOFF * (n as f64).sqrt(), "n={n}: {apart:e} apart");
+    }
+    let name = if T::DTYPE == DType::F64 { "dgemm" } else { "sgemm" };
+    let letters = trans.map(|trans| if trans { 'T' } else { 'N' });
+    report.add(name, &format!("n={n} {}{} resident", letters[0], letters[1]), Unit::Gflops(2.0 * (n as f64).powi(3)), &measured);
+    Ok(())
+}

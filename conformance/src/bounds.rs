@@ -57,10 +57,11 @@ pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
 }
 
 /// What results in the subnormal range may be off in addition to bound 1:
-/// `2·(k+3)·max(1, |α|)·η`.
+/// `2·(k+3)·max(1, |α|)` times the [smallest](crate::Subject::smallest) number, which is
+/// `η` unless subnormal numbers are zero.
 #[must_use]
-pub fn underflow<T: Scalar>(k: usize, alpha: f64) -> f64 {
-    2.0 * real(k + 3) * alpha.abs().max(1.0) * eta::<T>()
+pub fn underflow(k: usize, alpha: f64, smallest: f64) -> f64 {
+    2.0 * real(k + 3) * alpha.abs().max(1.0) * smallest
 }
 
 /// `‖Ĉ − C‖_F ≤ 3u·(√(k+2)·|α|·‖A‖_F·‖B‖_F + 2·|β|·‖C₀‖_F)`; the ratio divides

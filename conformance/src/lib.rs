@@ -27,4 +27,4 @@ pub mod suite;
 pub use cases::Scope;
 pub use failure::Failure;
 pub use instructions::Instructions;
-pub use subject::Subject;
+pub use subject::{Flushing, Subject, flushes};

@@ -1,6 +1,8 @@
 //! What the suite grades.
 
-use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary_core::{Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+
+use crate::bounds::eta;
 
 /// Anything that computes the routines on host matrices.
 ///
@@ -11,6 +13,12 @@ use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 pub trait Subject {
     /// How reports call it, for example `cpu:0`.
     fn name(&self) -> String;
+
+    /// The smallest positive number that it owes; to a device that [flushes](Flushing)
+    /// smaller ones are zero.
+    fn smallest<T: Scalar>(&self) -> f64 {
+        eta::<T>()
+    }
 
     /// `C ← α·op(A)·op(B) + β·C`.
     ///
@@ -42,4 +50,48 @@ pub trait Subject {
     /// # Errors
     /// Wrong row indices, or a failed device.
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
+}
+
+/// A subject that takes subnormal numbers, operands and results, for zero, and owes
+/// everything else.
+#[derive(Clone, Copy, Debug)]
+pub struct Flushing<'a, S>(pub &'a S);
+
+impl<S: Subject> Subject for Flushing<'_, S> {
+    fn name(&self) -> String {
+        format!("{}, flushing", self.0.name())
+    }
+    fn smallest<T: Scalar>(&self) -> f64 {
+        T::MIN_POSITIVE
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        self.0.gemm(args)
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        self.0.trsm(args)
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        self.0.getrf(args)
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        self.0.getrs(args)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        self.0.laswp(args)
+    }
+}
+
+/// Whether a subject takes subnormal numbers for zero: operands (a subnormal number times
+/// four) and results (the smallest normal number times a half).
+///
+/// # Errors
+/// A call failed.
+pub fn flushes<S: Subject, T: Scalar>(subject: &S) -> Result<bool> {
+    let product = |x: f64, y: f64| {
+        let (x, y, mut z) = ([T::from_f64(x)], [T::from_f64(y)], [T::ONE]);
+        let [x, y] = [&x, &y].map(|x| MatRef::col_major(x, 1, 1));
+        subject.gemm(Gemm::new(x?, y?, MatMut::col_major(&mut z, 1, 1)?)).map(|()| z[0])
+    };
+    let (operand, result) = (product(T::MIN_POSITIVE / 2.0, 4.0)?, product(T::MIN_POSITIVE, 0.5)?);
+    Ok(operand == T::ZERO && result == T::ZERO)
 }

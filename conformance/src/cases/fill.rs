@@ -5,6 +5,7 @@ use std::fmt;
 use lapidary_core::Scalar;
 
 use super::Rng;
+use crate::bounds::eta;
 use crate::oracle::Dense;
 
 /// The kind of numbers in an operand.
@@ -21,6 +22,9 @@ pub enum Fill {
     Wide,
     /// Around the smallest normal number, many subnormal.
     Tiny,
+    /// From the smallest number to 2^72 times as much, a third subnormal: the larger ones
+    /// must be right also where the others are zero.
+    Rising,
     /// Near the square root of the largest number: products near overflow.
     Huge,
     /// Uniform with many zeros and a few NaN and ∞.
@@ -35,6 +39,7 @@ impl fmt::Display for Fill {
             Fill::Graded => "graded",
             Fill::Wide => "wide",
             Fill::Tiny => "tiny",
+            Fill::Rising => "rising",
             Fill::Huge => "huge",
             Fill::NonFinite => "non-finite",
         })
@@ -56,6 +61,7 @@ impl Fill {
             Fill::Graded => rng.uniform() * (20.0 * rng.uniform()).exp2(),
             Fill::Wide => rng.uniform() * (-0.39 * T::MIN_POSITIVE.log2() * rng.uniform()).exp2(),
             Fill::Tiny => rng.uniform() * T::MIN_POSITIVE * 4.0,
+            Fill::Rising => rng.sign() * eta::<T>() * (36.0 + 36.0 * rng.uniform()).exp2(),
             Fill::Huge => rng.uniform() * huge::<T>(),
             Fill::NonFinite if rng.once_in(rare) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.below(3)],
             Fill::NonFinite if rng.once_in(4) => 0.0,
@@ -63,12 +69,18 @@ impl Fill {
         }
     }
 
+    /// Whether results are subnormal too: norms mean nothing there.
+    #[must_use]
+    pub fn is_tiny(self) -> bool {
+        matches!(self, Fill::Tiny | Fill::Rising)
+    }
+
     /// The kind of numbers beside it in the second factor and in C, so that the
     /// product stays in the same range.
     #[must_use]
     pub fn partner(self) -> Fill {
         match self {
-            Fill::Wide | Fill::Tiny => Fill::Uniform,
+            Fill::Wide | Fill::Tiny | Fill::Rising => Fill::Uniform,
             Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge | Fill::NonFinite => self,
         }
     }

@@ -49,7 +49,7 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
             same_classes("agreement: gemm", &here, &there)?;
             let (a, b, old) = data.operands(case);
             let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
-            let slack = 2.0 * bounds::underflow::<T>(case.k, case.alpha);
+            let slack = 2.0 * bounds::underflow(case.k, case.alpha, bounds::eta::<T>());
             let worst = apart([&here, &there], |i, j| exact.scale(i, j), slack);
             worst.within("agreement: gemm", bounds::gemm_componentwise::<T>(case.k).twice())
         };
@@ -162,7 +162,7 @@ fn solved_alike<T: Scalar>(case: &TrsmCase, system: &System, solutions: [&Dense;
     match case.mode {
         TrsmMode::Substitution => {
             let scale = |i, j| f64::midpoint(residuals[0].scale(i, j), residuals[1].scale(i, j));
-            let slack = 2.0 * bounds::underflow::<T>(case.order, system.e.max_abs().max(case.alpha.abs()));
+            let slack = 2.0 * bounds::underflow(case.order, system.e.max_abs().max(case.alpha.abs()), bounds::eta::<T>());
             let bound: Bound = bounds::trsm_substitution::<T>(case.order);
             apart([&here, &there], scale, slack).within("agreement: trsm", bound.twice())
         }

@@ -26,8 +26,8 @@ fn checked<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Fa
     let c = run(subject, case, &data)?;
     let (a, b, old) = data.operands(case);
     let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
-    accurate::<T>(case, &exact, &c.dense())?;
-    if exact.rounded().is_finite() && case.fill != Fill::Tiny {
+    accurate::<T>(case, &exact, &c.dense(), bounds::underflow(case.k, case.alpha, subject.smallest::<T>()))?;
+    if exact.rounded().is_finite() && !case.fill.is_tiny() {
         normwise::<T>(case, [&a, &b, &old], &exact.error(&c.dense()))?;
     }
     Ok(())
@@ -44,7 +44,7 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &Ge
     Ok(c)
 }
 
-fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense) -> Result<(), Failure> {
+fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense, slack: f64) -> Result<(), Failure> {
     if let Some(at) = exact.other_class(c) {
         let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
         return Err(Failure::new("gemm: class", detail).at(at));
@@ -55,7 +55,7 @@ fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense) -> Result<()
             Some(at) => Err(Failure::new("gemm: exact integers", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
         };
     }
-    let worst = exact.worst(c, bounds::underflow::<T>(case.k, case.alpha));
+    let worst = exact.worst(c, slack);
     worst.within("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k))?;
     worst.within("gemm: Netlib", bounds::netlib_gemm::<T>())
 }

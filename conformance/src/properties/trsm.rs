@@ -33,25 +33,37 @@ pub fn check_zero_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> 
 }
 
 /// As [`check_trsm`], with an equation `d·x = b` of subnormal numbers: the
-/// reciprocal of `d` overflows, the quotient does not.
+/// reciprocal of `d` overflows, the quotient does not. It is `0·x = 0` to a subject
+/// that flushes.
 ///
 /// # Errors
 /// The first property that does not hold.
 pub fn check_subnormal_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
-    let mut system = case.system::<T>();
-    let at = case.order / 2;
-    (0..case.order).for_each(|j| system.e.set(at, j, 0.0));
-    system.e.set(at, at, T::MIN_POSITIVE / 8.0);
-    (0..case.nrhs).for_each(|j| system.f.set(at, j, T::MIN_POSITIVE / 2.0));
-    check_system::<S, T>(subject, case, &system)
+    let equation = |d: f64, b: f64| {
+        let mut system = case.system::<T>();
+        let at = case.order / 2;
+        (0..case.order).for_each(|j| system.e.set(at, j, 0.0));
+        system.e.set(at, at, d);
+        (0..case.nrhs).for_each(|j| system.f.set(at, j, b));
+        system
+    };
+    let (d, b) = (T::MIN_POSITIVE / 8.0, T::MIN_POSITIVE / 2.0);
+    let kept = |x: f64| if x < subject.smallest::<T>() { 0.0 } else { x };
+    let x = run::<S, T>(subject, case, &equation(d, b)).map_err(|failure| failure.in_case(case))?;
+    solved::<S, T>(subject, case, &equation(kept(d), kept(b)), &x)
 }
 
 fn check_system<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<(), Failure> {
     let x = run::<S, T>(subject, case, system).map_err(|failure| failure.in_case(case))?;
+    solved::<S, T>(subject, case, system, &x)
+}
+
+/// Whether x solves the system as the mode wants it.
+fn solved<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System, x: &Dense) -> Result<(), Failure> {
     let plain = system.solve::<T>(case.alpha, case.uplo());
     let verdict = match case.mode {
-        TrsmMode::Substitution => substituted::<T>(case, system, &plain, &x),
-        TrsmMode::Inverted => inverted::<T>(case, system, &plain, &x),
+        TrsmMode::Substitution => substituted::<T>(case, system, [&plain, x], subject.smallest::<T>()),
+        TrsmMode::Inverted => inverted::<T>(case, system, &plain, x),
     };
     verdict.map_err(|failure| failure.in_case(case))
 }
@@ -66,7 +78,7 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &
     Ok(case.to_side(&b.dense()))
 }
 
-fn substituted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dense) -> Result<(), Failure> {
+fn substituted<T: Scalar>(case: &TrsmCase, system: &System, [plain, x]: [&Dense; 2], smallest: f64) -> Result<(), Failure> {
     same_classes(plain, x, same_class)?;
     if case.fill == Fill::Integers && plain.is_finite() {
         return exact(plain, x);
@@ -74,7 +86,7 @@ fn substituted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &D
     if !plain.is_finite() {
         return Ok(());
     }
-    let slack = bounds::underflow::<T>(case.order, system.e.max_abs().max(case.alpha.abs()));
+    let slack = bounds::underflow(case.order, system.e.max_abs().max(case.alpha.abs()), smallest);
     let residual = linear::<T>(&system.e, x, case.alpha, &system.f);
     residual.worst(&x.map(|_| 0.0), slack).within("trsm: componentwise", bounds::trsm_substitution::<T>(case.order))
 }
@@ -95,7 +107,7 @@ fn inverted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dens
     if let Some(j) = (0..x.cols()).find(|&j| clean(plain, j) && !clean(x, j)) {
         return Err(Failure::new("trsm: class", "NaN or ∞ in a column without any").at((0, j)));
     }
-    if !plain.is_finite() || case.fill == Fill::Tiny {
+    if !plain.is_finite() || case.fill.is_tiny() {
         return Ok(());
     }
     let residual = linear::<T>(&system.e, x, case.alpha, &system.f).rounded().norm_one();

@@ -1,11 +1,12 @@
 //! Every deliberate fault is caught, by the property that is there for it: the
 //! properties are not vacuous.
 
+use crate::naive::Naive;
 use crate::scope;
 use crate::wrong::Fault::{self, *};
 use crate::wrong::Wrong;
-use lapidary_conformance::Failure;
 use lapidary_conformance::suite::properties;
+use lapidary_conformance::{Failure, Flushing, Subject, flushes};
 use lapidary_core::Scalar;
 
 /// Each fault and the verdicts that catch it: entry of the suite, property.
@@ -53,15 +54,15 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
 /// Faults that one property alone catches.
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
-fn verdict<T: Scalar>(fault: Fault, name: &str) -> Result<(), Failure> {
-    let list = properties::<Wrong, T>();
+fn verdict<T: Scalar>(subject: &impl Subject, name: &str) -> Result<(), Failure> {
+    let list = properties::<_, T>();
     let property = list.iter().find(|property| property.name == name).expect("the suite has the property");
-    (property.check)(&Wrong(fault), &scope(300))
+    (property.check)(subject, &scope(300))
 }
 
 fn caught<T: Scalar>() {
     for &(fault, name, expected) in EXPECTED {
-        match verdict::<T>(fault, name) {
+        match verdict::<T>(&Wrong(fault), name) {
             Ok(()) => panic!("{fault:?} passes {name}"),
             Err(failure) => {
                 assert_eq!(failure.property, expected, "{fault:?} is caught for another reason: {failure}");
@@ -95,4 +96,23 @@ fn faults_are_caught_in_double_precision() {
 fn faults_of_one_property_are_caught_by_no_other() {
     caught_alone::<f32>();
     caught_alone::<f64>();
+}
+
+/// Where subnormal numbers may be zero, what is wrong beside them is still wrong.
+fn flushing<T: Scalar>() {
+    let name = "gemm: subnormal";
+    verdict::<T>(&Flushing(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");
+    for fault in [LowPrecision, TileEdge, DropsLastRow, IgnoresOp, RoundsBeta, WritesGap, ReadsOldC] {
+        let failure = verdict::<T>(&Flushing(&Wrong(fault)), name).expect_err("a fault");
+        assert!(failure.property != "gemm: completes", "{fault:?}: {failure}");
+    }
+}
+
+#[test]
+fn flushing_excuses_no_other_fault() {
+    flushing::<f32>();
+    flushing::<f64>();
+    assert!(!flushes::<_, f32>(&Naive).unwrap() && !flushes::<_, f64>(&Naive).unwrap());
+    let failure = verdict::<f64>(&Flushing(&Naive), "trsm: pivots").unwrap_err();
+    assert_eq!(failure.property, "trsm: class", "0/0 is owed where both are taken for zero: {failure}");
 }

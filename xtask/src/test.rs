@@ -30,7 +30,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {
         let cargo = ws.cargo(&["test", "--workspace", "--exclude", "lapidary-bench", "--all-features"]);
-        results = closing_lines(&drivers::switched_on(ws, cargo).tee()?);
+        results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);
         Ok(total(&results))
     })?;
     steps.step("oclgrind", || drivers::watch(ws))?;
@@ -42,7 +42,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
 /// Fetches the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
     ws.cargo(&["fetch", "--locked"]).run()?;
-    drivers::install()
+    drivers::install(ws)
 }
 
 fn clippy(ws: &Workspace) -> Result<String> {

@@ -1,0 +1,24 @@
+//! Drivers that run the backends on a machine without a GPU.
+
+mod opencl;
+mod packages;
+mod vulkan;
+
+pub use opencl::watch;
+
+use crate::Result;
+use crate::runner::Cargo;
+use crate::workspace::Workspace;
+
+/// Installs what is missing, where the system has a package manager that we know.
+pub fn install(ws: &Workspace) -> Result<String> {
+    let packages = packages::install(&[opencl::PACKAGES, vulkan::PACKAGES].concat());
+    Ok(format!("{packages}; {}", vulkan::swiftshader(ws)?))
+}
+
+/// A command with every driver switched on, and none missing if all are installed.
+pub fn switched_on(ws: &Workspace, cargo: Cargo) -> Result<Cargo> {
+    // no entry of the user's cache is used or left behind
+    let cache = ws.metadata.target_directory.join("program-cache");
+    vulkan::switched_on(ws, opencl::switched_on(cargo.env("LAPIDARY_CACHE_DIR", cache)))
+}

@@ -1,0 +1,38 @@
+//! OpenCL: two drivers for the processor, and an interpreter.
+
+use std::path::Path;
+
+use super::packages;
+use crate::Result;
+use crate::runner::Cargo;
+use crate::workspace::Workspace;
+
+/// Debian's names: the loader, two drivers of which one has no double precision,
+/// and an interpreter that watches memory.
+pub const PACKAGES: &[&str] = &["ocl-icd-libopencl1", "pocl-opencl-icd", "mesa-opencl-icd", "oclgrind"];
+
+/// The interpreter as a driver.
+const INTERPRETER: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
+
+/// A command with the drivers switched on.
+pub fn switched_on(cargo: Cargo) -> Cargo {
+    let cargo = cargo.env("POCL_DEVICES", "pthread pthread").env("RUSTICL_ENABLE", "llvmpipe");
+    if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
+}
+
+/// Runs every kernel in the interpreter: a race, or a read of what was never
+/// written, is a line in its log.
+pub fn watch(ws: &Workspace) -> Result<String> {
+    if !Path::new(INTERPRETER).exists() {
+        return Ok("oclgrind is not installed: not run".into());
+    }
+    let log = ws.metadata.target_directory.join("oclgrind.log");
+    let _ = std::fs::remove_file(&log);
+    let cargo = ws.cargo(&["test", "--package", "lapidary-backend-opencl", "--test", "kernels"]);
+    let cargo = cargo.env("OCL_ICD_VENDORS", INTERPRETER).env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_UNINITIALIZED", "1");
+    // the watch over memory does not know an instruction that optimised code holds
+    let cargo = cargo.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable").env("LAPIDARY_REQUIRE_OPENCL", "1");
+    cargo.env("OCLGRIND_LOG", &log).run()?;
+    let text = std::fs::read_to_string(&log).map_err(|error| format!("{log}: {error}"))?;
+    if text.trim().is_empty() { Ok("an empty log".into()) } else { Err(format!("oclgrind found:\n{text}")) }
+}

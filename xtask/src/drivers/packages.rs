@@ -1,0 +1,66 @@
+//! Debian's packages, by the system's own tools.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Installs those that are missing; the value says what happened.
+pub fn install(packages: &[&str]) -> String {
+    let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
+    if missing.is_empty() {
+        return "drivers are installed".into();
+    }
+    let names = missing.join(" ");
+    if !has_apt() {
+        return format!("no apt-get: not installed: {names}");
+    }
+    println!("installing {names}");
+    if update() && as_root(&[&["install", "-y", "--no-install-recommends"][..], &missing].concat()) {
+        format!("installed {names}")
+    } else {
+        format!("could not install (run as root: apt-get install {names})")
+    }
+}
+
+pub fn are_installed(packages: &[&str]) -> bool {
+    packages.iter().all(|package| is_installed(package))
+}
+
+/// Downloads a package into a folder and unpacks it there, without installing it.
+pub fn unpack(package: &str, folder: &Path) -> bool {
+    let download = || succeeds(Command::new("apt-get").args(["download", package]).current_dir(folder));
+    // the lists of packages may be missing or too old
+    if !has_apt() || !(download() || update() && download()) {
+        return false;
+    }
+    let archives = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let archive = archives.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "deb"));
+    archive.is_some_and(|archive| succeeds(Command::new("dpkg-deb").arg("-x").args([&archive, folder])))
+}
+
+fn is_installed(package: &str) -> bool {
+    let query = Command::new("dpkg-query").args(["-W", "-f=${Status}", package]).stderr(Stdio::null()).output();
+    query.is_ok_and(|output| output.stdout.ends_with(b"ok installed"))
+}
+
+fn has_apt() -> bool {
+    quiet("apt-get", &["--version"])
+}
+
+fn update() -> bool {
+    as_root(&["update"])
+}
+
+/// Runs `apt-get`, as root where we may become root.
+fn as_root(args: &[&str]) -> bool {
+    let is_root = std::env::var("USER").is_ok_and(|user| user == "root") || quiet("test", &["-w", "/var/lib/dpkg"]);
+    let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
+    succeeds(command.args(if is_root { &[][..] } else { &["-n", "apt-get"] }).args(args))
+}
+
+fn quiet(program: &str, args: &[&str]) -> bool {
+    succeeds(Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,129 @@
+//! An application that computes and draws with one wgpu device: Lapidary solves in the
+//! application's buffers and its shaders draw from them. Neither the matrix nor the
+//! solution ever leaves the device.
+//!
+//! `cargo run --release -p lapidary --example wgpu_app -- potential.png`
+//!
+//! The electric potential of a plate capacitor in a grounded box. Laplace's equation on a
+//! grid is a system of one equation for each point, here with its whole matrix: a compute
+//! shader of the application writes it, LU solves it, and a render pass colours the
+//! potential and draws a line at every tenth of a volt.
+
+mod app;
+#[cfg(test)]
+mod tests;
+
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Parser;
+use lapidary::wgpu::{WgpuDevice, wgpu};
+use lapidary::{Machine, Settings};
+
+use app::{App, WIDTH};
+
+/// Draws the electric potential of a plate capacitor, by wgpu alone
+#[derive(Parser)]
+struct Options {
+    /// The picture, as PNG; without it a file in the temporary folder
+    out: Option<PathBuf>,
+}
+
+/// A grid with a wall around it, and the potentials that its points are held at.
+#[derive(Debug)]
+pub struct Capacitor {
+    width: u32,
+    height: u32,
+    held: Vec<Option<f32>>,
+}
+
+impl Capacitor {
+    /// Two plates, at one volt and at minus one, in a box at zero, with so many points inside.
+    fn new(width: u32, height: u32) -> Self {
+        let held = |x, y| match (x, y) {
+            _ if x == 0 || y == 0 || x > width || y > height => Some(0.0),
+            _ if y == height.div_ceil(3) && (width / 4..=width / 2).contains(&x) => Some(1.0),
+            _ if y == height - height / 3 && (width / 3..=width - width / 4).contains(&x) => Some(-1.0),
+            _ => None,
+        };
+        let held = (0..height + 2).flat_map(|y| (0..width + 2).map(move |x| held(x, y))).collect();
+        Capacitor { width, height, held }
+    }
+
+    fn size(&self) -> [u32; 2] {
+        [self.width, self.height]
+    }
+
+    fn unknowns(&self) -> u32 {
+        self.width * self.height
+    }
+
+    /// Every point as the shaders read it.
+    fn bytes(&self) -> Vec<u8> {
+        let point = |held: &Option<f32>| [u32::from(held.is_some()).to_le_bytes(), held.unwrap_or(0.0).to_le_bytes()].concat();
+        self.held.iter().flat_map(point).collect()
+    }
+
+    /// Rows of a picture with square cells.
+    fn rows(&self) -> u32 {
+        WIDTH * (self.height + 1) / (self.width + 1)
+    }
+}
+
+/// The potential in a buffer of the application's.
+fn solve(app: &App, problem: &Capacitor) -> Result<wgpu::Buffer, Box<dyn Error>> {
+    let n = problem.unknowns();
+    let (a, b) = (app.shared(n * n), app.shared(n));
+    app.fill(n, &a, &b);
+
+    let settings = Settings::from_env()?;
+    let shared = WgpuDevice::from_parts(app.device.clone(), app.queue.clone(), Arc::new(settings.program_cache()))?;
+    let machine = Machine::from_wgpu(vec![shared], &settings)?;
+    let size = n as usize;
+    let (mut matrix, mut rhs) = (machine.wrap_wgpu::<f32>(&a, size, size)?, machine.wrap_wgpu::<f32>(&b, size, 1)?);
+    let info = machine.gesv(matrix.view_mut(), rhs.view_mut())?.info();
+    if info != 0 {
+        return Err(format!("the matrix is singular: pivot {info} is zero").into());
+    }
+    Ok(b)
+}
+
+fn encoded(pixels: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut file = Vec::new();
+    let rows = u32::try_from(pixels.len())? / 4 / WIDTH;
+    let mut encoder = png::Encoder::new(&mut file, WIDTH, rows);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.write_header()?.write_image_data(pixels)?;
+    Ok(file)
+}
+
+/// Fills a temporary file beside `path` and renames it.
+fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Box<dyn Error>> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    // a temporary file is private by default; a picture gets what the umask allows
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut temporary = builder.tempfile_in(folder)?;
+    temporary.write_all(content)?;
+    temporary.persist(path)?;
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let out = Options::parse().out.unwrap_or_else(|| std::env::temp_dir().join("potential.png"));
+    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
+    let wanted = wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
+    let Ok(adapter) = pollster::block_on(instance.request_adapter(&wanted)) else {
+        println!("no adapter: nothing is drawn");
+        return Ok(());
+    };
+    let problem = Capacitor::new(24, 15);
+    let app = App::open(&adapter, &problem)?;
+    let solution = solve(&app, &problem)?;
+    write_atomically(&out, &encoded(&app.draw(&solution, problem.rows())?)?)?;
+    println!("{}: {} points solved and drawn in {}", adapter.get_info().name, problem.unknowns(), out.display());
+    Ok(())
+}

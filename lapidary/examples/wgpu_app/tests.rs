@@ -1,0 +1,53 @@
+//! On every adapter the potential solves the equations, and the picture shows it.
+
+use lapidary::wgpu::list;
+
+use super::{App, Capacitor, WIDTH, encoded, solve};
+
+/// What the equation of a point is off by, and whether the point lies among its neighbours.
+fn equation(problem: &Capacitor, u: impl Fn(u32, u32) -> f32, [x, y]: [u32; 2]) -> (f32, bool) {
+    let (here, around) = (u(x, y), [u(x - 1, y), u(x + 1, y), u(x, y - 1), u(x, y + 1)]);
+    match problem.held[(x + y * (problem.width + 2)) as usize] {
+        Some(value) => ((here - value).abs(), true),
+        None => {
+            let (least, most) = (around.into_iter().fold(here, f32::min), around.into_iter().fold(here, f32::max));
+            ((4.0 * here - around.into_iter().sum::<f32>()).abs(), least < here && here < most)
+        }
+    }
+}
+
+#[test]
+fn the_potential_solves_the_equations_and_is_drawn() {
+    for found in list().devices {
+        let problem = Capacitor::new(24, 15);
+        let app = App::open(&found.adapter, &problem).unwrap();
+        let buffer = solve(&app, &problem).unwrap();
+        let solution = app.read(&buffer);
+        let wall = |x, y| x == 0 || y == 0 || x > problem.width || y > problem.height;
+        let u = |x, y| if wall(x, y) { 0.0 } else { solution[(x - 1 + (y - 1) * problem.width) as usize] };
+        // bound 9 of docs/numerics.md without its factor n: ‖A‖ is 8, ‖x‖ and ‖b‖ are 1
+        let limit = 16.0 * f32::EPSILON * (8.0 + 1.0);
+        for y in 1..=problem.height {
+            for x in 1..=problem.width {
+                let (residual, inside) = equation(&problem, u, [x, y]);
+                assert!(residual <= limit, "{}: ({x}, {y}) is off by {residual:e}", found.info.name);
+                assert!(inside, "{}: ({x}, {y}) is not between its neighbours", found.info.name);
+            }
+        }
+
+        let pixels = app.draw(&buffer, problem.rows()).unwrap();
+        // in the middle of a plate
+        let pixel = |volts: f32| {
+            let plate: Vec<usize> = (0..problem.held.len()).filter(|&at| problem.held[at] == Some(volts)).collect();
+            let at = u32::try_from(plate[plate.len() / 2]).unwrap();
+            let [x, y] = [at % (problem.width + 2), at / (problem.width + 2)];
+            let (row, column) = (y * problem.rows() / (problem.height + 1), x * WIDTH / (problem.width + 1));
+            let at = 4 * (column + row * WIDTH) as usize;
+            [pixels[at], pixels[at + 2]]
+        };
+        let ([red, less_blue], [less_red, blue]) = (pixel(1.0), pixel(-1.0));
+        assert!(red > 2 * less_blue && blue > 2 * less_red, "{}: {:?} {:?}", found.info.name, pixel(1.0), pixel(-1.0));
+        let reader = png::Decoder::new(std::io::Cursor::new(encoded(&pixels).unwrap())).read_info().unwrap();
+        assert_eq!((reader.info().width, reader.info().height), (WIDTH, problem.rows()));
+    }
+}

@@ -2,18 +2,20 @@
 
 mod bench;
 mod drivers;
+mod packages;
 mod readme;
 mod runner;
 mod steps;
 mod test;
 mod tidy;
+mod wasm;
 mod workspace;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv loom readme tests oclgrind
+                              STEPS: prepare fmt tidy clippy msrv wasm loom readme tests oclgrind
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore, --peer LIST, --n LIST, --reps R, --seconds S, --json FILE";

@@ -9,10 +9,11 @@ use crate::readme;
 use crate::runner::toolchain;
 use crate::steps::Steps;
 use crate::tidy;
+use crate::wasm;
 use crate::workspace::Workspace;
 
 /// The steps in their order.
-const STEPS: [&str; 9] = ["prepare", "fmt", "tidy", "clippy", "msrv", "loom", "readme", "tests", "oclgrind"];
+const STEPS: [&str; 10] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "loom", "readme", "tests", "oclgrind"];
 
 /// Runs every step, or those named; the first failure ends the run.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
@@ -26,6 +27,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("tidy", || tidy::run(ws).map(|()| String::new()))?;
     steps.step("clippy", || clippy(ws))?;
     steps.step("msrv", || msrv(ws))?;
+    steps.step("wasm", || wasm::check(ws))?;
     steps.step("loom", || loom(ws))?;
     steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {

@@ -1,12 +1,12 @@
 //! Drivers that run the backends on a machine without a GPU.
 
 mod opencl;
-mod packages;
 mod vulkan;
 
 pub use opencl::watch;
 
 use crate::Result;
+use crate::packages;
 use crate::runner::Cargo;
 use crate::workspace::Workspace;
 

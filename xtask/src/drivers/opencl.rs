@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::packages;
 use crate::Result;
+use crate::packages;
 use crate::runner::Cargo;
 use crate::workspace::Workspace;
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::packages;
 use crate::Result;
+use crate::packages;
 use crate::runner::Cargo;
 use crate::workspace::Workspace;
 

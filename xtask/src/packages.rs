@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 pub fn install(packages: &[&str]) -> String {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
-        return "drivers are installed".into();
+        return "packages are installed".into();
     }
     let names = missing.join(" ");
     if !has_apt() {

@@ -90,7 +90,8 @@ impl WgpuDevice {
         let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
         let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));
-        let choices = if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS) } else { shared(&adapter, &queue)? };
+        let choices =
+            if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };
         let info = describe(&adapter, &queue);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
         let load = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write);
@@ -182,7 +183,9 @@ impl WgpuDevice {
     }
 }
 
-/// Bits of a vector that pays on a processor which runs invocations in lanes.
+/// Bits of a vector that pays on a processor which runs invocations in lanes. Loops are
+/// kept short there: Mesa's llvmpipe ends all loops of an invocation after 65535 rounds in
+/// all, silently (`LP_MAX_TGSI_LOOP_ITERATIONS`).
 const VECTOR_BITS: usize = 128;
 
 fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {

@@ -209,6 +209,13 @@ impl Choices {
         Self::within(limits, [Products::Tile(TileParams::SMALL); 2], 8)
     }
 
+    /// The same, but that a whole group searches a column: for drivers that end the loops of
+    /// a work-item after some ten thousand rounds in all.
+    #[must_use]
+    pub fn with_short_loops(self) -> Self {
+        Choices { searchers: 1 << SEARCHERS.min(self.most).ilog2(), ..self }
+    }
+
     /// Kernels without barriers, for a processor, whose work-items are threads with
     /// vectors of so many bits.
     #[must_use]

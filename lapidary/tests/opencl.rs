@@ -12,7 +12,7 @@ use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::{Graded, agree, grade, limited};
+use support::{Graded, agree, grade, limited, tall_panel};
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -57,7 +57,9 @@ fn one_device_f64() {
 #[test]
 fn one_device_f32() {
     if let Some(one) = with_f64::<1>() {
-        grade::<f32>(&open(&one, &Settings::default()), &small());
+        let graded = open(&one, &Settings::default());
+        grade::<f32>(&graded, &small());
+        tall_panel::<f32>(&graded);
     }
 }
 
@@ -184,6 +186,7 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
         assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
         assert!(error.to_string().contains("f32") && error.to_string().contains("cpu"), "{error}");
         grade::<f32>(&graded, &few());
+        tall_panel::<f32>(&graded);
     }
 }
 

@@ -6,7 +6,7 @@ mod support;
 use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::{Graded, agree, grade, limited};
+use support::{Graded, agree, grade, limited, tall_panel};
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {
@@ -56,4 +56,10 @@ fn one_device_and_several_agree() {
     let scope = Scope { cases: 3, ..planned() };
     agree::<f64>(&one, &several(), Closeness::Bounds, &scope);
     agree::<f32>(&one, &Graded::open("cpu:0,1", &limited(96 << 10)), Closeness::Bounds, &scope);
+}
+
+#[test]
+fn a_tall_panel() {
+    tall_panel::<f64>(&several());
+    tall_panel::<f32>(&by_definition(&Settings::default()));
 }

@@ -13,7 +13,7 @@ use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::{Graded, agree, grade, limited};
+use support::{Graded, agree, grade, limited, tall_panel};
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
@@ -59,14 +59,18 @@ fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: i
 fn every_adapter_f32() {
     for (index, found) in adapters("", |_| true) {
         eprintln!("wgpu:{index}: {}", found.info.name);
-        grade::<f32>(&open(&[index], &Settings::default()), &small());
+        let graded = open(&[index], &Settings::default());
+        grade::<f32>(&graded, &small());
+        tall_panel::<f32>(&graded);
     }
 }
 
 #[test]
 fn every_adapter_with_f64() {
     for (index, _) in adapters("with double precision", |found| found.f64) {
-        grade::<f64>(&open(&[index], &Settings::default()), &small());
+        let graded = open(&[index], &Settings::default());
+        grade::<f64>(&graded, &small());
+        tall_panel::<f64>(&graded);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use lapidary::core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
-use lapidary::{Machine, Select, Settings};
+use lapidary::{Machine, MatMut, Select, Settings};
 use lapidary_conformance::properties::agreement::{Closeness, Pair};
 use lapidary_conformance::suite::{Compare, WITH_SUBNORMALS, agreements, properties};
 use lapidary_conformance::{Flushing, Scope, Subject, flushes};
@@ -71,4 +71,24 @@ pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scop
 /// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
 pub fn limited(bytes: usize) -> Settings {
     Settings { memory_limit: Some(bytes), nb: None, ..Settings::default() }
+}
+
+/// A panel so tall that one work-item would go round for long: rows of an LU that are
+/// multiplied out are the rows of the matrix.
+pub fn tall_panel<T: Scalar>(subject: &Graded) {
+    const M: usize = 9000;
+    const N: usize = 12;
+    let a: Vec<T> = (0..M * N).map(|i| T::from_f64(((i * 7919 + i / 13) % 1009) as f64 / 1009.0 - 0.5)).collect();
+    let (mut lu, mut ipiv) = (a.clone(), vec![0; N]);
+    let info = subject.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, M, N).unwrap(), &mut ipiv)).unwrap();
+    let mut rows: Vec<usize> = (0..M).collect();
+    ipiv.iter().enumerate().for_each(|(i, &p)| rows.swap(i, p as usize));
+    let element = |i: usize, j: usize| {
+        let l = |k: usize| if k == i { 1.0 } else { lu[i + k * M].to_f64() };
+        (0..=i.min(j)).map(|k| l(k) * lu[k + j * M].to_f64()).sum::<f64>()
+    };
+    let apart = |i: usize, j: usize| (element(i, j) - a[rows[i] + j * M].to_f64()).abs();
+    let worst = (0..M * N).map(|e| apart(e % M, e / M)).fold(0.0, f64::max);
+    // bound 8 with factors below 1 and growth below 2^N is far above; entries are below one half
+    assert!(info == 0 && worst < 64.0 * N as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
 }

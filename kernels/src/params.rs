@@ -123,6 +123,10 @@ pub struct VectorParams {
     pub nr: usize,
     /// Work-items of a strip along the columns.
     pub lanes_n: usize,
+    /// Whether neighbours of a strip lie in zigzag and not in lines.
+    pub zigzag: bool,
+    /// Whether operands are read from local memory a step before they are multiplied.
+    pub ahead: bool,
 }
 
 /// Work-items of a strip.
@@ -133,8 +137,10 @@ impl VectorParams {
     #[must_use]
     pub fn wide(dtype: DType) -> Self {
         match dtype {
-            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 4 },
-            DType::F32 | DType::I32 => VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4 },
+            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 4, zigzag: true, ahead: false },
+            DType::F32 | DType::I32 => {
+                VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4, zigzag: false, ahead: true }
+            }
         }
     }
 
@@ -142,8 +148,10 @@ impl VectorParams {
     #[must_use]
     pub fn narrow(dtype: DType) -> Self {
         match dtype {
-            DType::F64 => VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4 },
-            DType::F32 | DType::I32 => VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 4, nr: 8, lanes_n: 4 },
+            DType::F64 => VectorParams { mwg: 64, nwg: 64, kwg: 8, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false },
+            DType::F32 | DType::I32 => {
+                VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 4, nr: 8, lanes_n: 4, zigzag: true, ahead: false }
+            }
         }
     }
 
@@ -180,7 +188,7 @@ impl VectorParams {
     /// # Errors
     /// The constraint that is not met, and why it is one.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
-        let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n } = *self;
+        let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, .. } = *self;
         if [mwg, nwg, kwg, mr, nr, lanes_n].contains(&0) {
             return Err("every extent is at least 1".to_owned());
         }

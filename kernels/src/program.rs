@@ -132,10 +132,16 @@ impl Program {
                 let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
                 ("gemm_tile", [&shape[..], &flags].concat())
             }
-            Program::GemmVector { dtype, params: VectorParams { mwg, nwg, kwg, mr, nr, lanes_n }, trans_b, vec_c } => {
+            Program::GemmVector {
+                dtype,
+                params: VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, zigzag, ahead },
+                trans_b,
+                vec_c,
+            } => {
                 let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("LANES_N", lanes_n)];
-                let flags = [("TRANS_B", usize::from(trans_b)), ("VEC_C", usize::from(vec_c)), ("V", VectorParams::vector(dtype))];
-                ("gemm_vector", [&shape[..], &flags].concat())
+                let flags = [("ZIGZAG", zigzag), ("AHEAD", ahead), ("TRANS_B", trans_b), ("VEC_C", vec_c)];
+                let flags = flags.map(|(name, set)| (name, usize::from(set)));
+                ("gemm_vector", [&shape[..], &flags, &[("V", VectorParams::vector(dtype))]].concat())
             }
             Program::Pad { items, .. } => ("pad", vec![("ITEMS", items)]),
             Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {

@@ -265,14 +265,15 @@ mod tests {
     fn programs(dtype: DType) -> Vec<(Program, &'static [&'static str])> {
         let tile = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 1, stages: 2 };
         let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
-        let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4 };
+        let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4, zigzag: true, ahead: false };
+        let ahead = VectorParams { zigzag: false, ahead: true, ..wide };
         let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b };
         vec![
             (product(tile, false, false), &["gemm_tile"]),
             (product(TileParams { vwm: 2, stages: 1, ..tile }, true, false), &["gemm_tile"]),
             (product(TileParams { vwm: 4, ..tile }, false, true), &["gemm_tile"]),
             (Program::GemmVector { dtype, params: wide, trans_b: true, vec_c: false }, &["gemm_vector"]),
-            (Program::GemmVector { dtype, params: wide, trans_b: dtype == DType::F64, vec_c: true }, &["gemm_vector"]),
+            (Program::GemmVector { dtype, params: ahead, trans_b: dtype == DType::F64, vec_c: true }, &["gemm_vector"]),
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),

@@ -10,9 +10,10 @@ mod support;
 use std::sync::Arc;
 
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
-use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
+use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use support::{Graded, agree, grade, limited, tall_panel};
 
 /// The adapters that meet a condition, with their numbers.
@@ -105,6 +106,22 @@ fn products_through_workgroup_memory() {
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
     }
+}
+
+/// Products in vectors in the other order of reading, which only large tiles choose.
+#[test]
+fn products_that_read_ahead() {
+    let Some((index, _)) = first() else { return };
+    let way = |dtype| {
+        let narrow = VectorParams { zigzag: false, ahead: true, ..VectorParams::narrow(dtype) };
+        let tile = TileParams { mwg: 32, nwg: 32, kwg: 8, mr: 4, nr: 4, vwm: 2, stages: 1 };
+        Products::Vector(VectorProducts { wide: None, narrow, tile })
+    };
+    let ahead = [way(DType::F32), way(DType::F64)];
+    let device =
+        made::<1>("ahead", index, &Settings::default(), |device| device.with_tiles().unwrap().with_products(ahead).unwrap());
+    grade::<f64>(&device, &few());
+    grade::<f32>(&device, &few());
 }
 
 /// Nothing reaches beyond its buffer: the results are the same with every access checked.

@@ -17,6 +17,14 @@ const MANY: usize = 96;
 /// Work-items of a group that moves a square.
 const MOVERS: usize = 256;
 
+/// Columns from which on it pays to move a B that is not transposed, since the kernel is
+/// faster without turning its vectors.
+const WORTH_MOVING: usize = 3072;
+
+fn lies_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
+    view.at.is_multiple_of(v) && view.ld.is_multiple_of(v)
+}
+
 /// A factor with its terms `p..p + k`.
 fn terms<B>((trans, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Factor<'_, B> {
     (trans, if trans == along_rows { x.sub(p, 0, k, x.cols) } else { x.sub(0, p, x.rows, k) })
@@ -40,7 +48,8 @@ impl<D: Target> Sequence<'_, D> {
         }
         let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
         let params = products.wide.filter(|wide| tiles(wide) >= MANY).unwrap_or(products.narrow);
-        let depth = if self.lie_in_vectors::<T>(&params, k, a, b, &c) { k } else { DEPTH.min(k) };
+        let moves = self.moves::<T>(&params, k, a, b, &c);
+        let depth = if moves == (false, false) { k } else { DEPTH.min(k) };
         for p in (0..k).step_by(depth) {
             let kc = depth.min(k - p);
             let beta = if p == 0 { beta } else { T::ONE };
@@ -50,20 +59,23 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// Whether the kernel takes the operands as they are.
-    fn lie_in_vectors<T: Scalar>(
+    /// Which of A and B must be moved into vectors.
+    fn moves<T: Scalar>(
         &self,
         params: &VectorParams,
         k: usize,
         a: Factor<'_, D::Buffer>,
         b: Factor<'_, D::Buffer>,
         c: &View<'_, D::Buffer>,
-    ) -> bool {
+    ) -> (bool, bool) {
         let v = VectorParams::vector(T::DTYPE);
-        let whole = |view: &View<'_, D::Buffer>| view.at.is_multiple_of(v) && view.ld.is_multiple_of(v);
-        let b_fits =
-            if b.0 { c.cols.is_multiple_of(v) } else { params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors };
-        k.is_multiple_of(params.kwg) && whole(c) && c.rows.is_multiple_of(v) && !a.0 && whole(&a.1) && b_fits && whole(&b.1)
+        if !k.is_multiple_of(params.kwg) || !lies_in_vectors(c, v) || !c.rows.is_multiple_of(v) {
+            // elements of C may lie in the buffer of a factor, which is then read in elements too
+            return (true, true);
+        }
+        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && c.cols < WORTH_MOVING;
+        let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns };
+        (a.0 || !lies_in_vectors(&a.1, v), !b_fits || !lies_in_vectors(&b.1, v))
     }
 
     /// C ← α·A·op(B) + β·C for so few terms that operands may be moved.
@@ -78,31 +90,30 @@ impl<D: Target> Sequence<'_, D> {
         beta: T,
         c: View<'_, D::Buffer>,
     ) -> Result<()> {
-        if self.lie_in_vectors::<T>(params, k, a, b, &c) {
-            // SAFETY: the module's contract.
-            return unsafe { self.vector_tiles(params, true, k, alpha, a.1, b, beta, c) };
-        }
         let v = VectorParams::vector(T::DTYPE);
-        let (k_pad, m_pad, n_pad) = (k.next_multiple_of(params.kwg), c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));
-        let moved = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
-        let place = |at, rows| View { buffer: &*moved, at, rows, cols: k_pad, ld: rows };
-        let (a_moved, b_moved) = (place(0, m_pad), place(m_pad * k_pad, n_pad));
-        let vec_c = c.at.is_multiple_of(v) && c.ld.is_multiple_of(v) && c.rows.is_multiple_of(v);
-        // SAFETY: the module's contract; the scratch memory holds both factors.
+        let (moves_a, moves_b) = self.moves::<T>(params, k, a, b, &c);
+        let k_pad = k.next_multiple_of(params.kwg);
+        let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
+        let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
+        let scratch = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
+        let place = |at, rows| View { buffer: &*scratch, at, rows, cols: k_pad, ld: rows };
+        let vec_c = lies_in_vectors(&c, v) && c.rows.is_multiple_of(v);
+        // SAFETY: the module's contract; the scratch memory holds what is moved.
         unsafe {
-            self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), a_moved)?;
-            self.pad::<T>((c.cols, k), lines(b, !b.0, 0, 0), b_moved)?;
-            self.vector_tiles(params, vec_c, k_pad, alpha, a_moved, (true, b_moved), beta, c)
+            let a = if moves_a { self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), place(0, m_pad))? } else { a.1 };
+            let b_place = place(m_pad * k_pad, n_pad);
+            let b = if moves_b { (true, self.pad::<T>((c.cols, k), lines(b, !b.0, 0, 0), b_place)?) } else { b };
+            self.vector_tiles(params, vec_c, k_pad, alpha, a, b, beta, c)
         }
     }
 
-    /// Puts lines side by side, each at least as many and as long as there are, zeros elsewhere.
-    unsafe fn pad<T: Scalar>(
+    /// Puts lines side by side, zeros where there are none; gives the place back.
+    unsafe fn pad<'b, T: Scalar>(
         &mut self,
         (count, k): (usize, usize),
         (from, by_line, by_k): (View<'_, D::Buffer>, usize, usize),
-        to: View<'_, D::Buffer>,
-    ) -> Result<()> {
+        to: View<'b, D::Buffer>,
+    ) -> Result<View<'b, D::Buffer>> {
         const SIDE: usize = 32;
         let program = Program::Pad { dtype: T::DTYPE, items: MOVERS.min(self.device.choices().most) };
         let source = [Arg::In(from.buffer), Arg::Size(from.at), Arg::Size(by_line), Arg::Size(by_k)];
@@ -110,7 +121,8 @@ impl<D: Target> Sequence<'_, D> {
         let args = [&[Arg::Size(count), Arg::Size(k)][..], &source, &target].concat();
         let global = [to.ld.div_ceil(SIDE) * program.local()[0], to.cols.div_ceil(SIDE)];
         // SAFETY: as the caller promises; arguments as the kernel lists them.
-        unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args }) }
+        unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args })? };
+        Ok(to)
     }
 
     #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]

@@ -32,9 +32,13 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     let b_ld = args.b_ld / {{ V }}u;
     let lane = t % 32u;
     let strip = t / 32u;
-    // neighbours in zigzag, so that a quarter of them reads few banks
+    {%- if ZIGZAG %}
     let lane_n = lane / {{ 2 * LANES_M }}u * 2u + lane % 2u;
     let lane_m = lane / 2u % {{ LANES_M }}u;
+    {%- else %}
+    let lane_n = lane / {{ LANES_M }}u;
+    let lane_m = lane % {{ LANES_M }}u;
+    {%- endif %}
     let strip_m = strip % {{ STRIPS_M }}u;
     let strip_n = strip / {{ STRIPS_M }}u;
 
@@ -109,30 +113,53 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {{ place("0u") }}
     workgroupBarrier();
     var used = 0u;
+    {%- macro read_b(p, y) -%}
+        {%- set turn = SWIZZLE * (p // V) -%}
+        slices[used + read_b_{{ turn % LANES_N }} + {{ p * LINE_B + xor(y * LANES_N, turn // LANES_N * LANES_N) }}u]
+    {%- endmacro %}
+    {%- macro read_a(p, x) -%}
+        slices[used + read_a + {{ p * LINE_A + x * LANES_M }}u]
+    {%- endmacro %}
+    {%- macro multiply(p) %}
+        {%- for y in range(NR) %}{% for x in range(VEC_M) %}
+        sum_{{ x }}_{{ y }} = fma(vec(b_{{ p }}_{{ y // V }}[{{ y % V }}]), a_{{ p }}_{{ x }}, sum_{{ x }}_{{ y }});
+        {%- endfor %}{% endfor %}
+    {%- endmacro %}
+    {%- macro read(keyword, p) %}
+        {%- for y in range(VEC_N) %}
+        {{ keyword }}b_{{ p }}_{{ y }} = {{ read_b(p, y) }};
+        {%- endfor %}
+        {%- for x in range(VEC_M) %}
+        {{ keyword }}a_{{ p }}_{{ x }} = {{ read_a(p, x) }};
+        {%- endfor %}
+    {%- endmacro %}
+    {%- if AHEAD %}
+    // what a step multiplies is read in the one before, across the barrier too
+    {{- read("var ", 0) }}
+    {%- endif %}
     for (var s = 1u; s <= count; s++) {
         {{- fetch() }}
         from_a += select(0u, step_a, s + 1u < count);
         from_b += select(0u, step_b, s + 1u < count);
         {%- for p in range(KWG) %}
-        {%- set turn = SWIZZLE * (p // V) %}
-        {%- set far = turn // LANES_N * LANES_N %}
-        {
-            {%- for y in range(VEC_N) %}
-            let b_{{ y }} = slices[used + read_b_{{ turn % LANES_N }} + {{ p * LINE_B + xor(y * LANES_N, far) }}u];
-            {%- endfor %}
-            {%- for x in range(VEC_M) %}
-            let a_{{ x }} = slices[used + read_a + {{ p * LINE_A + x * LANES_M }}u];
-            {%- endfor %}
-            {%- for y in range(NR) %}{% for x in range(VEC_M) %}
-            sum_{{ x }}_{{ y }} = fma(vec(b_{{ y // V }}[{{ y % V }}]), a_{{ x }}, sum_{{ x }}_{{ y }});
-            {%- endfor %}{% endfor %}
-        }
-        {%- if p == KWG - 1 %}
+        {%- if not AHEAD %}
+        {{- read("let ", p) }}
+        {%- elif p + 1 < KWG %}
+        {{- read("let ", p + 1) }}
+        {%- else %}
+        used = {{ SLICES }}u - used;
+        workgroupBarrier();
+        {{- read("", 0) }}
+        {%- endif %}
+        {{- multiply(p) }}
+        {%- if p + 1 + AHEAD == KWG %}
         {{- place(SLICES ~ "u - used") }}
         {%- endif %}
         {%- endfor %}
+        {%- if not AHEAD %}
         used = {{ SLICES }}u - used;
         workgroupBarrier();
+        {%- endif %}
     }
 
     let i = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;

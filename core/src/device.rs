@@ -10,7 +10,8 @@
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory)
 //! says that only memory was lacking, now: the device may be asked again, and its work is
-//! done elsewhere. A backend holds no policy: what runs when is decided above.
+//! done elsewhere. [`DeviceLost`](crate::ErrorKind::DeviceLost) says that it is gone for good: its work
+//! is done elsewhere too, and it takes no part in later calls. A backend holds no policy: what runs when is decided above.
 
 use std::fmt;
 use std::ptr::NonNull;

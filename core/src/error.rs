@@ -13,7 +13,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum ErrorKind {
     /// An argument of the caller is wrong; nothing was computed or written.
     InvalidArgument,
-    /// The device's memory limit is below the smallest working set.
+    /// Memory was lacking, of the device or of the host: the limit is below the smallest
+    /// working set, or a driver refused what it was asked for.
     OutOfMemory,
     /// A command failed on the device.
     DeviceFailed,

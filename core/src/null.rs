@@ -40,6 +40,8 @@ pub struct NullDevice {
     record: Arc<Mutex<Record>>,
     /// The request that fails, counted from 0, and how.
     failure: Option<(usize, ErrorKind)>,
+    /// Bytes that it really has.
+    real: usize,
 }
 
 /// Memory of a null device: its size.
@@ -69,7 +71,7 @@ impl NullDevice {
             flops: 1.0e9,
             bandwidth: 1.0e9,
         };
-        NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None }
+        NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }
 
     /// The same device, failing at its `request`-th request.
@@ -82,6 +84,18 @@ impl NullDevice {
     #[must_use]
     pub fn short_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
+    }
+
+    /// The same device, gone at its `request`-th request.
+    #[must_use]
+    pub fn lost_at(self, request: usize) -> Self {
+        NullDevice { failure: Some((request, ErrorKind::DeviceLost)), ..self }
+    }
+
+    /// The same device with less memory than it says: it refuses what exceeds `bytes`.
+    #[must_use]
+    pub fn with_only(self, bytes: usize) -> Self {
+        NullDevice { real: bytes, ..self }
     }
 
     /// What was asked so far.
@@ -110,6 +124,9 @@ impl Device for NullDevice {
     fn alloc(&self, bytes: usize) -> Result<NullBuffer> {
         self.note(Request::Alloc(bytes))?;
         let mut record = lock(&self.record);
+        if record.held + bytes > self.real {
+            return Err(Error::new(ErrorKind::OutOfMemory, "null", format!("{bytes} bytes are more than are left")));
+        }
         record.held += bytes;
         record.most = record.most.max(record.held);
         Ok(NullBuffer { bytes, record: Arc::clone(&self.record) })

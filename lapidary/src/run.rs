@@ -56,12 +56,14 @@ impl Machine {
                 (Err(RunError { error, touched: false, .. }), Some(limit))
                     if error.kind() == ErrorKind::OutOfMemory && attempts < MOST_ATTEMPTS =>
                 {
-                    most = limit / 2;
+                    // what the device promised beyond the needs of this plan, no plan would feel
+                    let needed = (0..devices.len()).map(|device| schedule.footprint(device)).max();
+                    most = limit.min(needed.unwrap_or(limit)) / 2;
                     attempts += 1;
                     refused = Some(error);
                 }
                 // what is written cannot be taken back: the processor goes on from there
-                (Err(RunError { rest: Some(rest), .. }), _) if home.is_none() => {
+                (Err(RunError { touched: true, rest: Some(rest), .. }), _) if home.is_none() => {
                     return self.finish_by_processor(schedule, rest, memory).map_err(|RunError { error, .. }| error);
                 }
                 (Err(RunError { error, .. }), _) => return Err(error),
@@ -93,23 +95,31 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
 mod tests {
     use std::sync::Arc;
 
-    use lapidary_core::null::NullDevice;
-    use lapidary_core::{Driver, Gemm, MatMut, MatRef};
+    use lapidary_core::null::{NullDevice, Request};
+    use lapidary_core::{Driver, ErrorKind, Gemm, MatMut, MatRef, Result};
 
+    use super::MOST_ATTEMPTS;
     use crate::handle::Handle;
     use crate::{Machine, Settings};
 
     const N: usize = 240;
 
-    /// A product where the device runs short at one of its requests; which elements were computed.
-    /// A null device stores nothing: what it did is as it was.
-    fn computed(request: usize) -> usize {
-        let device = NullDevice::new(Some(1 << 20)).short_at(request);
+    /// A product of ones on a device; what became of it, of C, which is −1 before, and the requests to the device.
+    fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
         let settings = Settings::default();
         let machine = Machine::of(vec![Handle::Null(Driver::new(device))], &settings, Arc::new(settings.program_cache()));
         let (ones, mut c) = (vec![1.0; N * N], vec![-1.0; N * N]);
         let a = MatRef::col_major(&ones, N, N).unwrap();
-        machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+        let outcome = machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap()));
+        let Handle::Null(driver) = &machine.handles[0] else { unreachable!("made above") };
+        (outcome, c, driver.device().record().requests)
+    }
+
+    /// A product where the device runs short at one of its requests; which elements were computed.
+    /// A null device stores nothing: what it did is as it was.
+    fn computed(request: usize) -> usize {
+        let (outcome, c, _) = product(NullDevice::new(Some(1 << 20)).short_at(request));
+        outcome.unwrap();
         assert!(c.iter().all(|&x| x == -1.0 || x == N as f64), "request {request}");
         c.iter().filter(|&&x| x != -1.0).count()
     }
@@ -120,5 +130,26 @@ mod tests {
         // before anything is stored the device itself begins again, in smaller tiles
         assert!(computed[..4].iter().all(|&count| count == 0), "{computed:?}");
         assert!(computed.iter().any(|&count| 0 < count && count < N * N), "{computed:?}");
+    }
+
+    #[test]
+    fn a_device_that_does_nothing_is_an_error_and_the_processor_does_not_step_in() {
+        let refusing = NullDevice::new(Some(80 << 30)).with_only(0);
+        let lost = NullDevice::new(Some(80 << 30)).lost_at(0);
+        for (device, kind) in [(refusing, ErrorKind::OutOfMemory), (lost, ErrorKind::DeviceLost)] {
+            let (outcome, c, requests) = product(device);
+            let error = outcome.unwrap_err();
+            assert!(error.kind() == kind && error.to_string().contains("outputs: as they were"), "{error}");
+            assert!(c.iter().all(|&x| x == -1.0), "{error}");
+            assert!(requests.len() <= 2 * MOST_ATTEMPTS as usize, "{requests:?}");
+        }
+    }
+
+    /// What a device promises beyond the needs of a call is no reason to give up.
+    #[test]
+    fn tiles_shrink_from_what_the_call_needs() {
+        let (outcome, _, requests) = product(NullDevice::new(Some(80 << 30)).with_only(100 << 10));
+        outcome.unwrap();
+        assert!(requests.iter().any(|request| matches!(request, Request::Read(..))), "the device itself did it");
     }
 }

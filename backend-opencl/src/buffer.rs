@@ -41,7 +41,11 @@ owned! {
 
 /// A region of the device's memory.
 #[derive(Debug)]
-pub struct Buffer(Mem);
+pub struct Buffer {
+    mem: Mem,
+    /// Whether it is an application's, whose queue may have work on it.
+    adopted: bool,
+}
 
 impl Buffer {
     pub(crate) fn new(context: &Context, bytes: usize) -> Result<Self> {
@@ -57,7 +61,7 @@ impl Buffer {
     fn with_flags(context: &Context, bytes: usize, flags: u64) -> Result<Self> {
         // SAFETY: no host pointer is given.
         let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
-        mem.map(|mem| Buffer(Mem(mem))).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
+        mem.map(|mem| Buffer { mem: Mem(mem), adopted: false }).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 
     /// An application's buffer, which is retained as long as this lives.
@@ -70,7 +74,7 @@ impl Buffer {
     pub unsafe fn adopt(mem: cl_mem, bytes: usize) -> Result<Self> {
         // SAFETY: as the caller promises.
         unsafe { cl3::memory::retain_mem_object(mem) }.map_err(|code| failed("clRetainMemObject", code))?;
-        let buffer = Buffer(Mem(mem));
+        let buffer = Buffer { mem: Mem(mem), adopted: true };
         let info = cl3::memory::get_mem_object_info(mem, cl3::memory::CL_MEM_SIZE);
         let size = info.map_err(|code| failed("clGetMemObjectInfo", code))?.to_size();
         if size < bytes {
@@ -80,6 +84,10 @@ impl Buffer {
     }
 
     pub(crate) fn handle(&self) -> cl_mem {
-        self.0.0
+        self.mem.0
+    }
+
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.adopted
     }
 }

@@ -1,7 +1,8 @@
 //! Status codes as errors, operands as kernel arguments.
 
 use cl3::error_codes::{
-    CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,
+    CL_DEVICE_NOT_AVAILABLE, CL_INVALID_BUFFER_SIZE, CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT,
+    CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,
 };
 use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
@@ -10,8 +11,19 @@ use crate::buffer::Buffer;
 /// The error of a call of the driver.
 pub(crate) fn failed(call: &'static str, code: i32) -> Error {
     let kind = match code {
-        // while waiting, some drivers answer so after a fault of a kernel
-        CL_OUT_OF_RESOURCES if matches!(call, "clFinish" | "clWaitForEvents") => ErrorKind::DeviceFailed,
+        CL_DEVICE_NOT_AVAILABLE => ErrorKind::DeviceLost,
+        // calls that name nothing of an application's: the queue and the context were good before
+        CL_INVALID_COMMAND_QUEUE | CL_INVALID_CONTEXT
+            if matches!(call, "clFinish" | "clFlush" | "clWaitForEvents" | "clCreateBuffer" | "command") =>
+        {
+            ErrorKind::DeviceLost
+        }
+        CL_INVALID_COMMAND_QUEUE if call.starts_with("clEnqueue") => ErrorKind::DeviceLost,
+        // while waiting, some drivers answer so after a fault of a kernel; where a kernel
+        // is enqueued, it wants more registers than there are
+        CL_OUT_OF_RESOURCES if matches!(call, "clFinish" | "clWaitForEvents" | "command" | "clEnqueueNDRangeKernel") => {
+            ErrorKind::DeviceFailed
+        }
         CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_INVALID_BUFFER_SIZE | CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY => {
             ErrorKind::OutOfMemory
         }
@@ -28,4 +40,36 @@ pub(crate) fn view(operand: Operand<'_, Buffer>) -> View<'_> {
     let Operand { memory, offset, rows, cols, ld } = operand;
     let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
     View { buffer, at: offset, rows, cols, ld }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_means_what_the_call_makes_of_it() {
+        use ErrorKind::{DeviceFailed, DeviceLost, OutOfMemory};
+        for (call, code, kind) in [
+            ("clCreateBuffer", CL_OUT_OF_RESOURCES, OutOfMemory),
+            ("clCreateBuffer", CL_INVALID_BUFFER_SIZE, OutOfMemory),
+            ("clEnqueueWriteBuffer", CL_OUT_OF_RESOURCES, OutOfMemory),
+            ("clEnqueueNDRangeKernel", CL_MEM_OBJECT_ALLOCATION_FAILURE, OutOfMemory),
+            ("clEnqueueNDRangeKernel", CL_OUT_OF_HOST_MEMORY, OutOfMemory),
+            ("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, DeviceFailed),
+            ("command", CL_MEM_OBJECT_ALLOCATION_FAILURE, OutOfMemory),
+            ("command", CL_OUT_OF_RESOURCES, DeviceFailed),
+            ("clFinish", CL_OUT_OF_RESOURCES, DeviceFailed),
+            ("clFinish", CL_INVALID_COMMAND_QUEUE, DeviceLost),
+            ("clEnqueueReadBuffer", CL_INVALID_COMMAND_QUEUE, DeviceLost),
+            ("clCreateBuffer", CL_INVALID_CONTEXT, DeviceLost),
+            ("command", CL_DEVICE_NOT_AVAILABLE, DeviceLost),
+            // the application's mistakes: a queue that is none, a buffer of another context
+            ("clGetCommandQueueInfo", CL_INVALID_COMMAND_QUEUE, DeviceFailed),
+            ("clEnqueueCopyBuffer", CL_INVALID_CONTEXT, DeviceFailed),
+        ] {
+            let error = failed(call, code);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert!(error.to_string().contains(&format!("({code})")), "{error}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! An OpenCL device.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::context::CL_CONTEXT_PLATFORM;
@@ -24,8 +25,10 @@ pub struct OpenClDevice {
     info: DeviceInfo,
     found: Found,
     cache: Arc<ProgramCache>,
-    /// Whether an application works in the same queue.
-    shared: bool,
+    /// Requests for memory until one is refused, where tests want that.
+    short: Option<AtomicUsize>,
+    /// Why it is gone for good.
+    lost: OnceLock<String>,
     // queues and kernels go before the context
     load: Transfers,
     store: Transfers,
@@ -103,7 +106,7 @@ impl OpenClDevice {
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        Ok(OpenClDevice { shared: true, ..Self::assemble(found, index, memory, cache, context, queue)? })
+        Self::assemble(found, index, memory, cache, context, queue)
     }
 
     fn assemble(
@@ -123,7 +126,8 @@ impl OpenClDevice {
             info,
             found,
             cache,
-            shared: false,
+            short: None,
+            lost: OnceLock::new(),
             load,
             store,
             pinned: Ranges::default(),
@@ -138,7 +142,7 @@ impl OpenClDevice {
     /// # Errors
     /// The driver refuses.
     pub fn alloc_host(&self, bytes: usize) -> Result<HostMemory> {
-        Ok(HostMemory::new(self.load.pin(&self.context, bytes)?, bytes, &self.pinned))
+        Ok(HostMemory::new(self.load.pin(&self.context, self.asked(bytes))?, bytes, &self.pinned))
     }
 
     /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
@@ -159,11 +163,34 @@ impl OpenClDevice {
     /// # Errors
     /// The driver refuses, as it does if the devices are no peers.
     pub fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        if peer.shared {
-            // the application's kernels in their queue are done before their results are read in ours
-            peer.kernels().finish()?;
-        }
-        self.load.copy(from, to, bytes)
+        peer.while_there(|| peer.after_application(from))?;
+        self.while_there(|| {
+            self.after_application(to)?;
+            self.load.copy(from, to, bytes)
+        })
+    }
+
+    /// What an application has enqueued for its buffer in the shared queue is done before
+    /// another queue touches the buffer.
+    fn after_application(&self, buffer: &Buffer) -> Result<()> {
+        if buffer.is_adopted() { self.kernels().finish() } else { Ok(()) }
+    }
+
+    /// Why the device is gone for good, if it is.
+    #[must_use]
+    pub fn lost(&self) -> Option<Error> {
+        self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
+    }
+
+    /// What a device does that is there; a loss is remembered, since drivers
+    /// answer to what is asked of a lost device in many ways.
+    fn while_there<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.lost().map_or(Ok(()), Err)?;
+        work().inspect_err(|error| {
+            if error.kind() == ErrorKind::DeviceLost {
+                let _ = self.lost.set(error.to_string());
+            }
+        })
     }
 
     fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
@@ -209,6 +236,19 @@ impl OpenClDevice {
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
         OpenClDevice { load: self.load.in_pieces(bytes), store: self.store.in_pieces(bytes), ..self }
+    }
+
+    /// Asks the driver for more than there is at the `request`-th request for memory,
+    /// counted from 0, so that tests see it refuse.
+    #[must_use]
+    pub fn short_at(self, request: usize) -> Self {
+        OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
+    }
+
+    /// Bytes to ask the driver for.
+    fn asked(&self, bytes: usize) -> usize {
+        let is_next = |left: &AtomicUsize| left.fetch_sub(1, Ordering::Relaxed) == 0;
+        if self.short.as_ref().is_some_and(is_next) { usize::MAX } else { bytes }
     }
 
     /// What the driver says of the device.
@@ -271,6 +311,34 @@ impl Device for OpenClDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        self.while_there(|| self.alloc_within_reserve(bytes))
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+        self.while_there(|| {
+            self.after_application(to)?;
+            // SAFETY: the contract of the trait.
+            unsafe { self.load.run(&self.context, from, self.is_pinned(&from), to) }
+        })
+    }
+
+    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        self.while_there(|| {
+            self.after_application(from)?;
+            // SAFETY: the contract of the trait.
+            unsafe { self.store.run(&self.context, to, self.is_pinned(&to), from) }
+        })
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        // SAFETY: the contract of the trait.
+        self.while_there(|| unsafe { self.kernels().run(&instruction.map(view)) })
+    }
+}
+
+impl OpenClDevice {
+    fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {
+        let bytes = self.asked(bytes);
         if self.found.is_cpu {
             return Buffer::new(&self.context, bytes);
         }
@@ -290,24 +358,21 @@ impl Device for OpenClDevice {
             }
         })
     }
+}
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        unsafe { self.load.run(&self.context, from, self.is_pinned(&from), to) }
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::tests::device;
 
-    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
-        if self.shared {
-            // the application's kernels in our queue are done before results are read in another
-            self.kernels().finish()?;
-        }
-        // SAFETY: the contract of the trait.
-        unsafe { self.store.run(&self.context, to, self.is_pinned(&to), from) }
-    }
-
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
-        let mut kernels = self.kernels();
-        // SAFETY: the contract of the trait.
-        unsafe { kernels.run(&instruction.map(view)) }
+    #[test]
+    fn a_device_that_is_lost_stays_so() {
+        let Some((found, context)) = device() else { return };
+        let device = OpenClDevice::in_context(found, 0, None, Arc::new(ProgramCache::new(None)), context).unwrap();
+        let gone = || -> Result<()> { Err(failed("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE)) };
+        assert!(device.alloc(8).is_ok() && device.lost().is_none());
+        device.while_there(gone).unwrap_err();
+        assert_eq!(device.alloc(8).unwrap_err().kind(), ErrorKind::DeviceLost);
+        assert!(device.lost().unwrap().to_string().contains("CL_INVALID_COMMAND_QUEUE"));
     }
 }

@@ -19,8 +19,8 @@ pub(crate) struct Kernels {
     queue: Queue,
     programs: Programs,
     choices: Choices,
-    /// Kernels of the instruction that is under way.
-    pending: Vec<Event>,
+    /// Kernels of the instruction that is under way, by name.
+    pending: Vec<(&'static str, Event)>,
     /// By [`Purpose`], with the size.
     scratch: [Option<(Arc<Buffer>, usize)>; 2],
 }
@@ -86,8 +86,10 @@ impl Kernels {
         let result = unsafe { instructions::enqueue(self, instruction) };
         let drained = self.queue.finish();
         // what failed while it ran is known to its event alone
-        let ran = std::mem::take(&mut self.pending).iter().try_for_each(wait);
-        result.and(drained).and(ran).map_err(|error| error.with("instruction", instruction.name()))
+        let ran = std::mem::take(&mut self.pending)
+            .iter()
+            .try_for_each(|(name, event)| wait(event).map_err(|error| error.with("kernel", name)));
+        result.and(ran).and(drained).map_err(|error| error.with("instruction", instruction.name()))
     }
 }
 
@@ -102,7 +104,7 @@ impl Target for Kernels {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         // SAFETY: as the caller promises.
         let event = unsafe { self.queue.launch(kernel, call.global, call.program.local(), call.args) };
-        self.pending.push(event.map_err(|error| error.with("kernel", call.kernel))?);
+        self.pending.push((call.kernel, event.map_err(|error| error.with("kernel", call.kernel))?));
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
 use cl3::types::CL_BLOCKING;
-use lapidary_core::Result;
+use lapidary_core::{Error, ErrorKind, Result};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -50,6 +50,39 @@ impl Drop for Pinned {
         let event =
             unsafe { enqueue_unmap_mem_object(self.queue.handle(), self.buffer.handle(), self.ptr.cast(), 0, std::ptr::null()) };
         let _ = event.map(Event);
+        // nothing else may ever be enqueued there
+        let _ = cl3::command_queue::flush(self.queue.handle());
+    }
+}
+
+/// Memory through which pieces of a transfer pass: pinned, or plain where the driver pins no more.
+#[derive(Debug)]
+pub(crate) enum Staging {
+    Pinned(Pinned),
+    /// Room for words of 8 bytes, for their alignment; none is kept in it.
+    Plain(Vec<u64>),
+}
+
+impl Staging {
+    /// Pinned memory if there is some.
+    pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
+        Pinned::new(context, queue, bytes).map(Staging::Pinned).or_else(|_| Self::plain(bytes))
+    }
+
+    fn plain(bytes: usize) -> Result<Self> {
+        let (mut words, count) = (Vec::new(), bytes.div_ceil(size_of::<u64>()));
+        words.try_reserve_exact(count).map_err(|source| {
+            Error::new(ErrorKind::OutOfMemory, "transfer", format!("no memory for {bytes} bytes")).caused_by(source)
+        })?;
+        Ok(Staging::Plain(words))
+    }
+
+    /// Where the memory begins.
+    pub fn ptr(&mut self) -> *mut u8 {
+        match self {
+            Staging::Pinned(pinned) => pinned.ptr(),
+            Staging::Plain(words) => words.as_mut_ptr().cast(),
+        }
     }
 }
 

@@ -132,7 +132,7 @@ fn binary(program: &BuiltProgram) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use lapidary_core::CacheCounts;
 
     use super::*;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     /// A device with its context, if there is one.
-    fn device() -> Option<(Found, Context)> {
+    pub(crate) fn device() -> Option<(Found, Context)> {
         let found = list().devices.into_iter().next();
         assert!(found.is_some() || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
         let found = found?;

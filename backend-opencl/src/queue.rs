@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 
 use cl3::command_queue::{create_command_queue, enqueue_nd_range_kernel, finish};
-use cl3::event::wait_for_events;
+use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+use cl3::event::{CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
 use cl3::kernel::set_kernel_arg;
 use cl3::types::cl_command_queue;
 use lapidary_core::Result;
@@ -83,5 +84,35 @@ impl Queue {
 
 /// Waits for an event; a command that failed while it ran is an error here.
 pub(crate) fn wait(event: &Event) -> Result<()> {
-    wait_for_events(&[event.0]).map_err(|code| failed("clWaitForEvents", code))
+    wait_for_events(&[event.0]).map_err(|code| match code {
+        // that some command failed: the event knows why
+        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST => {
+            let status = get_event_info(event.0, CL_EVENT_COMMAND_EXECUTION_STATUS).map(cl3::info_type::InfoType::to_int);
+            failed("command", status.ok().filter(|&status| status < 0).unwrap_or(code))
+        }
+        _ => failed("clWaitForEvents", code),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use cl3::error_codes::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES};
+    use cl3::event::{create_user_event, set_user_event_status};
+    use lapidary_core::ErrorKind;
+
+    use super::*;
+    use crate::program::tests::device;
+
+    #[test]
+    fn a_command_that_fails_while_it_runs_says_why() {
+        let Some((_, context)) = device() else { return };
+        for (code, kind) in
+            [(CL_MEM_OBJECT_ALLOCATION_FAILURE, ErrorKind::OutOfMemory), (CL_OUT_OF_RESOURCES, ErrorKind::DeviceFailed)]
+        {
+            let event = Event(create_user_event(context.0).unwrap());
+            set_user_event_status(event.0, code).unwrap();
+            let error = wait(&event).unwrap_err();
+            assert!(error.kind() == kind && error.to_string().contains(&format!("({code})")), "{error}");
+        }
+    }
 }

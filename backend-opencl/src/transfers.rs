@@ -10,7 +10,7 @@ use lapidary_core::{HostRect, Piece, Result};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
-use crate::pinned::Pinned;
+use crate::pinned::{Pinned, Staging};
 use crate::platform::Found;
 use crate::queue::{Queue, wait};
 
@@ -31,8 +31,8 @@ const COPIERS: usize = 6;
 pub(crate) struct Transfers {
     queue: Arc<Queue>,
     direction: Direction,
-    /// Pieces of pinned memory that nothing uses.
-    idle: Mutex<Vec<Pinned>>,
+    /// Pieces of memory that nothing uses.
+    idle: Mutex<Vec<Staging>>,
     /// Whether the driver copies from the caller's memory as fast as we could.
     host_is_device: bool,
     /// Bytes of a piece.
@@ -74,7 +74,7 @@ impl Transfers {
         }
     }
 
-    /// Pins memory enough for any transfer, so that none fails later for want of it.
+    /// Takes memory enough for any transfer, so that none fails later for want of it.
     pub fn reserve(&self, context: &Context) -> Result<()> {
         let ring = self.take_two(context)?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
@@ -131,8 +131,10 @@ impl Transfers {
         };
         // a call that blocks may hold the driver's lock while other queues have work
         let event = event.map(Event).map_err(|code| failed(call, code))?;
-        cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))?;
-        wait(&event)
+        let flushed = cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code));
+        // the driver may be at the caller's memory whatever else went wrong
+        let done = wait(&event);
+        flushed.and(done)
     }
 
     /// Pieces of the rectangle pass through pinned memory, several at a time: to
@@ -141,23 +143,23 @@ impl Transfers {
     unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
         let wanted = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
-        // as many threads as there is pinned memory for, at least one
+        // as many threads as there is memory for, at least one
         let mut rings = vec![self.take_two(context)?];
         rings.extend((1..wanted).map_while(|_| self.take_two(context).ok()));
         let threads = rings.len();
         let shared = Shared { rect, buffer };
-        let work = |thread: usize, mut pinned: [Pinned; 2]| {
+        let work = |thread: usize, mut staging: [Staging; 2]| {
             let mut under_way: [Option<Event>; 2] = [None, None];
             let mut result = Ok(());
             for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
                 // SAFETY: pieces do not overlap; the pinned memory is idle once its event is done.
-                result = unsafe { self.piece(&shared, piece, &mut pinned[turn % 2], &mut under_way[turn % 2]) };
+                result = unsafe { self.piece(&shared, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
                 if result.is_err() {
                     break;
                 }
             }
             let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(pinned);
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
             result.and(drained)
         };
         let first = rings.swap_remove(0);
@@ -179,14 +181,14 @@ impl Transfers {
         &self,
         Shared { rect, buffer }: &Shared<'_, T>,
         piece: &Piece,
-        pinned: &mut Pinned,
+        staging: &mut Staging,
         under_way: &mut Option<Event>,
     ) -> Result<()> {
         if let Some(event) = under_way.take() {
             wait(&event)?;
         }
         let (bytes, at) = (piece.count() * size_of::<T>(), piece.offset(rect.rows) * size_of::<T>());
-        let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), pinned.ptr(), std::ptr::null());
+        let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), staging.ptr(), std::ptr::null());
         // SAFETY: the piece lies in both, and the pinned memory holds it.
         unsafe {
             match self.direction {
@@ -207,8 +209,8 @@ impl Transfers {
         }
     }
 
-    /// Two pieces of pinned memory; one that was mapped is not lost if there is no second.
-    fn take_two(&self, context: &Context) -> Result<[Pinned; 2]> {
+    /// Two pieces of memory; one that was mapped is not lost if there is no second.
+    fn take_two(&self, context: &Context) -> Result<[Staging; 2]> {
         let first = self.take(context)?;
         match self.take(context) {
             Ok(second) => Ok([first, second]),
@@ -219,10 +221,10 @@ impl Transfers {
         }
     }
 
-    /// A piece of pinned memory.
-    fn take(&self, context: &Context) -> Result<Pinned> {
+    /// A piece of memory, pinned if the driver does so.
+    fn take(&self, context: &Context) -> Result<Staging> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| self.pin(context, self.piece), Ok)
+        idle.map_or_else(|| Staging::new(context, &self.queue, self.piece), Ok)
     }
 }
 

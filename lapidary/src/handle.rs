@@ -63,7 +63,7 @@ impl Handle {
         match self {
             Handle::Cpu(_) => None,
             #[cfg(feature = "opencl")]
-            Handle::OpenCl(_) => None,
+            Handle::OpenCl(driver) => driver.device().lost(),
             #[cfg(feature = "wgpu")]
             Handle::Wgpu(driver) => driver.device().lost(),
             #[cfg(test)]

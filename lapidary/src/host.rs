@@ -44,8 +44,10 @@ impl Machine {
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
         #[cfg(feature = "opencl")]
         for handle in &self.handles {
-            if let Handle::OpenCl(driver) = handle {
-                let memory = driver.device().alloc_host(bytes)?;
+            // a driver may refuse to pin what the machine has: plain memory serves too
+            if let Handle::OpenCl(driver) = handle
+                && let Ok(memory) = driver.device().alloc_host(bytes)
+            {
                 // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
                 unsafe { memory.ptr().write_bytes(0, bytes) };
                 return Ok(HostVec { storage: Storage::Pinned(memory), count });

@@ -197,7 +197,7 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
             (&mut Storage::Device(to), &Storage::Device(from)) => {
                 let bytes = rows * cols * T::DTYPE.size();
                 if !handles[to.device].copy_from_peer(to.key, &handles[from.device], from.key, bytes)? {
-                    let mut between = vec![T::ZERO; rows * cols];
+                    let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
                     // SAFETY: a view of host memory of type T and of the same shape.
                     unsafe { handles[to.device].refill::<T>(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };

@@ -114,6 +114,50 @@ fn transfers_in_many_pieces() {
     }
 }
 
+/// Pieces larger than any buffer: nothing can be pinned, and plain memory serves.
+#[test]
+fn transfers_without_pinned_memory() {
+    if let Some([first]) = with_f64() {
+        let (settings, most) = (limited(128 << 10), list().devices[first].largest_buffer);
+        let cache = std::sync::Arc::new(settings.program_cache());
+        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(most + (1 << 20));
+        let plain = Graded("plain".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
+        grade::<f64>(&plain, &few());
+    }
+}
+
+/// OpenCL itself refuses memory, at each of the first requests: what can be computed is right.
+#[test]
+fn a_driver_that_refuses_memory() {
+    const N: usize = 150;
+    let Some([first]) = with_f64() else { return };
+    let settings = limited(256 << 10);
+    let integers = |seed: usize| (0..N * N).map(move |i| ((i * 7 + seed) % 11) as f64 - 5.0).collect::<Vec<_>>();
+    let (a, b) = (integers(1), integers(2));
+    let view = |data| MatRef::col_major(data, N, N).unwrap();
+    let compute = |machine: &Machine| {
+        let (mut c, mut lu) = (vec![7.0; N * N], a.clone());
+        (0..N).for_each(|i| lu[i + i * N] += 100.0);
+        machine.gemm(Gemm::new(view(&a), view(&b), MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+        machine.getrf(MatMut::col_major(&mut lu, N, N).unwrap()).unwrap();
+        (c, lu)
+    };
+    let (c, lu) = compute(&Machine::open(&"cpu".parse().unwrap()).unwrap());
+    for request in 0..20 {
+        let cache = std::sync::Arc::new(settings.program_cache());
+        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().short_at(request);
+        let machine = Machine::from_opencl(vec![device], &settings).unwrap();
+        let (computed, factors) = compute(&machine);
+        assert!(computed == c, "request {request}");
+        // rows of a dominant diagonal are not exchanged, so that factors are alike but for rounding
+        assert!(factors.iter().zip(&lu).all(|(x, y)| (x - y).abs() < 1e-9), "request {request}");
+    }
+    let cache = std::sync::Arc::new(settings.program_cache());
+    let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().short_at(0);
+    let machine = Machine::from_opencl(vec![device], &settings).unwrap();
+    assert_eq!(*machine.alloc_host::<f64>(3).unwrap(), [0.0; 3], "plain memory serves where none is pinned");
+}
+
 #[test]
 fn products_through_local_memory() {
     if let Some([first]) = with_f64() {
@@ -268,6 +312,51 @@ fn matrices_go_from_device_to_device() {
         let mut small = machine.upload(MatRef::col_major(&zeros, 1, N).unwrap()).unwrap();
         assert_eq!(small.copy_from(&there).unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(machine.upload_to(2, host).unwrap_err().kind(), ErrorKind::NoSuchDevice);
+    }
+}
+
+/// Copies into an application's buffer come after what the application has enqueued for
+/// it, from a peer (here the device itself) and through the host.
+#[test]
+fn copies_into_a_wrapped_matrix_wait_for_the_application() {
+    const COUNT: usize = 64;
+    let Some([first, second]) = with_f64() else { return };
+    let handle = list().devices[first].handle();
+    let (settings, cache) = (Settings::default(), std::sync::Arc::new(Settings::default().program_cache()));
+    // SAFETY: the handles are valid and given back once; the application's data outlives its commands.
+    unsafe {
+        let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
+        let queue = cl3::command_queue::create_command_queue(context, handle, 0).unwrap();
+        let shared = OpenClDevice::from_parts(context, first, queue, None, cache.clone()).unwrap();
+        let apart = OpenClDevice::open(second, None, cache).unwrap();
+        let machine = Machine::from_opencl(vec![shared, apart], &settings).unwrap();
+        let (bytes, flags) = (COUNT * size_of::<f64>(), cl3::memory::CL_MEM_READ_WRITE);
+        let buffer = cl3::memory::create_buffer(context, flags, bytes, std::ptr::null_mut()).unwrap();
+        let mut wrapped = machine.wrap_opencl::<f64>(buffer, COUNT, 1).unwrap();
+        for source in [0, 1] {
+            let (application, ours, mut result) = ([7.0_f64; COUNT], [1.5 + source as f64; COUNT], [0.0; COUNT]);
+            let ours = machine.upload_to(source, MatRef::col_major(&ours, COUNT, 1).unwrap()).unwrap();
+            let held = cl3::event::create_user_event(context).unwrap();
+            let from = application.as_ptr().cast();
+            let event = cl3::command_queue::enqueue_write_buffer(queue, buffer, 0, 0, bytes, from, 1, &held).unwrap();
+            cl3::command_queue::flush(queue).unwrap();
+            let held = held.expose_provenance();
+            let release = std::thread::spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                cl3::event::set_user_event_status(std::ptr::with_exposed_provenance_mut(held), 0).unwrap();
+            });
+            wrapped.copy_from(&ours).unwrap();
+            release.join().unwrap();
+            wrapped.download(MatMut::col_major(&mut result, COUNT, 1).unwrap()).unwrap();
+            assert_eq!(result, [1.5 + source as f64; COUNT], "from device {source}");
+            cl3::event::release_event(event).unwrap();
+            cl3::event::release_event(std::ptr::with_exposed_provenance_mut(held)).unwrap();
+        }
+        drop(wrapped);
+        drop(machine);
+        cl3::memory::release_mem_object(buffer).unwrap();
+        cl3::command_queue::release_command_queue(queue).unwrap();
+        cl3::context::release_context(context).unwrap();
     }
 }
 

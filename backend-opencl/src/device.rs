@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
-use cl3::context::CL_CONTEXT_PLATFORM;
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
     DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
@@ -12,10 +11,11 @@ use lapidary_core::{
 use lapidary_kernels::Products;
 
 use crate::buffer::{Buffer, CommandQueue, Context};
+use crate::context::SharedContext;
 use crate::conv::{failed, view};
 use crate::kernels::Kernels;
-use crate::pinned::{HostMemory, Ranges};
-use crate::platform::{Found, Listing, list};
+use crate::pinned::HostMemory;
+use crate::platform::{Found, list};
 use crate::queue::Queue;
 use crate::transfers::{Direction, Transfers};
 
@@ -32,43 +32,20 @@ pub struct OpenClDevice {
     // queues and kernels go before the context
     load: Transfers,
     store: Transfers,
-    /// Pinned memory that the application holds.
-    pinned: Ranges,
     reserve: Mutex<Reserve>,
     kernels: Mutex<Kernels>,
-    context: Arc<Context>,
+    context: SharedContext,
 }
 
 impl OpenClDevice {
-    /// Opens the device `opencl:index`, limited to `memory` bytes if given.
-    ///
-    /// # Errors
-    /// There is no such device, or the driver refuses.
-    pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
-        let listing = list();
-        let found = listing
-            .devices
-            .get(index)
-            .cloned()
-            .ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", no_such_device(index, &listing)))?;
-        let context = Self::context(&found)?;
-        Self::in_context(found, index, memory, cache, context)
-    }
-
-    pub(crate) fn context(found: &Found) -> Result<Context> {
-        let properties = [CL_CONTEXT_PLATFORM, found.platform as isize, 0];
-        let context = cl3::context::create_context(&[found.device], properties.as_ptr(), None, std::ptr::null_mut());
-        context.map(Context).map_err(|code| failed("clCreateContext", code).with("device", &found.name))
-    }
-
     pub(crate) fn in_context(
         found: Found,
         index: usize,
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
-        context: Context,
+        context: SharedContext,
     ) -> Result<Self> {
-        let queue = Queue::new(&context, &found)?;
+        let queue = Queue::new(&context.handle, &found)?;
         Self::assemble(found, index, memory, cache, context, queue)
     }
 
@@ -91,9 +68,7 @@ impl OpenClDevice {
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
     ) -> Result<Self> {
-        let found = list().devices.into_iter().nth(index);
-        let found =
-            found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_parts", format!("there is no opencl:{index}")))?;
+        let found = list().device(index, "from_parts")?;
         let properties =
             get_command_queue_info(queue, CL_QUEUE_PROPERTIES).map_err(|code| failed("clGetCommandQueueInfo", code))?;
         if properties.to_ulong() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
@@ -102,7 +77,7 @@ impl OpenClDevice {
         // SAFETY: the handles are valid, as the caller promises; each is retained once for the owner made of it.
         let (context, queue) = unsafe {
             cl3::context::retain_context(context).map_err(|code| failed("clRetainContext", code))?;
-            let context = Context(context);
+            let context = SharedContext::from_owned(Context(context));
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
@@ -114,14 +89,13 @@ impl OpenClDevice {
         index: usize,
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
-        context: Context,
+        context: SharedContext,
         queue: Queue,
     ) -> Result<Self> {
         let info = describe(&found, index, memory);
-        let load = Transfers::new(&context, &found, Direction::ToDevice)?;
-        let store = Transfers::new(&context, &found, Direction::ToHost)?;
-        let context = Arc::new(context);
-        let kernels = Mutex::new(Kernels::new(Arc::clone(&context), found.clone(), queue, Arc::clone(&cache))?);
+        let load = Transfers::new(&context.handle, &found, Direction::ToDevice)?;
+        let store = Transfers::new(&context.handle, &found, Direction::ToHost)?;
+        let kernels = Mutex::new(Kernels::new(Arc::clone(&context.handle), found.clone(), queue, Arc::clone(&cache))?);
         Ok(OpenClDevice {
             info,
             found,
@@ -130,7 +104,6 @@ impl OpenClDevice {
             lost: OnceLock::new(),
             load,
             store,
-            pinned: Ranges::default(),
             reserve: Mutex::default(),
             kernels,
             context,
@@ -142,20 +115,23 @@ impl OpenClDevice {
     /// # Errors
     /// The driver refuses.
     pub fn alloc_host(&self, bytes: usize) -> Result<HostMemory> {
-        Ok(HostMemory::new(self.load.pin(&self.context, self.asked(bytes))?, bytes, &self.pinned))
+        Ok(HostMemory::new(self.load.pin(&self.context.handle, self.asked(bytes))?, bytes, &self.context.pinned))
     }
 
     /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
     fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
-        let buffer = Buffer::new(&self.context, bytes)?;
+        let buffer = Buffer::new(&self.context.handle, bytes)?;
         self.load.touch(&buffer)?;
         Ok(buffer)
     }
 
-    /// Whether the driver copies between the two by itself: they share a context.
+    /// Whether the driver copies between the two by itself, and well: they share a context, and
+    /// their memory is the machine's. Drivers of devices with memory of their own were seen to move
+    /// the whole buffer into the other device's memory instead, uncounted and at 1 GB/s.
     #[must_use]
     pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
-        self.context.0 == other.context.0
+        let in_machine = |device: &OpenClDevice| device.found.is_cpu || device.found.is_unified;
+        self.context.handle.0 == other.context.handle.0 && in_machine(self) && in_machine(other)
     }
 
     /// Copies the beginning of a buffer of a [peer](OpenClDevice::is_peer_of); returns when it is done.
@@ -193,11 +169,16 @@ impl OpenClDevice {
         })
     }
 
-    fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
+    pub(crate) fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
         let start = rect.origin.addr();
         let last = (rect.rows.max(1) - 1) * rect.row_stride + (rect.cols.max(1) - 1) * rect.col_stride;
         let end = start + (last + 1) * size_of::<T>();
-        self.pinned.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|range| range.start <= start && end <= range.end)
+        self.context
+            .pinned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .any(|range| range.start <= start && end <= range.end)
     }
 
     /// The programs it keeps.
@@ -258,14 +239,6 @@ impl OpenClDevice {
     }
 }
 
-/// What there is in place of a device.
-pub(crate) fn no_such_device(index: usize, listing: &Listing) -> String {
-    let there: Vec<String> = listing.devices.iter().enumerate().map(|(i, found)| format!("opencl:{i} ({})", found.name)).collect();
-    let there = if there.is_empty() { "no OpenCL device".to_owned() } else { there.join(", ") };
-    let notes: String = listing.notes.iter().map(|note| format!("; {note}")).collect();
-    format!("there is no opencl:{index}; there is {there}{notes}")
-}
-
 /// Memory that is given up when the device has no more, so that what it holds stays usable.
 #[derive(Debug, Default)]
 enum Reserve {
@@ -285,7 +258,7 @@ const RESERVE: usize = 128;
 /// Part of a device's memory that registers may take: its own memory holds
 /// little else, the machine's holds the caller's matrices too.
 fn usable(found: &Found) -> usize {
-    if found.is_cpu { found.memory / 4 } else { found.memory / 10 * 9 }
+    if found.is_cpu || found.is_unified { found.memory / 4 } else { found.memory / 10 * 9 }
 }
 
 fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
@@ -318,7 +291,7 @@ impl Device for OpenClDevice {
         self.while_there(|| {
             self.after_application(to)?;
             // SAFETY: the contract of the trait.
-            unsafe { self.load.run(&self.context, from, self.is_pinned(&from), to) }
+            unsafe { self.load.run(&self.context.handle, from, self.is_pinned(&from), to) }
         })
     }
 
@@ -326,7 +299,7 @@ impl Device for OpenClDevice {
         self.while_there(|| {
             self.after_application(from)?;
             // SAFETY: the contract of the trait.
-            unsafe { self.store.run(&self.context, to, self.is_pinned(&to), from) }
+            unsafe { self.store.run(&self.context.handle, to, self.is_pinned(&to), from) }
         })
     }
 
@@ -340,12 +313,12 @@ impl OpenClDevice {
     fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {
         let bytes = self.asked(bytes);
         if self.found.is_cpu {
-            return Buffer::new(&self.context, bytes);
+            return Buffer::new(&self.context.handle, bytes);
         }
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*reserve, Reserve::NotYet) {
-            self.load.reserve(&self.context)?;
-            self.store.reserve(&self.context)?;
+            self.load.reserve(&self.context.handle)?;
+            self.store.reserve(&self.context.handle)?;
             *reserve =
                 self.alloc_now(self.found.memory / RESERVE).map_or(Reserve::GivenUp, |buffer| Reserve::Held { _buffer: buffer });
         }
@@ -368,7 +341,8 @@ mod tests {
     #[test]
     fn a_device_that_is_lost_stays_so() {
         let Some((found, context)) = device() else { return };
-        let device = OpenClDevice::in_context(found, 0, None, Arc::new(ProgramCache::new(None)), context).unwrap();
+        let (cache, context) = (Arc::new(ProgramCache::new(None)), SharedContext::from_owned(context));
+        let device = OpenClDevice::in_context(found, 0, None, cache, context).unwrap();
         let gone = || -> Result<()> { Err(failed("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE)) };
         assert!(device.alloc(8).is_ok() && device.lost().is_none());
         device.while_there(gone).unwrap_err();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
-use lapidary_kernels::{Call, Choices, Products, Program, Purpose, Target, instructions};
+use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Target, TileParams, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -19,17 +19,25 @@ pub(crate) struct Kernels {
     queue: Queue,
     programs: Programs,
     choices: Choices,
+    settled: Settled,
     /// Kernels of the instruction that is under way, by name.
     pending: Vec<(&'static str, Event)>,
     /// By [`Purpose`], with the size.
     scratch: [Option<(Arc<Buffer>, usize)>; 2],
 }
 
+/// Which choices are known to work here, in f32 and in f64.
+#[derive(Debug, Default)]
+struct Settled {
+    products: [bool; 2],
+    searchers: [bool; 2],
+}
+
 impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queue: Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let (programs, pending) = (Programs::new(cache), Vec::new());
-        Ok(Kernels { context, found, queue, programs, choices, pending, scratch: [const { None }; 2] })
+        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), pending, scratch: [const { None }; 2] })
     }
 
     /// Waits for everything in the queue, the application's work too.
@@ -58,6 +66,7 @@ impl Kernels {
     /// Computes products in these ways.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;
+        self.settled = Settled::default();
     }
 
     /// Compiles or loads the program of a product in single precision.
@@ -72,6 +81,37 @@ impl Kernels {
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
+    /// Before the first instruction of its kind: goes down to tiles and groups of searchers that
+    /// the device's compiler takes.
+    fn settle<T: Scalar, O>(&mut self, instruction: &Instruction<T, O>) -> Result<()> {
+        let (multiplies, searches) = match instruction {
+            Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, false),
+            Instruction::Getrf { .. } => (true, true),
+            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, false),
+        };
+        let (dtype, at) = (T::DTYPE, usize::from(T::DTYPE == DType::F64));
+        let Kernels { programs, context, found, choices, settled, .. } = self;
+        if let (true, false, Products::Tile(first)) = (multiplies, settled.products[at], choices.product(dtype)) {
+            // safe choices go down in local memory
+            let less = |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.limits };
+            let next = |params| TileParams::choose(dtype, &less(params)).ok();
+            let params = first_that_works(first, next, |params| {
+                let (program, kernel) = Products::Tile(params).plain(dtype);
+                programs.try_kernel(context, found, &program, kernel)
+            })?;
+            choices.products[at] = Products::Tile(params);
+            settled.products[at] = true;
+        }
+        if searches && !settled.searchers[at] {
+            let next = |items: usize| (items > 1).then_some(items / 2);
+            choices.searchers = first_that_works(choices.searchers, next, |items| {
+                programs.try_kernel(context, found, &Program::Panel { dtype, items }, "getrf_panel")
+            })?;
+            settled.searchers[at] = true;
+        }
+        Ok(())
+    }
+
     fn product(&self) -> (Program, &'static str) {
         self.choices.product(DType::F32).plain(DType::F32)
     }
@@ -83,13 +123,25 @@ impl Kernels {
     pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
         // SAFETY: as the caller promises. The queue is drained after a failure too:
         // what was enqueued must not touch memory that the caller takes back.
-        let result = unsafe { instructions::enqueue(self, instruction) };
+        let result = self.settle(instruction).and_then(|()| unsafe { instructions::enqueue(self, instruction) });
         let drained = self.queue.finish();
         // what failed while it ran is known to its event alone
         let ran = std::mem::take(&mut self.pending)
             .iter()
             .try_for_each(|(name, event)| wait(event).map_err(|error| error.with("kernel", name)));
         result.and(ran).and(drained).map_err(|error| error.with("instruction", instruction.name()))
+    }
+}
+
+/// The first choice, or the next one of which the kernel can be made and run.
+fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: impl FnMut(P) -> Result<()>) -> Result<P> {
+    let mut choice = first;
+    loop {
+        let Err(error) = make(choice) else { return Ok(choice) };
+        match (error.kind(), next(choice)) {
+            (ErrorKind::DeviceFailed | ErrorKind::Unsupported, Some(smaller)) => choice = smaller,
+            _ => return Err(error),
+        }
     }
 }
 
@@ -119,5 +171,36 @@ impl Target for Kernels {
         let buffer = Arc::new(Buffer::new(&self.context, bytes)?);
         *kept = Some((Arc::clone(&buffer), bytes));
         Ok(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_work_gives_way_to_the_next() {
+        let next = |items: usize| (items > 1).then_some(items / 2);
+        let with_at_most = |most: usize, kind| {
+            first_that_works(64, next, |items| if items <= most { Ok(()) } else { Err(Error::new(kind, "compile", "no")) })
+        };
+        assert_eq!(with_at_most(64, ErrorKind::DeviceFailed).unwrap(), 64);
+        assert_eq!(with_at_most(31, ErrorKind::Unsupported).unwrap(), 16);
+        assert_eq!(with_at_most(0, ErrorKind::DeviceFailed).unwrap_err().kind(), ErrorKind::DeviceFailed);
+        assert_eq!(with_at_most(31, ErrorKind::OutOfMemory).unwrap_err().kind(), ErrorKind::OutOfMemory);
+    }
+
+    /// A device that promises more work-items than its kernels can have.
+    #[test]
+    fn searchers_that_are_too_many_are_halved() {
+        let Some((found, context)) = crate::program::tests::device() else { return };
+        let queue = Queue::new(&context, &found).unwrap();
+        let most = found.limits.work_group;
+        let mut kernels = Kernels::new(Arc::new(context), found, queue, Arc::new(ProgramCache::new(None))).unwrap();
+        kernels.found.limits.work_group = usize::MAX;
+        kernels.choices.searchers = 2 * most.next_power_of_two();
+        let factor = Instruction::<f32, ()>::Getrf { pivoting: true, first_row: 0, a: (), ipiv: (), info: () };
+        kernels.settle(&factor).unwrap();
+        assert!(kernels.choices.searchers <= most, "{}", kernels.choices.searchers);
     }
 }

@@ -5,6 +5,7 @@
 //! rectangles and runs instructions.
 
 mod buffer;
+mod context;
 mod conv;
 mod device;
 mod kernels;

@@ -1,15 +1,19 @@
 //! What OpenCL devices there are.
 
 use cl3::device::{
-    CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
-    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
-    CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_VERSION, CL_DRIVER_VERSION,
-    CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
+    CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_SIZE,
+    CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
+    CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_VENDOR, CL_DEVICE_VERSION,
+    CL_DRIVER_VERSION, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
 };
-use cl3::error_codes::{DLOPEN_RUNTIME_LOAD_FAILED, error_text};
+use cl3::error_codes::DLOPEN_RUNTIME_LOAD_FAILED;
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
 use cl3::types::{cl_device_id, cl_platform_id};
+use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
+
+use crate::conv::failed;
 
 /// The loader's own answer where no driver is registered.
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
@@ -25,10 +29,14 @@ pub struct Found {
     pub platform_name: String,
     /// Version of the platform, of the device, of the driver.
     pub versions: String,
+    /// Vendor, extensions, widths of vectors: what else may decide what a compiler makes.
+    pub(crate) identity: String,
     /// Whether it is the machine's processor.
     pub is_cpu: bool,
     /// Whether it computes in double precision.
     pub f64: bool,
+    /// Whether its memory is the machine's, which holds the caller's matrices too.
+    pub(crate) is_unified: bool,
     /// Bytes of global memory.
     pub memory: usize,
     /// Bytes of the largest buffer.
@@ -73,7 +81,7 @@ pub fn list() -> Listing {
             listing.notes.push("no OpenCL loader is installed (libOpenCL was not found)".to_owned());
         }
         Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("an OpenCL loader is installed, a driver is not".to_owned()),
-        Err(code) => listing.notes.push(format!("clGetPlatformIDs: {} ({code})", error_text(code))),
+        Err(code) => listing.notes.push(failed("clGetPlatformIDs", code).to_string()),
     }
     listing
 }
@@ -87,34 +95,57 @@ impl Listing {
                 for device in devices {
                     match describe(platform, device, &name, &version) {
                         Ok(found) => self.devices.push(found),
-                        Err(code) => self.notes.push(format!("platform {name}: a device does not answer: {}", error_text(code))),
+                        Err(reason) => self.notes.push(format!("OpenCL platform {name}: {reason}")),
                     }
                 }
             }
             Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => self.notes.push(format!("OpenCL platform {name} has no devices")),
-            Err(code) => self.notes.push(format!("OpenCL platform {name}: {} ({code})", error_text(code))),
+            Err(code) => self.notes.push(format!("OpenCL platform {name}: {}", failed("clGetDeviceIDs", code))),
         }
+    }
+
+    /// The device of that number.
+    ///
+    /// # Errors
+    /// There is no such device; the error says what there is.
+    pub(crate) fn device(&self, index: usize, operation: &'static str) -> Result<Found> {
+        self.devices.get(index).cloned().ok_or_else(|| {
+            let there: Vec<String> = (0..).zip(&self.devices).map(|(i, found)| format!("opencl:{i} ({})", found.name)).collect();
+            let there = if there.is_empty() { "no OpenCL device".to_owned() } else { there.join(", ") };
+            let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
+            Error::new(ErrorKind::NoSuchDevice, operation, format!("there is no opencl:{index}; there is {there}{notes}"))
+        })
     }
 }
 
-fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str, version: &str) -> Result<Found, i32> {
-    let number = |what| get_device_data(device, what).map(|bytes| to_number(&bytes));
+/// A device, or why it cannot be used.
+fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str, version: &str) -> Result<Found, String> {
+    let ask = |what| {
+        get_device_data(device, what).map_err(|code| format!("a device does not answer: {}", failed("clGetDeviceInfo", code)))
+    };
+    let number = |what| ask(what).map(|bytes| to_number(&bytes));
     let size = |what| number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX));
-    let text = |what| get_device_data(device, what).map(|bytes| to_text(&bytes));
+    let text = |what| ask(what).map(|bytes| to_text(&bytes));
+    let name = text(CL_DEVICE_NAME)?;
+    usable(&name, number(CL_DEVICE_AVAILABLE)? != 0, number(CL_DEVICE_COMPILER_AVAILABLE)? != 0)?;
+    let widths = [CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE].map(|what| number(what).unwrap_or(0));
     let single = number(CL_DEVICE_SINGLE_FP_CONFIG)?;
     Ok(Found {
         platform,
         device,
-        name: text(CL_DEVICE_NAME)?,
+        name,
         platform_name: platform_name.to_owned(),
         versions: format!("{version}; {}; {}", text(CL_DEVICE_VERSION)?, text(CL_DRIVER_VERSION)?),
+        identity: format!("{}; {}; vectors of {widths:?}", text(CL_DEVICE_VENDOR)?, text(CL_DEVICE_EXTENSIONS)?),
         is_cpu: number(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_CPU != 0,
         // a device that has never heard of the question has no double precision either
         f64: number(CL_DEVICE_DOUBLE_FP_CONFIG).unwrap_or(0) != 0,
+        is_unified: number(CL_DEVICE_HOST_UNIFIED_MEMORY).unwrap_or(0) != 0,
         memory: size(CL_DEVICE_GLOBAL_MEM_SIZE)?,
         largest_buffer: size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
         limits: Limits {
-            work_group: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?,
+            // a group of no work-items runs nothing
+            work_group: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
             local_memory: size(CL_DEVICE_LOCAL_MEM_SIZE)?,
             groups: usize::MAX,
         },
@@ -122,6 +153,15 @@ fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str,
         vector_bits: 32 * size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?,
         rounds_divisions: single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
     })
+}
+
+/// Whether a device takes commands and programs in source.
+fn usable(name: &str, is_available: bool, has_compiler: bool) -> Result<(), String> {
+    match (is_available, has_compiler) {
+        (true, true) => Ok(()),
+        (false, _) => Err(format!("{name} is not available")),
+        (true, false) => Err(format!("{name} has no compiler")),
+    }
 }
 
 /// A number of whatever width the driver answers with.
@@ -134,4 +174,24 @@ fn to_number(bytes: &[u8]) -> u64 {
 
 fn to_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_takes_no_programs_is_passed_over_with_a_note() {
+        assert_eq!(usable("x", true, true), Ok(()));
+        assert_eq!(usable("x", false, true), Err("x is not available".to_owned()));
+        assert_eq!(usable("x", true, false), Err("x has no compiler".to_owned()));
+    }
+
+    #[test]
+    fn an_absent_device_is_answered_by_what_there_is() {
+        let listing = Listing { devices: Vec::new(), notes: vec!["a driver is broken".to_owned()] };
+        let error = listing.device(3, "from_parts").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
+        assert!(error.to_string().contains("opencl:3; there is no OpenCL device; a driver is broken"), "{error}");
+    }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::ffi::CString;
 use std::sync::Arc;
 
-use cl3::kernel::create_kernel;
+use cl3::info_type::InfoType;
+use cl3::kernel::{CL_KERNEL_WORK_GROUP_SIZE, create_kernel, get_kernel_work_group_info};
 use cl3::program::{
     CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary, create_program_with_source,
     get_program_build_data, get_program_info,
@@ -23,11 +24,13 @@ pub(crate) struct Programs {
     built: HashMap<Program, BuiltProgram>,
     /// By name too, since a program may hold several kernels.
     kernels: HashMap<(Program, &'static str), Kernel>,
+    /// What the compiler has refused, and its words: it would refuse it again.
+    refused: HashMap<Program, String>,
 }
 
 impl Programs {
     pub fn new(cache: Arc<ProgramCache>) -> Self {
-        Programs { cache, built: HashMap::new(), kernels: HashMap::new() }
+        Programs { cache, built: HashMap::new(), kernels: HashMap::new(), refused: HashMap::new() }
     }
 
     /// A kernel of a program, made when first asked for and then kept.
@@ -40,10 +43,26 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
+    /// Whether a kernel can be made, and runs with the work-items of its program. That is asked
+    /// where there is another choice only: some drivers name fewer work-items than they run.
+    pub fn try_kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<()> {
+        let kernel = self.kernel(context, found, program, name)?;
+        fits(kernel, found, program).map_err(|error| error.with("kernel", name))
+    }
+
     /// A program, built when first asked for and then kept.
     pub fn program(&mut self, context: &Context, found: &Found, program: &Program) -> Result<&BuiltProgram> {
         if !self.built.contains_key(program) {
-            let built = build_or_load(&self.cache, context, found, &opencl::source(program))?;
+            program.check(&found.limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason))?;
+            if let Some(words) = self.refused.get(program) {
+                return Err(Error::new(ErrorKind::DeviceFailed, "compile", format!("refused before: {words}")));
+            }
+            let built = build_or_load(&self.cache, context, found, &opencl::source(program), program.dtype());
+            let built = built.inspect_err(|error| {
+                if error.kind() == ErrorKind::DeviceFailed {
+                    self.refused.insert(*program, error.to_string());
+                }
+            })?;
             self.built.insert(*program, built);
         }
         Ok(&self.built[program])
@@ -60,9 +79,20 @@ fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
     create_kernel(program.0, &entry).map(Kernel).map_err(|code| failed("clCreateKernel", code).with("kernel", name))
 }
 
+/// What a compiled kernel needs may leave room for fewer work-items than the device has.
+fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
+    let most = get_kernel_work_group_info(kernel.0, found.device, CL_KERNEL_WORK_GROUP_SIZE);
+    let (wanted, most) = (program.local().iter().product::<usize>(), most.map_or(usize::MAX, InfoType::to_size));
+    if wanted <= most {
+        return Ok(());
+    }
+    let message = format!("{wanted} work-items are more than the {most} with which the compiled kernel can run");
+    Err(Error::new(ErrorKind::Unsupported, "compile", message))
+}
+
 /// The binary of the cache if the driver takes it, else the source compiled.
-fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source) -> Result<BuiltProgram> {
-    let options = options(found, source);
+fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source, dtype: DType) -> Result<BuiltProgram> {
+    let options = options(found, dtype);
     let key = key(found, source, &options);
     if let Some(binary) = cache.load(&key) {
         match from_binary(context, found, &binary, &options) {
@@ -79,18 +109,17 @@ fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source:
 
 /// No option that breaks IEEE arithmetic; divisions in f32 are correctly rounded
 /// where the device can.
-fn options(found: &Found, source: &Source) -> String {
-    let single = source.name.contains(&DType::F32.to_string());
-    let divide = if found.rounds_divisions && single { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
+fn options(found: &Found, dtype: DType) -> String {
+    let divide = if found.rounds_divisions && dtype == DType::F32 { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
     format!("-cl-std=CL1.2{divide}")
 }
 
 /// Everything that changes the binary.
 fn key(found: &Found, source: &Source, options: &str) -> String {
-    let Found { platform_name, versions, name, .. } = found;
+    let Found { platform_name, versions, name, identity, .. } = found;
     let file = &source.name;
     format!(
-        "{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n\n{}",
+        "{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n{identity}\n\n{}",
         source.text
     )
 }
@@ -120,8 +149,8 @@ fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) ->
     let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
     let place = source.keep().unwrap_or_else(|_| source.name.clone());
-    let message = format!("{}: {log}", failed("clBuildProgram", code));
-    Error::new(ErrorKind::DeviceFailed, "compile", message).with("source", place).with("device", &found.name)
+    let failure = failed("clBuildProgram", code);
+    Error::new(failure.kind(), "compile", format!("{failure}: {log}")).with("source", place).with("device", &found.name)
 }
 
 /// The compiled program, if the driver gives it.
@@ -136,7 +165,6 @@ pub(crate) mod tests {
     use lapidary_core::CacheCounts;
 
     use super::*;
-    use crate::device::OpenClDevice;
     use crate::platform::list;
 
     fn source(text: &str) -> Source {
@@ -148,8 +176,9 @@ pub(crate) mod tests {
         let found = list().devices.into_iter().next();
         assert!(found.is_some() || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
         let found = found?;
-        let context = OpenClDevice::context(&found).unwrap();
-        Some((found, context))
+        let properties = std::ptr::null();
+        let context = cl3::context::create_context(&[found.device], properties, None, std::ptr::null_mut()).unwrap();
+        Some((found, Context(context)))
     }
 
     #[test]
@@ -157,7 +186,7 @@ pub(crate) mod tests {
         let Some((found, context)) = device() else { return };
         let cache = ProgramCache::new(None);
         let bad = source("__kernel void f(__global float *x) { x[0] = no_such_name; }");
-        let error = build_or_load(&cache, &context, &found, &bad).unwrap_err();
+        let error = build_or_load(&cache, &context, &found, &bad, DType::F32).unwrap_err();
         let (_, file) = error.context().find(|(key, _)| *key == "source").unwrap();
         assert!(error.to_string().contains("no_such_name") && file.ends_with("lapidary-test-f32.cl"), "{error}");
         assert_eq!(std::fs::read_to_string(file).unwrap(), bad.text);
@@ -171,15 +200,36 @@ pub(crate) mod tests {
         let good = source("__kernel void f(__global float *x) { x[0] = 1; }");
         let counts = || {
             let cache = ProgramCache::new(Some(folder.path().to_owned()));
-            create(&build_or_load(&cache, &context, &found, &good).unwrap(), "f").unwrap();
+            create(&build_or_load(&cache, &context, &found, &good, DType::F32).unwrap(), "f").unwrap();
             cache.counts()
         };
         assert_eq!(counts(), CacheCounts { hits: 0, misses: 1, rejected: 0 });
         assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
         // a whole entry, but not a program of this driver
-        let key = key(&found, &good, &options(&found, &good));
+        let key = key(&found, &good, &options(&found, DType::F32));
         ProgramCache::new(Some(folder.path().to_owned())).store(&key, b"not a program");
         assert_eq!(counts(), CacheCounts { hits: 0, misses: 0, rejected: 1 });
         assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_before_a_build_and_after_it() {
+        let Some((found, context)) = device() else { return };
+        let program = Program::Elements { dtype: DType::F32, group: 8 };
+        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        let kernel = programs.kernel(&context, &found, &program, "copy").unwrap();
+        let wide = Program::Elements { dtype: DType::F32, group: found.limits.work_group + 1 };
+        assert_eq!(fits(kernel, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
+        assert_eq!(programs.program(&context, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
+    }
+
+    #[test]
+    fn a_refusal_is_remembered() {
+        let Some((found, context)) = device() else { return };
+        let program = Program::Elements { dtype: DType::F32, group: 8 };
+        let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
+        programs.refused.insert(program, "too long".to_owned());
+        let error = programs.program(&context, &found, &program).unwrap_err();
+        assert!(error.to_string().contains("refused before: too long"), "{error}");
     }
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 use lapidary_core::{Device, Error, ErrorKind, HostRect, Instruction, Memory, Op, Operand, ProgramCache, Result};
 
 use crate::buffer::Buffer;
-use crate::device::{OpenClDevice, no_such_device};
+use crate::context::SharedContext;
+use crate::device::OpenClDevice;
 use crate::platform::list;
 
 /// Order of the product that is run.
@@ -26,10 +27,9 @@ pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static s
         last = Instant::now();
     };
     let listing = list();
-    let found = listing.devices.get(index).cloned();
-    let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "startup", no_such_device(index, &listing)))?;
+    let found = listing.device(index, "startup")?;
     lap("load the drivers, list devices");
-    let context = OpenClDevice::context(&found)?;
+    let context = SharedContext::new(&found, &[found.handle()])?;
     lap("create the context");
     let device = OpenClDevice::in_context(found, index, None, cache, context)?;
     lap("create the queues");

@@ -55,18 +55,20 @@ impl Opening<'_> {
                 let listing = crate::opencl::list();
                 let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
-                let open = |index| crate::opencl::OpenClDevice::open(index, limit, Arc::clone(&cache));
+                let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
+                let handle = |device: Result<_>| device.map(|device| Handle::OpenCl(Driver::new(device)));
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |index| open(index).map(|device| Handle::OpenCl(Driver::new(device))))
+                self.extend(pick, &kind, |indices| open(indices).into_iter().map(handle).collect())
             }
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => {
                 let listing = crate::wgpu::list();
                 let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
-                let open = |index| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
+                let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
+                let handle = |index: &usize| open(index).map(|device| Handle::Wgpu(Driver::new(device)));
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |index| open(index).map(|device| Handle::Wgpu(Driver::new(device))))
+                self.extend(pick, &kind, |indices| indices.iter().map(handle).collect())
             }
         }
     }
@@ -74,10 +76,10 @@ impl Opening<'_> {
     /// Opens the devices of a kind. Those that are named by number must open; of the
     /// others one must, if the kind is named at all.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(usize) -> Result<Handle>) -> Result<()> {
+    fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Handle>>) -> Result<()> {
         let indices: Vec<usize> = match &pick.which {
             Which::Listed(indices) => {
-                let opened: Result<Vec<Handle>> = indices.iter().map(|&index| open(index)).collect();
+                let opened: Result<Vec<Handle>> = open(indices).into_iter().collect();
                 self.handles.extend(opened?);
                 return Ok(());
             }
@@ -89,8 +91,8 @@ impl Opening<'_> {
             Which::Present => (0..kind.devices.len()).filter(|&index| self.is_new(&kind.devices[index])).collect(),
         };
         let (before, mut refused) = (self.handles.len(), None);
-        for index in indices {
-            match open(index) {
+        for opened in open(&indices) {
+            match opened {
                 Ok(handle) => self.handles.push(handle),
                 Err(error) => {
                     self.notes.push(error.to_string());

@@ -180,8 +180,8 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
     }
 
     /// Copies another matrix of the machine, of the same shape, into this one:
-    /// from device to device where both lie in one context of a driver, else
-    /// through host memory.
+    /// by the driver where both lie in one context and in the machine's own memory,
+    /// else through host memory.
     ///
     /// # Errors
     /// The shapes or the machines differ, or the copy failed.

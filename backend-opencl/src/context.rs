@@ -1,0 +1,107 @@
+//! Contexts, which devices share.
+
+use std::sync::Arc;
+
+use cl3::context::{CL_CONTEXT_PLATFORM, create_context};
+use cl3::types::cl_device_id;
+use lapidary_core::{ProgramCache, Result};
+
+use crate::buffer::Context;
+use crate::conv::failed;
+use crate::device::OpenClDevice;
+use crate::pinned::Ranges;
+use crate::platform::{Found, list};
+
+/// A context and what its devices have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedContext {
+    pub handle: Arc<Context>,
+    /// Pinned memory that the application holds.
+    pub pinned: Ranges,
+}
+
+impl SharedContext {
+    /// A context of devices of one platform.
+    pub fn new(first: &Found, devices: &[cl_device_id]) -> Result<Self> {
+        let properties = [CL_CONTEXT_PLATFORM, first.platform as isize, 0];
+        let context = create_context(devices, properties.as_ptr(), None, std::ptr::null_mut());
+        let context = context.map_err(|code| failed("clCreateContext", code).with("device", &first.name))?;
+        Ok(Self::from_owned(Context(context)))
+    }
+
+    pub fn from_owned(context: Context) -> Self {
+        SharedContext { handle: Arc::new(context), pinned: Ranges::default() }
+    }
+}
+
+/// Whether devices may share a context: copies between different drivers of one platform
+/// have been seen to go wrong (PoCL's `basic` and `pthread`).
+fn are_alike(one: &Found, other: &Found) -> bool {
+    one.platform == other.platform && one.name == other.name && one.versions == other.versions
+}
+
+impl OpenClDevice {
+    /// Opens the device `opencl:index`, limited to `memory` bytes if given.
+    ///
+    /// # Errors
+    /// There is no such device, or the driver refuses.
+    pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
+        let found = list().device(index, "open")?;
+        let context = SharedContext::new(&found, &[found.handle()])?;
+        Self::in_context(found, index, memory, cache, context)
+    }
+
+    /// Opens devices by number; those of one platform that are alike share a context, so that
+    /// memory pinned for one serves all and the driver may [copy](OpenClDevice::is_peer_of) between them.
+    pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
+        let listing = list();
+        let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();
+        let mut contexts: Vec<(Found, SharedContext)> = Vec::new();
+        let mut open = |&index: &usize| {
+            let found = listing.device(index, "open")?;
+            let known = contexts.iter().find(|(first, _)| are_alike(first, &found));
+            let context = match known {
+                Some((_, context)) => context.clone(),
+                None => {
+                    let together: Vec<cl_device_id> =
+                        wanted.iter().filter(|other| are_alike(other, &found)).map(|other| other.handle()).collect();
+                    match SharedContext::new(&found, &together) {
+                        Ok(context) => {
+                            contexts.push((found.clone(), context.clone()));
+                            context
+                        }
+                        // a driver may refuse a common context: then each has its own
+                        Err(_) => SharedContext::new(&found, &[found.handle()])?,
+                    }
+                }
+            };
+            Self::in_context(found, index, memory, Arc::clone(cache), context)
+        };
+        indices.iter().map(&mut open).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::HostRect;
+
+    use super::*;
+
+    #[test]
+    fn devices_that_are_alike_share_their_context_and_pinned_memory() {
+        let devices = list().devices;
+        let pairs = (0..devices.len()).flat_map(|i| (0..i).map(move |j| [j, i]));
+        let Some(two) = pairs.into_iter().find(|&[j, i]| are_alike(&devices[j], &devices[i])) else {
+            assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no two OpenCL devices are alike");
+            return;
+        };
+        let opened = OpenClDevice::open_all(&two, None, &Arc::new(ProgramCache::new(None)));
+        let [one, other] = <[_; 2]>::try_from(opened).unwrap().map(|device| device.unwrap());
+        assert!(one.is_peer_of(&other) || !one.found().is_cpu);
+        let memory = one.alloc_host(64).unwrap();
+        let rect = HostRect { origin: memory.ptr().cast::<f64>(), row_stride: 1, col_stride: 8, rows: 8, cols: 1 };
+        assert!(other.is_pinned(&rect));
+        drop(memory);
+        assert!(!other.is_pinned(&rect));
+    }
+}

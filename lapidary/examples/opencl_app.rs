@@ -8,6 +8,7 @@
 //! right-hand side on the device, LU solves there, and a second kernel of the
 //! application finds the error against `u(x) = x + x·(1 − x)/2`.
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -39,6 +40,7 @@ struct App {
     context: cl_context,
     queue: cl_command_queue,
     program: cl_program,
+    buffers: RefCell<Vec<cl_mem>>,
 }
 
 fn status(code: i32) -> Box<dyn Error> {
@@ -52,13 +54,15 @@ impl App {
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(status)?;
         let program = cl3::program::create_program_with_source(context, &[TEXT]).map_err(status)?;
         cl3::program::build_program(program, &[device], c"", None, ptr::null_mut()).map_err(status)?;
-        Ok(App { context, queue, program })
+        Ok(App { context, queue, program, buffers: RefCell::default() })
     }
 
     fn buffer(&self, count: usize) -> Result<cl_mem, Box<dyn Error>> {
         // SAFETY: no host pointer is given.
         let mem = unsafe { cl3::memory::create_buffer(self.context, cl3::memory::CL_MEM_READ_WRITE, count * 4, ptr::null_mut()) };
-        mem.map_err(status)
+        let mem = mem.map_err(status)?;
+        self.buffers.borrow_mut().push(mem);
+        Ok(mem)
     }
 
     /// Runs a kernel of the application over all points and waits.
@@ -84,7 +88,11 @@ impl App {
                 no_events,
             )
         };
-        event.map_err(status)?;
+        // SAFETY: both are ours and given back once; the driver keeps what it still uses.
+        unsafe {
+            cl3::event::release_event(event.map_err(status)?).map_err(status)?;
+            cl3::kernel::release_kernel(kernel).map_err(status)?;
+        }
         cl3::command_queue::finish(self.queue).map_err(status)
     }
 
@@ -95,7 +103,23 @@ impl App {
             let to = data.as_mut_ptr().cast();
             cl3::command_queue::enqueue_read_buffer(self.queue, mem, 1, 0, N * 4, to, 0, ptr::null())
         };
-        event.map(|_| data).map_err(status)
+        // SAFETY: as above; given back once.
+        unsafe { cl3::event::release_event(event.map_err(status)?) }.map_err(status)?;
+        Ok(data)
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        // SAFETY: each handle is ours and given back once. What fails here nobody can mend.
+        unsafe {
+            for &buffer in self.buffers.borrow().iter() {
+                let _ = cl3::memory::release_mem_object(buffer);
+            }
+            let _ = cl3::program::release_program(self.program);
+            let _ = cl3::command_queue::release_command_queue(self.queue);
+            let _ = cl3::context::release_context(self.context);
+        }
     }
 }
 

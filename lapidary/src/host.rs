@@ -9,8 +9,9 @@ use crate::handle::Handle;
 use crate::machine::Machine;
 
 /// Host memory for matrices of one element type, zeroed. It is pinned by the first
-/// device with memory of its own, if there is one: its transfers then need no copy
-/// on their way. Other devices use it as any memory.
+/// OpenCL device whose driver does so: its transfers, and those of the devices that share its
+/// context, then need no copy on their way. Other devices use it as any memory; where nobody
+/// pins it, it is plain memory.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};

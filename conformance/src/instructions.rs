@@ -4,8 +4,17 @@
 
 use lapidary_core::{Device, Diag, Element, HostRect, Instruction, Memory, Op, Operand, Scalar, Side, Swaps, Uplo};
 
+use crate::bounds::{self, Bound};
+use crate::failure::ratio;
+
 /// More than a triangle's block, a narrow panel, a work-item's tile; prime.
 const N: usize = 37;
+
+/// Elements before the first one, and between columns: operands lie inside their buffers.
+const OFFSET: usize = 3;
+const LD: usize = N + 5;
+/// What lies around them.
+const AROUND: f64 = 77.0;
 
 /// A square matrix of the host.
 type Matrix<T> = Vec<T>;
@@ -43,10 +52,26 @@ impl<D: Device> Instructions<'_, D> {
         inputs: [&Matrix<T>; M],
         instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<T, Operand<'b, D::Buffer>>,
     ) -> Matrix<T> {
-        let buffers = inputs.map(|data| self.upload(data, N));
-        // SAFETY: the operands are whole buffers of ours.
-        unsafe { self.0.launch(&instruction(buffers.each_ref().map(|buffer| square(buffer)))).unwrap() };
-        self.download(&buffers[M - 1], vec![T::ZERO; N * N], N)
+        let buffers = inputs.map(|data| self.upload_inside(data));
+        // SAFETY: the operands lie in buffers of ours.
+        unsafe { self.0.launch(&instruction(buffers.each_ref().map(|buffer| inside(buffer)))).unwrap() };
+        self.download_inside(&buffers[M - 1])
+    }
+
+    /// A square matrix inside a larger buffer.
+    fn upload_inside<T: Scalar>(&self, data: &Matrix<T>) -> D::Buffer {
+        let mut inside = vec![T::from_f64(AROUND); OFFSET + N * LD];
+        (0..N * N).for_each(|e| inside[OFFSET + e % N + e / N * LD] = data[e]);
+        self.upload(&inside, OFFSET + N * LD)
+    }
+
+    /// The matrix, when nothing around it was written.
+    fn download_inside<T: Scalar>(&self, buffer: &D::Buffer) -> Matrix<T> {
+        let all = self.download(buffer, vec![T::ZERO; OFFSET + N * LD], OFFSET + N * LD);
+        let is_element = |at: usize| at >= OFFSET && (at - OFFSET) % LD < N;
+        let (elements, around): (Vec<_>, Vec<_>) = (0..all.len()).partition(|&at| is_element(at));
+        assert!(around.iter().all(|&at| all[at].to_f64() == AROUND), "what lies around an operand was written");
+        elements.into_iter().map(|at| all[at]).collect()
     }
 
     /// `gemm` in all its forms.
@@ -56,10 +81,23 @@ impl<D: Device> Instructions<'_, D> {
         for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)]
         {
             let computed = self.run([&a, &b, &c], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c });
-            let product = product(&turned(op_a, &a), &turned(op_b, &b));
-            let expected = product.iter().zip(&c).map(|(p, c)| 0.5 * p - 2.0 * c.to_f64());
-            alike::<T>("gemm", &computed, expected);
+            let (wide_a, wide_b) = (turned(op_a, &a), turned(op_b, &b));
+            let exact = product(&wide_a, &wide_b).into_iter().zip(&c).map(|(p, c)| 0.5 * p - 2.0 * c.to_f64());
+            let scale =
+                product(&sizes(&wide_a), &sizes(&wide_b)).into_iter().zip(&c).map(|(p, c)| 0.5 * p + 2.0 * c.to_f64().abs());
+            close("gemm", bounds::gemm_componentwise::<T>(N), &wide(&computed), exact.zip(scale));
         }
+        // C was never written
+        let [a_there, b_there] = [&a, &b].map(|data| self.upload(data, N));
+        let c_there = self.0.alloc(N * N * size_of::<T>()).unwrap();
+        let [a_view, b_view, c_view] = [&a_there, &b_there, &c_there].map(square);
+        let (op_a, op_b, beta) = (Op::NoTrans, Op::NoTrans, T::ZERO);
+        // SAFETY: the operands are whole buffers of ours.
+        unsafe { self.0.launch(&Instruction::Gemm { alpha, op_a, a: a_view, op_b, b: b_view, beta, c: c_view }).unwrap() };
+        let computed = self.download(&c_there, vec![T::ZERO; N * N], N);
+        let exact = product(&wide(&a), &wide(&b)).into_iter().map(|p| 0.5 * p);
+        let scale = product(&sizes(&wide(&a)), &sizes(&wide(&b))).into_iter().map(|p| 0.5 * p);
+        close("gemm into new memory", bounds::gemm_componentwise::<T>(N), &wide(&computed), exact.zip(scale));
     }
 
     /// Every instruction.
@@ -67,7 +105,7 @@ impl<D: Device> Instructions<'_, D> {
         self.products::<T>();
         let (a, b, c, beta) = (matrix::<T>(1), matrix::<T>(2), matrix::<T>(3), T::from_f64(-2.0));
         let scaled = self.run([&c], |[c]| Instruction::Scale { beta, c });
-        alike::<T>("scale", &scaled, c.iter().map(|c| -2.0 * c.to_f64()));
+        assert!(scaled.iter().zip(&c).all(|(s, c)| s.to_f64() == -2.0 * c.to_f64()), "scaling by two does not round");
         let copied = self.run([&a, &c], |[a, b]| Instruction::Copy { a, b });
         assert_eq!(copied, a);
         self.triangles(&a, &b);
@@ -85,12 +123,15 @@ impl<D: Device> Instructions<'_, D> {
                 let alpha = T::ONE;
                 let x = self.run([a, b], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b });
                 let t = turned(op, &triangle);
-                let back = if side == Side::Left { product(&t, &wide(&x)) } else { product(&wide(&x), &t) };
-                alike::<T>("trsm", b, back.into_iter());
+                let both = |t: &[f64], x: &[f64]| if side == Side::Left { product(t, x) } else { product(x, t) };
+                let scale = both(&sizes(&t), &sizes(&wide(&x))).into_iter().zip(b).map(|(p, b)| p + b.to_f64().abs());
+                let back = both(&t, &wide(&x));
+                close("trsm", bounds::trsm_substitution::<T>(N), &back, wide(b).into_iter().zip(scale));
             }
             let inverse = self.run([a, b], |[a, inverse]| Instruction::Trtri { uplo, diag, a, inverse });
-            let identity = product(&wide(&triangle), &wide(&inverse));
-            alike::<T>("trtri", &unit(), identity.into_iter());
+            let (triangle, inverse) = (wide(&triangle), wide(&inverse));
+            let apart: Vec<f64> = product(&triangle, &inverse).iter().zip(unit()).map(|(x, e)| x - e).collect();
+            small("trtri", bounds::trsm_inverted::<T>(N), norm(&apart), norm(&triangle) * norm(&inverse));
         }
     }
 
@@ -98,11 +139,11 @@ impl<D: Device> Instructions<'_, D> {
     pub fn panels<T: Scalar>(&self) {
         // rows in reverse, so that pivots are found far from the diagonal
         let a: Matrix<T> = matrix::<T>(1).chunks(N).flat_map(|column| column.iter().rev().copied()).collect();
-        let (factors, pivots, info) = (self.upload(&a, N), self.upload(&[0; N], N), self.upload(&[0], 1));
+        let (factors, pivots, info) = (self.upload_inside(&a), self.upload(&[0; N], N), self.upload(&[0], 1));
         let getrf = Instruction::<T, _>::Getrf {
             pivoting: true,
             first_row: 5,
-            a: square(&factors),
+            a: inside(&factors),
             ipiv: column(&pivots, N),
             info: column(&info, 1),
         };
@@ -111,10 +152,12 @@ impl<D: Device> Instructions<'_, D> {
         let ipiv = self.download(&pivots, vec![0; N], N);
         assert!((0..N).all(|i| (i + 5..N + 5).contains(&(ipiv[i] as usize))), "{ipiv:?}");
         assert_eq!(self.download(&info, vec![7], 1), [0]);
-        let lu = self.download(&factors, vec![T::ZERO; N * N], N);
+        let lu: Matrix<T> = self.download_inside(&factors);
         let (lower, upper) = (triangle(&lu, Uplo::Lower, Diag::Unit), triangle(&lu, Uplo::Upper, Diag::NonUnit));
         let exchanged = self.laswp(&a, &pivots, Side::Left, true);
-        alike::<T>("getrf", &exchanged, product(&wide(&lower), &wide(&upper)).into_iter());
+        let lu = product(&wide(&lower), &wide(&upper));
+        let apart: Vec<f64> = lu.iter().zip(wide(&exchanged)).map(|(lu, a)| lu - a).collect();
+        small("getrf", bounds::getrf_residual(), norm(&apart), N as f64 * norm(&wide(&a)) * bounds::epsilon::<T>());
         assert_eq!(self.laswp(&exchanged, &pivots, Side::Left, false), a);
         let transposed = |x: &Matrix<T>| turned(Op::Trans, x).into_iter().map(T::from_f64).collect::<Vec<T>>();
         assert_eq!(self.laswp(&transposed(&a), &pivots, Side::Right, true), transposed(&exchanged));
@@ -122,11 +165,16 @@ impl<D: Device> Instructions<'_, D> {
 
     fn laswp<T: Scalar>(&self, a: &Matrix<T>, pivots: &D::Buffer, side: Side, forward: bool) -> Matrix<T> {
         let swaps = Swaps { side, forward, first_row: 5 };
-        let moved = self.upload(a, N);
+        let moved = self.upload_inside(a);
         // SAFETY: the operands are whole buffers of ours.
-        unsafe { self.0.launch(&Instruction::<T, _>::Laswp { swaps, a: square(&moved), ipiv: column(pivots, N) }).unwrap() };
-        self.download(&moved, vec![T::ZERO; N * N], N)
+        unsafe { self.0.launch(&Instruction::<T, _>::Laswp { swaps, a: inside(&moved), ipiv: column(pivots, N) }).unwrap() };
+        self.download_inside(&moved)
     }
+}
+
+/// A square operand inside its buffer.
+fn inside<B>(buffer: &B) -> Operand<'_, B> {
+    Operand { memory: Memory::Buffer(buffer), offset: OFFSET, rows: N, cols: N, ld: LD }
 }
 
 fn square<B>(buffer: &B) -> Operand<'_, B> {
@@ -161,8 +209,17 @@ fn triangle<T: Scalar>(a: &Matrix<T>, uplo: Uplo, diag: Diag) -> Matrix<T> {
     (0..N * N).map(|e| element((e % N, e / N))).collect()
 }
 
-fn unit<T: Scalar>() -> Matrix<T> {
-    (0..N * N).map(|e| if e % (N + 1) == 0 { T::ONE } else { T::ZERO }).collect()
+fn unit() -> impl Iterator<Item = f64> {
+    (0..N * N).map(|e| f64::from(u8::from(e % (N + 1) == 0)))
+}
+
+fn sizes(a: &[f64]) -> Vec<f64> {
+    a.iter().map(|x| x.abs()).collect()
+}
+
+/// The largest column sum.
+fn norm(a: &[f64]) -> f64 {
+    a.chunks(N).map(|column| column.iter().map(|x| x.abs()).sum()).fold(0.0, f64::max)
 }
 
 fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
@@ -170,11 +227,16 @@ fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
     (0..N * N).map(|e| element(e % N, e / N)).collect()
 }
 
-/// Differences that rounding explains: triangles of this kind magnify it little.
-fn alike<T: Scalar>(what: &str, computed: &[T], expected: impl Iterator<Item = f64>) {
-    let slack = 1e4 * N as f64 * T::UNIT_ROUNDOFF;
-    for (e, (computed, expected)) in computed.iter().zip(expected).enumerate() {
-        let apart = (computed.to_f64() - expected).abs();
-        assert!(apart <= slack * expected.abs().max(1.0), "{what} ({}, {}): {apart:e} apart", e % N, e / N);
+/// Element by element within a bound, over the scale that comes with what is right.
+fn close(what: &str, bound: Bound, computed: &[f64], right: impl Iterator<Item = (f64, f64)>) {
+    for (e, (computed, (right, scale))) in computed.iter().zip(right).enumerate() {
+        let ratio = ratio((computed - right).abs(), scale);
+        assert!(ratio <= bound.limit, "{what} ({}, {}): ratio {ratio:e} exceeds {bound}", e % N, e / N);
     }
+}
+
+/// One residual within a bound.
+fn small(what: &str, bound: Bound, residual: f64, scale: f64) {
+    let ratio = ratio(residual, scale);
+    assert!(ratio <= bound.limit, "{what}: ratio {ratio:e} exceeds {bound}");
 }

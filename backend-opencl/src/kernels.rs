@@ -33,9 +33,13 @@ struct Settled {
     searchers: [bool; 2],
 }
 
+/// In the names of devices whose loops end early.
+const SHORT_LOOPS: &str = "llvmpipe";
+
 impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queue: Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
+        let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
         let (programs, pending) = (Programs::new(cache), Vec::new());
         Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), pending, scratch: [const { None }; 2] })
     }

@@ -90,6 +90,7 @@ impl WgpuDevice {
         let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
         let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));
+        // one of the drivers for processors needs short loops, and the others lose little by them
         let choices =
             if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };
         let info = describe(&adapter, &queue);
@@ -183,9 +184,7 @@ impl WgpuDevice {
     }
 }
 
-/// Bits of a vector that pays on a processor which runs invocations in lanes. Loops are
-/// kept short there: Mesa's llvmpipe ends all loops of an invocation after 65535 rounds in
-/// all, silently (`LP_MAX_TGSI_LOOP_ITERATIONS`).
+/// Bits of a vector that pays on a processor which runs invocations in lanes.
 const VECTOR_BITS: usize = 128;
 
 fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {

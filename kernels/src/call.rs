@@ -169,6 +169,8 @@ pub struct Choices {
     pub groups: usize,
     /// Whether work-items may each write a part of one vector in local memory.
     pub parts_of_vectors: bool,
+    /// Most rounds that the loops of a work-item go in all.
+    pub rounds: usize,
 }
 
 /// Work-items of a group for kernels without local memory.
@@ -209,11 +211,12 @@ impl Choices {
         Self::within(limits, [Products::Tile(TileParams::SMALL); 2], 8)
     }
 
-    /// The same, but that a whole group searches a column: for drivers that end the loops of
-    /// a work-item after some ten thousand rounds in all.
+    /// The same for drivers of Mesa's llvmpipe, which ends all loops of a work-item after
+    /// 65535 rounds in all, silently (`LP_MAX_TGSI_LOOP_ITERATIONS`): a whole group searches
+    /// a column, and tall panels are narrow.
     #[must_use]
     pub fn with_short_loops(self) -> Self {
-        Choices { searchers: 1 << SEARCHERS.min(self.most).ilog2(), ..self }
+        Choices { searchers: 1 << SEARCHERS.min(self.most).ilog2(), rounds: 60_000, ..self }
     }
 
     /// Kernels without barriers, for a processor, whose work-items are threads with
@@ -228,7 +231,7 @@ impl Choices {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let (group, most, groups) = (GROUP.min(limits.work_group), limits.work_group, limits.groups);
-        Choices { products, searchers, group, most, groups, parts_of_vectors: false }
+        Choices { products, searchers, group, most, groups, parts_of_vectors: false, rounds: usize::MAX }
     }
 
     /// How products of a precision are computed.

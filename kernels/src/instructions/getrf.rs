@@ -56,11 +56,11 @@ impl<D: Target> Sequence<'_, D> {
     /// A panel of at least as many rows as columns.
     unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        if a.cols <= PANEL {
+        if a.cols <= 1 || a.cols <= PANEL && self.rounds(a.rows, a.cols) <= self.device.choices().rounds {
             // SAFETY: the module's contract.
             return unsafe { self.getrf_panel::<T>(panel) };
         }
-        let n1 = (a.cols / 2).next_multiple_of(PANEL);
+        let n1 = if a.cols > PANEL { (a.cols / 2).next_multiple_of(PANEL) } else { a.cols / 2 };
         let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
         let below = panel.from(n1, a.cols - n1);
         // SAFETY: the module's contract.
@@ -72,6 +72,12 @@ impl<D: Target> Sequence<'_, D> {
             self.factor::<T>(below)?;
             self.exchange::<T>(below, a.sub(n1, 0, a.rows - n1, n1))
         }
+    }
+
+    /// Rounds that the loops of one work-item go in a narrow panel: for each column over
+    /// its rows, to search them and to scale them, and in each over the columns that are left.
+    fn rounds(&self, rows: usize, cols: usize) -> usize {
+        rows.div_ceil(self.device.choices().searchers) * (2 * cols + cols * (cols + 1) / 2)
     }
 
     /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.

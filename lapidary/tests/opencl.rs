@@ -170,15 +170,18 @@ fn products_through_local_memory() {
     }
 }
 
-/// One device and a machine of several agree, and all of these took part.
+/// One device and a machine of several agree, and every kind of these took part.
 fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
     let several = Graded(several.0, several.1.traced());
     agree::<f64>(one, &several, Closeness::Bounds, scope);
     agree::<f32>(one, &several, Closeness::Bounds, scope);
     let events = several.1.take_trace();
-    let idle: Vec<&str> =
-        several.1.devices().map(|d| &d.name[..]).filter(|name| events.iter().all(|e| e.device != *name)).collect();
-    assert!(idle.is_empty(), "{idle:?} did nothing");
+    // a machine with many cores has more devices than these calls have tiles
+    let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
+    let idle: Vec<String> =
+        several.1.devices().map(|d| kind(&d.name)).filter(|name| events.iter().all(|e| kind(&e.device) != *name)).collect();
+    let took_part = several.1.devices().filter(|d| events.iter().any(|e| e.device == d.name)).count();
+    assert!(idle.is_empty() && took_part > 1, "{idle:?} did nothing, {took_part} devices did something");
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
     DeviceInfo {
         name: format!("opencl:{index}"),
         description: format!("{}, {}", found.name, found.platform_name),
-        memory: Some(memory.unwrap_or_else(|| usable(found))),
+        memory: Some(memory.map_or_else(|| usable(found), |limit| limit.min(found.memory))),
         largest_buffer: Some(found.largest_buffer),
         f64: found.f64,
         host_memory: false,

@@ -14,6 +14,9 @@ use crate::queue::Queue;
 /// Bytes for the arguments of the calls of one pass.
 const ARGUMENTS: usize = 1 << 20;
 
+/// Most calls of one pass: the device works on it while the next one is gathered.
+const GATHERED: usize = 64;
+
 /// The kernels of one device.
 #[derive(Debug)]
 pub(crate) struct Kernels {
@@ -177,7 +180,7 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        if self.staged.len() + self.stride > ARGUMENTS {
+        if self.calls.len() == GATHERED || self.staged.len() + self.stride > ARGUMENTS {
             self.submit()?;
         }
         let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.0).collect();

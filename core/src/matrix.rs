@@ -370,7 +370,7 @@ macro_rules! shared_access {
             #[must_use]
             pub fn at(&self, i: usize, j: usize) -> T {
                 assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
-                let origin = self.host_ptr().expect("the matrix lies in host memory");
+                let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
                 // SAFETY: the index is inside the span that the view may read.
                 unsafe { origin.add(self.raw.index(i, j)).read() }
             }
@@ -394,7 +394,7 @@ impl<T: Element> MatMut<'_, T> {
     /// If the indices are out of range or the matrix lies on a device.
     pub fn set(&mut self, i: usize, j: usize, value: T) {
         assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
-        let origin = self.host_ptr().expect("the matrix lies in host memory");
+        let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
         // SAFETY: the index is inside the span that the view may write.
         unsafe { origin.add(self.raw.index(i, j)).write(value) }
     }

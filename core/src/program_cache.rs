@@ -132,7 +132,14 @@ impl ProgramCache {
         let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
         files.into_iter().flatten().filter_map(|file| {
             let path = file.ok()?.path();
-            let ours = path.extension().is_some_and(|extension| extension == EXTENSION || extension == UNFINISHED);
+            // another's file may lie here with the same extension
+            let stem = path.file_stem()?.to_str()?;
+            let hexadecimal = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let ours = match path.extension()?.to_str()? {
+                EXTENSION => stem.len() == NAME && hexadecimal(stem),
+                UNFINISHED => stem.split('-').count() == 3 && stem.split('-').all(hexadecimal),
+                _ => false,
+            };
             let about = fs::metadata(&path).ok()?;
             ours.then_some((path, about))
         })
@@ -140,7 +147,7 @@ impl ProgramCache {
 
     fn path(&self, key: &str) -> Option<PathBuf> {
         let name = blake3::hash(key.as_bytes()).to_hex();
-        self.folder.as_ref().map(|folder| folder.join(&name[..32]).with_extension(EXTENSION))
+        self.folder.as_ref().map(|folder| folder.join(&name[..NAME]).with_extension(EXTENSION))
     }
 
     /// Removes what was not used for longest until all but `keep` fits.
@@ -158,6 +165,9 @@ impl ProgramCache {
 }
 
 const EXTENSION: &str = "program";
+
+/// Hexadecimal digits of the name of an entry.
+const NAME: usize = 32;
 
 /// Extension of a file that is being written.
 const UNFINISHED: &str = "unfinished";

@@ -58,6 +58,11 @@ impl Handle {
         driver!(self, d => unsafe { d.launch(instruction) })
     }
 
+    /// Whether a matrix of that key lies here.
+    pub(crate) fn holds(&self, key: u64) -> bool {
+        driver!(self, d => d.resident(key).is_ok())
+    }
+
     /// Why the device is gone for good, if it is.
     pub(crate) fn lost(&self) -> Option<Error> {
         match self {

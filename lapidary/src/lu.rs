@@ -63,6 +63,7 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// # Errors
     /// As [`Lu::solve`].
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
+        check_system("solve", &self.factors(), b.rows())?;
         if self.info != 0 {
             return Err(Error::invalid("solve", format!("A is singular: U({0}, {0}) is exactly zero", self.info)));
         }

@@ -188,7 +188,11 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
     pub fn copy_from(&mut self, other: &DeviceMatrix<'_, T>) -> Result<()> {
         let (rows, cols) = (self.rows, self.cols);
         if (other.rows, other.cols) != (rows, cols) || !std::ptr::eq(self.machine, other.machine) {
-            let message = format!("a matrix {rows}×{cols} and one of {}×{}, on one machine, are needed", other.rows, other.cols);
+            let message = if std::ptr::eq(self.machine, other.machine) {
+                format!("the matrix is {rows}×{cols}, the other one {}×{}", other.rows, other.cols)
+            } else {
+                "the other matrix was uploaded to another machine".to_owned()
+            };
             return Err(Error::invalid("copy_from", message));
         }
         let handles = &self.machine.handles;

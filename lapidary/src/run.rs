@@ -28,6 +28,13 @@ impl Machine {
                 "a matrix on a device is factored column-major only; pass it untransposed",
             ));
         }
+        for raw in memory {
+            if let Home::Device(resident) = raw.home
+                && !self.handles.get(resident.device).is_some_and(|handle| handle.holds(resident.key))
+            {
+                return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
+            }
+        }
         let home = resident_device(operation, memory)?;
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let devices = self.able::<T>(operation, &devices)?;

@@ -129,7 +129,8 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
     let is_word = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if !is_word || kind == "all" {
-        return Err(Error::invalid("select", format!("`{part}` names no devices; write all, or cpu, cpu:0,1, cpu+opencl:0")));
+        let hint = if kind == "all" { "all stands alone" } else { "write all, or cpu, cpu:0,1, cpu+opencl:0" };
+        return Err(Error::invalid("select", format!("`{part}` names no devices here; {hint}")));
     }
     let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
     if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {

@@ -66,3 +66,11 @@ fn the_condition_of_a_known_matrix() {
     let rcond = factor(&machine, &mut a).rcond(N as f64).unwrap();
     assert!((rcond * N as f64 - 1.0).abs() < 1e-12, "{rcond}");
 }
+
+#[test]
+fn factors_of_a_matrix_that_is_not_square_solve_nothing() {
+    let (machine, mut a, mut x) = (machine(), [1.0; 6], [1.0; 3]);
+    let lu = machine.getrf(MatMut::col_major(&mut a, 3, 2).unwrap()).unwrap();
+    let error = lu.solve(column(&mut x)).unwrap_err().to_string();
+    assert!(error.contains("3×2, not square"), "{error}");
+}

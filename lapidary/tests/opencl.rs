@@ -387,3 +387,16 @@ fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     let there = list().devices.first().map(|found| found.name.clone()).unwrap_or_default();
     assert!(error.to_string().contains("there is no opencl:77") && error.to_string().contains(&there), "{error}");
 }
+
+#[test]
+fn a_matrix_of_another_machine_is_refused_before_anything_runs() {
+    let Some([first]) = with_f64() else { return };
+    let (one, other) = (open(&[first], &Settings::default()).1, open(&[first], &Settings::default()).1);
+    let a = [1.0; 4];
+    let there = one.upload(MatRef::col_major(&a, 2, 2).unwrap()).unwrap();
+    let mut here = other.upload(MatRef::col_major(&a, 2, 2).unwrap()).unwrap();
+    let error = other.gemm(Gemm::new(there.view(), there.view(), here.view_mut())).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("another machine"), "{error}");
+    assert!(!error.to_string().contains("partly written"), "{error}");
+    assert!(here.copy_from(&there).unwrap_err().to_string().contains("another machine"));
+}

@@ -54,6 +54,9 @@ Examples:
 /// Plans, schedules, simulates, prints.
 pub fn run(args: &Args) -> Result<()> {
     args.trace.iter().chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
+    if let Some(path) = args.trace.as_ref().filter(|path| path.extension().is_none_or(|extension| extension != "json")) {
+        return Err(Failure::file(path, "--trace writes JSON for a viewer, name a file that ends in .json"));
+    }
     io::check_distinct(&[("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
     if args.devices > MOST_DEVICES {
         return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));

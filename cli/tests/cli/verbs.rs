@@ -63,6 +63,7 @@ fn plans_are_printed_traced_and_drawn() {
         assert!(dot.starts_with(&format!("digraph \"{routine} f64\" {{")) && dot.contains("label="), "{dot}");
     }
     refused(&s, &["plan", "gesv"], &["getrf followed by getrs"]);
+    refused(&s, &["plan", "gemm", "--trace", "t.svg"], &["t.svg", ".json"]);
     refused(&s, &["plan", "gemm", "--n", "4,5"], &["one size"]);
     refused(&s, &["plan", "gemm", "--gflops", "0"], &["positive"]);
 }

@@ -100,7 +100,7 @@ fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
 
     // what a killed writer has left counts and goes; what is not ours does neither
     three.clear().unwrap();
-    let [left, foreign] = [folder.path().join("1-0-0.unfinished"), folder.path().join("notes.txt")];
+    let [left, foreign] = [folder.path().join("1-0-0.unfinished"), folder.path().join("notes.program")];
     for path in [&left, &foreign] {
         fs::write(path, [0; 200]).unwrap();
         used_in_hour(path, 1);

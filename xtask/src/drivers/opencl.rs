@@ -28,7 +28,9 @@ pub fn watch(ws: &Workspace) -> Result<String> {
     }
     let log = ws.metadata.target_directory.join("oclgrind.log");
     let _ = std::fs::remove_file(&log);
-    let cargo = ws.cargo(&["test", "--package", "lapidary-backend-opencl", "--test", "kernels"]);
+    // the interpreter keeps one program at a time
+    let one_by_one = ["--", "--test-threads", "1"];
+    let cargo = ws.cargo(&[&["test", "--package", "lapidary-backend-opencl", "--test", "kernels"][..], &one_by_one].concat());
     let cargo = cargo.env("OCL_ICD_VENDORS", INTERPRETER).env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_UNINITIALIZED", "1");
     // the watch over memory does not know an instruction that optimised code holds
     let cargo = cargo.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable").env("LAPIDARY_REQUIRE_OPENCL", "1");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
-use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Target, TileParams, instructions};
+use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, TileParams, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -22,8 +22,7 @@ pub(crate) struct Kernels {
     settled: Settled,
     /// Kernels of the instruction that is under way, by name.
     pending: Vec<(&'static str, Event)>,
-    /// By [`Purpose`], with the size.
-    scratch: [Option<(Arc<Buffer>, usize)>; 2],
+    scratch: Scratch<Buffer>,
 }
 
 /// Which choices are known to work here, in f32 and in f64.
@@ -41,7 +40,7 @@ impl Kernels {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
         let (programs, pending) = (Programs::new(cache), Vec::new());
-        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), pending, scratch: [const { None }; 2] })
+        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), pending, scratch: Scratch::default() })
     }
 
     /// Waits for everything in the queue, the application's work too.
@@ -52,7 +51,7 @@ impl Kernels {
     /// Gives up the memory of earlier calls.
     pub fn forget_arguments(&mut self) {
         self.programs.forget_kernels();
-        self.scratch = [const { None }; 2];
+        self.scratch = Scratch::default();
     }
 
     /// Computes with local memory and barriers, whatever the device is.
@@ -165,16 +164,7 @@ impl Target for Kernels {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
-        let kept = &mut self.scratch[purpose as usize];
-        if let Some((buffer, held)) = kept
-            && *held >= bytes
-        {
-            return Ok(Arc::clone(buffer));
-        }
-        // kernels that still use the smaller memory run on: the driver keeps it until they are done
-        let buffer = Arc::new(Buffer::new(&self.context, bytes)?);
-        *kept = Some((Arc::clone(&buffer), bytes));
-        Ok(buffer)
+        self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lapidary_core::{Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
-use lapidary_kernels::{Arg, Call, Choices, Limits, Products, Program, Purpose, Target, instructions, wgsl};
+use lapidary_kernels::{Arg, Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
@@ -33,8 +33,7 @@ pub(crate) struct Kernels {
     bound: HashMap<Bound, wgpu::BindGroup>,
     /// The last pass that was submitted.
     submitted: Option<wgpu::SubmissionIndex>,
-    /// By [`Purpose`], with the size.
-    scratch: [Option<(Arc<Buffer>, usize)>; 2],
+    scratch: Scratch<Buffer>,
 }
 
 /// A kernel and the buffers of its operands.
@@ -70,7 +69,7 @@ impl Kernels {
             calls: Vec::new(),
             bound: HashMap::new(),
             submitted: None,
-            scratch: [const { None }; 2],
+            scratch: Scratch::default(),
         })
     }
 
@@ -91,7 +90,7 @@ impl Kernels {
 
     /// Gives up the memory of earlier calls.
     pub fn forget(&mut self) {
-        self.scratch = [const { None }; 2];
+        self.scratch = Scratch::default();
     }
 
     /// Runs an instruction that many times, to the end of the last.
@@ -207,15 +206,6 @@ impl Target for Kernels {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
-        let kept = &mut self.scratch[purpose as usize];
-        if let Some((buffer, held)) = kept
-            && *held >= bytes
-        {
-            return Ok(Arc::clone(buffer));
-        }
-        // calls that still use the smaller memory hold it until they are done
-        let buffer = Arc::new(Buffer::new(&self.queue, bytes)?);
-        *kept = Some((Arc::clone(&buffer), bytes));
-        Ok(buffer)
+        self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.queue, bytes))
     }
 }

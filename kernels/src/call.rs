@@ -154,6 +154,40 @@ pub enum Purpose {
     Product,
 }
 
+/// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
+/// smaller memory hold it until they are done.
+#[derive(Debug)]
+pub struct Scratch<B>([Option<(Arc<B>, usize)>; 2]);
+
+impl<B> Default for Scratch<B> {
+    fn default() -> Self {
+        Scratch([const { None }; 2])
+    }
+}
+
+impl<B> Scratch<B> {
+    /// Memory of at least `bytes`: what is kept, or new memory.
+    ///
+    /// # Errors
+    /// As `alloc`.
+    pub fn get(
+        &mut self,
+        purpose: Purpose,
+        bytes: usize,
+        alloc: impl FnOnce(usize) -> lapidary_core::Result<B>,
+    ) -> lapidary_core::Result<Arc<B>> {
+        let kept = &mut self.0[purpose as usize];
+        if let Some((buffer, held)) = kept
+            && *held >= bytes
+        {
+            return Ok(Arc::clone(buffer));
+        }
+        let buffer = Arc::new(alloc(bytes)?);
+        *kept = Some((Arc::clone(&buffer), bytes));
+        Ok(buffer)
+    }
+}
+
 /// Which kernels suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {

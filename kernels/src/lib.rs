@@ -12,7 +12,7 @@ mod params;
 mod program;
 pub mod wgsl;
 
-pub use call::{Arg, Call, Choices, Products, Purpose, Target, VectorProducts, View};
+pub use call::{Arg, Call, Choices, Products, Purpose, Scratch, Target, VectorProducts, View};
 pub use params::{Limits, PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 

@@ -169,7 +169,8 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_function("xor", |x: usize, y: usize| x ^ y);
-    text += &environment.render_str(body(program), context).expect("the templates of this crate are tested");
+    let template = body(program, kernel).concat();
+    text += &environment.render_str(&template, context).expect("the templates of this crate are tested");
     let shared: String = same.iter().map(|first| format!("{first}")).collect();
     Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
 }
@@ -220,15 +221,18 @@ fn element(program: &Program, operand: &str) -> &'static str {
     }
 }
 
-fn body(program: &Program) -> &'static str {
+/// The text of a kernel, and what it calls.
+fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
+    const STORE: &str = include_str!("wgsl/store.wgsl");
     match program {
-        Program::GemmVector { .. } => include_str!("wgsl/gemm_vector.wgsl"),
-        Program::Pad { .. } => include_str!("wgsl/pad.wgsl"),
-        Program::GemmTile { .. } => include_str!("wgsl/gemm_tile.wgsl"),
-        Program::GemmPanel { .. } => include_str!("wgsl/gemm_panel.wgsl"),
-        Program::Elements { .. } => include_str!("wgsl/elements.wgsl"),
-        Program::Triangle { .. } => include_str!("wgsl/triangle.wgsl"),
-        Program::Panel { .. } => include_str!("wgsl/panel.wgsl"),
+        Program::GemmVector { .. } => [include_str!("wgsl/gemm_vector.wgsl"), ""],
+        Program::Pad { .. } => [include_str!("wgsl/pad.wgsl"), ""],
+        Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],
+        Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
+        Program::GemmPanel { .. } => [include_str!("wgsl/gemm_panel.wgsl"), STORE],
+        Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
+        Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
+        Program::Panel { .. } => [include_str!("wgsl/panel.wgsl"), ""],
     }
 }
 

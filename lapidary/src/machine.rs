@@ -11,7 +11,7 @@ use lapidary_core::{
 
 use crate::handle::Handle;
 use crate::lu::Lu;
-use crate::open::open;
+use crate::open::{Opened, open};
 use crate::select::Select;
 use crate::settings::Settings;
 
@@ -67,8 +67,7 @@ impl Machine {
     /// # Errors
     /// The selection names no device.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
-        let cache = Arc::new(settings.program_cache());
-        let (handles, notes) = open(select, settings, &cache)?;
+        let Opened { handles, cache, notes } = open(select, settings)?;
         Ok(Machine { notes, ..Self::of(handles, settings, cache) })
     }
 

@@ -9,28 +9,30 @@ use crate::handle::Handle;
 use crate::select::{Backend, Pick, Select, Which};
 use crate::settings::Settings;
 
-/// The devices of a selection, in its order, and why some are not there.
+/// Opened devices, the programs that they share, and why some are not there.
+pub(crate) struct Opened {
+    pub(crate) handles: Vec<Handle>,
+    pub(crate) cache: Arc<ProgramCache>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The devices of a selection, in its order.
 ///
 /// # Errors
 /// A device that is named does not open, or nothing is left of a kind that is named.
-pub(crate) fn open(select: &Select, settings: &Settings, cache: &Arc<ProgramCache>) -> Result<(Vec<Handle>, Vec<String>)> {
-    let mut opening = Opening { settings, cache, handles: Vec::new(), notes: Vec::new() };
+pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
+    let cache = Arc::new(settings.program_cache());
+    let mut opening = Opening { settings, opened: Opened { handles: Vec::new(), cache, notes: Vec::new() } };
     select.picks.iter().try_for_each(|pick| opening.pick(pick))?;
-    if opening.handles.is_empty() {
+    if opening.opened.handles.is_empty() {
         return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
     }
-    Ok((opening.handles, opening.notes))
+    Ok(opening.opened)
 }
 
 struct Opening<'a> {
     settings: &'a Settings,
-    #[cfg_attr(
-        not(any(feature = "opencl", feature = "wgpu")),
-        allow(dead_code, reason = "only devices that compile have programs")
-    )]
-    cache: &'a Arc<ProgramCache>,
-    handles: Vec<Handle>,
-    notes: Vec<String>,
+    opened: Opened,
 }
 
 /// The devices of a kind: what each is called, and whether it is the machine's processor.
@@ -47,14 +49,14 @@ impl Opening<'_> {
                 let indices =
                     if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
                 let limit = self.settings.memory_limit;
-                self.handles.extend(indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, limit)))));
+                self.opened.handles.extend(indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, limit)))));
                 Ok(())
             }
             #[cfg(feature = "opencl")]
             Backend::OpenCl => {
                 let listing = crate::opencl::list();
                 let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
-                let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
+                let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
                 let handle = |device: Result<_>| device.map(|device| Handle::OpenCl(Driver::new(device)));
                 let kind = Kind { devices, notes: listing.notes };
@@ -64,7 +66,7 @@ impl Opening<'_> {
             Backend::Wgpu => {
                 let listing = crate::wgpu::list();
                 let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
-                let (limit, cache) = (self.settings.memory_limit, Arc::clone(self.cache));
+                let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
                 let handle = |index: &usize| open(index).map(|device| Handle::Wgpu(Driver::new(device)));
                 let kind = Kind { devices, notes: listing.notes };
@@ -80,7 +82,7 @@ impl Opening<'_> {
         let indices: Vec<usize> = match &pick.which {
             Which::Listed(indices) => {
                 let opened: Result<Vec<Handle>> = open(indices).into_iter().collect();
-                self.handles.extend(opened?);
+                self.opened.handles.extend(opened?);
                 return Ok(());
             }
             Which::Every if kind.devices.is_empty() => {
@@ -90,18 +92,18 @@ impl Opening<'_> {
             Which::Every => (0..kind.devices.len()).collect(),
             Which::Present => (0..kind.devices.len()).filter(|&index| self.is_new(&kind.devices[index])).collect(),
         };
-        let (before, mut refused) = (self.handles.len(), None);
+        let (before, mut refused) = (self.opened.handles.len(), None);
         for opened in open(&indices) {
             match opened {
-                Ok(handle) => self.handles.push(handle),
+                Ok(handle) => self.opened.handles.push(handle),
                 Err(error) => {
-                    self.notes.push(error.to_string());
+                    self.opened.notes.push(error.to_string());
                     refused.get_or_insert(error);
                 }
             }
         }
         match refused {
-            Some(error) if self.handles.len() == before && pick.which == Which::Every => Err(error),
+            Some(error) if self.opened.handles.len() == before && pick.which == Which::Every => Err(error),
             Some(_) | None => Ok(()),
         }
     }
@@ -111,6 +113,6 @@ impl Opening<'_> {
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn is_new(&self, (name, is_cpu): &(String, bool)) -> bool {
         use lapidary_core::Drive;
-        !is_cpu && !self.handles.iter().any(|handle| handle.info().description.starts_with(name.as_str()))
+        !is_cpu && !self.opened.handles.iter().any(|handle| handle.info().description.starts_with(name.as_str()))
     }
 }

@@ -10,6 +10,24 @@ use crate::program::Program;
 /// An operand and whether it enters transposed.
 pub(super) type Factor<'a, B> = (bool, View<'a, B>);
 
+/// C ← α·op(A)·op(B) + β·C with k terms in each sum; nothing is empty.
+pub(super) struct Product<'a, T, B> {
+    pub k: usize,
+    pub alpha: T,
+    pub a: Factor<'a, B>,
+    pub b: Factor<'a, B>,
+    pub beta: T,
+    pub c: View<'a, B>,
+}
+
+// derived, these would ask for `B: Clone`
+impl<T: Copy, B> Clone for Product<'_, T, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Copy, B> Copy for Product<'_, T, B> {}
+
 /// Rows `first..first + count` of op(A), all of its columns.
 fn rows<B>((trans, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
     if trans { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
@@ -37,44 +55,29 @@ impl<D: Target> Sequence<'_, D> {
             } else if k == 0 || alpha == T::ZERO {
                 self.scale(beta, c)
             } else {
+                let product = Product { k, alpha, a, b, beta, c };
                 match self.device.choices().product(T::DTYPE) {
-                    Products::Tile(params) => self.tile(&params, k, alpha, a, b, beta, c),
-                    Products::Panel(params) => self.panels(&params, k, alpha, a, b, beta, c),
-                    Products::Vector(products) => self.vectors(&products, k, alpha, a, b, beta, c),
+                    Products::Tile(params) => self.tile(&params, product),
+                    Products::Panel(params) => self.panels(&params, product),
+                    Products::Vector(products) => self.vectors(&products, product),
                 }
             }
         }
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
-    pub(super) unsafe fn tile<T: Scalar>(
-        &mut self,
-        params: &TileParams,
-        k: usize,
-        alpha: T,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
-    ) -> Result<()> {
-        let program = Program::GemmTile { dtype: T::DTYPE, params: *params, trans_a: a.0, trans_b: b.0 };
+    pub(super) unsafe fn tile<T: Scalar>(&mut self, params: &TileParams, product: Product<'_, T, D::Buffer>) -> Result<()> {
+        let program = Program::GemmTile { dtype: T::DTYPE, params: *params, trans_a: product.a.0, trans_b: product.b.0 };
         // SAFETY: the module's contract.
-        unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], k, alpha, a, b, beta, c) }
+        unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], product) }
     }
 
     /// A product by a kernel whose groups compute a tile of C each.
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
     pub(super) unsafe fn tiles<T: Scalar>(
         &mut self,
         program: Program,
         kernel: &'static str,
         tile @ [mwg, nwg]: [usize; 2],
-        k: usize,
-        alpha: T,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
+        Product { k, alpha, a, b, beta, c }: Product<'_, T, D::Buffer>,
     ) -> Result<()> {
         let local = program.local();
         self.parts((c.rows, c.cols), tile, |device, (i, j, m, n)| {
@@ -89,16 +92,10 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Block by block, so that the packed panels stay small.
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
     unsafe fn panels<T: Scalar>(
         &mut self,
         params: &PanelParams,
-        k: usize,
-        alpha: T,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
+        Product { k, alpha, a, b, beta, c }: Product<'_, T, D::Buffer>,
     ) -> Result<()> {
         let (depth, (mr, nr)) = (DEPTH_BYTES / T::DTYPE.size(), (params.mr(), params.nr));
         let program = Program::GemmPanel { dtype: T::DTYPE, params: *params };

@@ -3,7 +3,7 @@
 use lapidary_core::{Result, Scalar};
 
 use super::Sequence;
-use super::gemm::{Factor, lines};
+use super::gemm::{Factor, Product, lines};
 use crate::call::{Arg, Call, Purpose, Target, VectorProducts, View};
 use crate::params::VectorParams;
 use crate::program::Program;
@@ -21,8 +21,14 @@ const MOVERS: usize = 256;
 /// faster without turning its vectors.
 const WORTH_MOVING: usize = 3072;
 
-fn lies_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
+/// Whether every column begins with a vector.
+fn begins_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
     view.at.is_multiple_of(v) && view.ld.is_multiple_of(v)
+}
+
+/// Whether every column is whole vectors.
+fn is_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
+    begins_in_vectors(view, v) && view.rows.is_multiple_of(v)
 }
 
 /// A factor with its terms `p..p + k`.
@@ -31,79 +37,60 @@ fn terms<B>((trans, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> 
 }
 
 impl<D: Target> Sequence<'_, D> {
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
     pub(super) unsafe fn vectors<T: Scalar>(
         &mut self,
         products: &VectorProducts,
-        k: usize,
-        alpha: T,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
+        product: Product<'_, T, D::Buffer>,
     ) -> Result<()> {
+        let Product { k, a, b, c, .. } = product;
         if c.rows.min(c.cols).min(k) < SMALL {
             // SAFETY: the module's contract.
-            return unsafe { self.tile(&products.tile, k, alpha, a, b, beta, c) };
+            return unsafe { self.tile(&products.tile, product) };
         }
         let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
         let params = products.wide.filter(|wide| tiles(wide) >= MANY).unwrap_or(products.narrow);
-        let moves = self.moves::<T>(&params, k, a, b, &c);
-        let depth = if moves == (false, false) { k } else { DEPTH.min(k) };
+        let depth = if self.moves(&params, &product) == (false, false) { k } else { DEPTH.min(k) };
         for p in (0..k).step_by(depth) {
-            let kc = depth.min(k - p);
-            let beta = if p == 0 { beta } else { T::ONE };
+            let k = depth.min(k - p);
+            let beta = if p == 0 { product.beta } else { T::ONE };
+            let slab = Product { k, a: terms(a, true, p, k), b: terms(b, false, p, k), beta, ..product };
             // SAFETY: the module's contract.
-            unsafe { self.slab(&params, kc, alpha, terms(a, true, p, kc), terms(b, false, p, kc), beta, c)? };
+            unsafe { self.slab(&params, slab)? };
         }
         Ok(())
     }
 
     /// Which of A and B must be moved into vectors.
-    fn moves<T: Scalar>(
-        &self,
-        params: &VectorParams,
-        k: usize,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        c: &View<'_, D::Buffer>,
-    ) -> (bool, bool) {
+    fn moves<T: Scalar>(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, T, D::Buffer>) -> (bool, bool) {
         let v = VectorParams::vector(T::DTYPE);
-        if !k.is_multiple_of(params.kwg) || !lies_in_vectors(c, v) || !c.rows.is_multiple_of(v) {
+        if !k.is_multiple_of(params.kwg) || !is_in_vectors(c, v) {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
             return (true, true);
         }
         let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && c.cols < WORTH_MOVING;
         let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns };
-        (a.0 || !lies_in_vectors(&a.1, v), !b_fits || !lies_in_vectors(&b.1, v))
+        (a.0 || !begins_in_vectors(&a.1, v), !b_fits || !begins_in_vectors(&b.1, v))
     }
 
-    /// C ← α·A·op(B) + β·C for so few terms that operands may be moved.
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
-    unsafe fn slab<T: Scalar>(
-        &mut self,
-        params: &VectorParams,
-        k: usize,
-        alpha: T,
-        a: Factor<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
-    ) -> Result<()> {
+    /// A product with so few terms that operands may be moved.
+    unsafe fn slab<T: Scalar>(&mut self, params: &VectorParams, product: Product<'_, T, D::Buffer>) -> Result<()> {
+        let Product { k, a, b, c, .. } = product;
         let v = VectorParams::vector(T::DTYPE);
-        let (moves_a, moves_b) = self.moves::<T>(params, k, a, b, &c);
+        let (moves_a, moves_b) = self.moves(params, &product);
         let k_pad = k.next_multiple_of(params.kwg);
         let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
         let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
         let scratch = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
         let place = |at, rows| View { buffer: &*scratch, at, rows, cols: k_pad, ld: rows };
-        let vec_c = lies_in_vectors(&c, v) && c.rows.is_multiple_of(v);
-        // SAFETY: the module's contract; the scratch memory holds what is moved.
+        let (a_place, b_place) = (place(0, m_pad), place(m_pad * k_pad, n_pad));
+        // SAFETY: the module's contract; the scratch memory holds what is moved, and
+        // the operands then lie as the kernel asks.
         unsafe {
-            let a = if moves_a { self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), place(0, m_pad))? } else { a.1 };
-            let b_place = place(m_pad * k_pad, n_pad);
+            let a = if moves_a { (false, self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), a_place)?) } else { a };
             let b = if moves_b { (true, self.pad::<T>((c.cols, k), lines(b, !b.0, 0, 0), b_place)?) } else { b };
-            self.vector_tiles(params, vec_c, k_pad, alpha, a, b, beta, c)
+            let (trans_b, vec_c) = (b.0, is_in_vectors(&c, v));
+            let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b, vec_c };
+            self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }
     }
 
@@ -123,22 +110,5 @@ impl<D: Target> Sequence<'_, D> {
         // SAFETY: as the caller promises; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args })? };
         Ok(to)
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "the arguments of gemm")]
-    unsafe fn vector_tiles<T: Scalar>(
-        &mut self,
-        params: &VectorParams,
-        vec_c: bool,
-        k: usize,
-        alpha: T,
-        a: View<'_, D::Buffer>,
-        b: Factor<'_, D::Buffer>,
-        beta: T,
-        c: View<'_, D::Buffer>,
-    ) -> Result<()> {
-        let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b: b.0, vec_c };
-        // SAFETY: the module's contract; the operands lie as the kernel asks.
-        unsafe { self.tiles(program, "gemm_vector", [params.mwg, params.nwg], k, alpha, (false, a), b, beta, c) }
     }
 }

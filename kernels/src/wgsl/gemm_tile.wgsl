@@ -118,13 +118,3 @@ fn gemm_tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
     store(i0 + (ti + {{ x * WGM }}u) * {{ VWM }}u + {{ v }}u, j0 + tj + {{ y * WGN }}u, sum_{{ x }}_{{ y }}{% if VWM > 1 %}[{{ v }}]{% endif %});
     {%- endfor %}{% endfor %}{% endfor %}
 }
-
-fn store(i: u32, j: u32, sum: real) {
-    if (i >= args.m || j >= args.n) { return; }
-    let at = args.c_at + i + j * args.c_ld;
-    if (args.beta == real()) {
-        {{ c }}[at] = args.alpha * sum;
-    } else {
-        {{ c }}[at] = args.alpha * sum + args.beta * {{ c }}[at];
-    }
-}

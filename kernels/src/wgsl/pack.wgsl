@@ -1,0 +1,16 @@
+// Packs `lines` lines of k elements each, `width` lines to a panel: element p of
+// line l is src[src_at + l·by_line + p·by_k]. One panel for each invocation.
+@compute @workgroup_size(GROUP)
+fn pack(@builtin(global_invocation_id) id: vec3<u32>) {
+    let first = id.x * args.width;
+    if (first >= args.lines) { return; }
+    let here = min(args.width, args.lines - first);
+    var at = args.src_at + first * args.by_line;
+    var to = args.panels_at + first * args.k;
+    for (var p = 0u; p < args.k; p++) {
+        for (var l = 0u; l < here; l++) { {{ panels }}[to + l] = {{ src }}[at + l * args.by_line]; }
+        for (var l = here; l < args.width; l++) { {{ panels }}[to + l] = real(); }
+        at += args.by_k;
+        to += args.width;
+    }
+}

@@ -201,7 +201,7 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
         (device, opened)
     };
     let ([(first, one), (second, other)], a) = ([own(), own()], vec![1.0_f32; N * N]);
-    let machine = Machine::from_wgpu(vec![one, other], &settings).unwrap();
+    let machine = Machine::from_wgpu(vec![one, other], &settings).unwrap().traced();
     let product = || {
         let mut c = vec![7.0_f32; N * N];
         let view = || MatRef::col_major(&a, N, N).unwrap();
@@ -213,6 +213,10 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     for _ in 0..2 {
         assert!(product().unwrap().iter().all(|&x| x == N as f32));
     }
+    machine.take_trace();
+    product().unwrap();
+    let devices: Vec<usize> = machine.take_trace().iter().map(|event| event.lane.device).collect();
+    assert!(!devices.is_empty() && devices.iter().all(|&device| device == 0), "one is left to count: {devices:?}");
     second.destroy();
     // what was stored before it is found out the processor finishes
     product().map_or_else(|error| assert_eq!(error.kind(), ErrorKind::DeviceLost), |c| assert!(c.iter().all(|&x| x == N as f32)));

@@ -138,14 +138,14 @@ impl WgpuDevice {
         self.queue.lost()
     }
 
-    /// Computes products and panels through workgroup memory even where another way is
-    /// faster, so that tests reach both.
+    /// Computes products, panels and exchanges through workgroup memory, and short panels
+    /// by many workgroups, even where another way is faster, so that tests reach both.
     ///
     /// # Errors
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        self.kernels().use_choices(choices);
+        self.kernels().use_choices(Choices { spread: 16, ..choices });
         Ok(self)
     }
 

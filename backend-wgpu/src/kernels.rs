@@ -14,8 +14,9 @@ use crate::queue::Queue;
 /// Bytes for the arguments of the calls of one pass.
 const ARGUMENTS: usize = 1 << 20;
 
-/// Most calls of one pass: the device works on it while the next one is gathered.
-const GATHERED: usize = 64;
+/// Calls of the first pass of an instruction, and most calls of any. The device works on
+/// a pass while the next one is gathered, which holds twice as many.
+const GATHERED: (usize, usize) = (16, 1024);
 
 /// The kernels of one device.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(crate) struct Kernels {
     /// What goes there when the pass is submitted.
     staged: Vec<u8>,
     calls: Vec<Gathered>,
+    /// Calls that the pass takes.
+    room: usize,
     /// Of the instruction that is under way: kept longer, they would keep registers alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
     /// The last pass that was submitted.
@@ -67,6 +70,7 @@ impl Kernels {
             stride,
             staged: Vec::new(),
             calls: Vec::new(),
+            room: GATHERED.0,
             bound: HashMap::new(),
             submitted: None,
             scratch: Scratch::default(),
@@ -107,6 +111,7 @@ impl Kernels {
         self.calls.clear();
         self.staged.clear();
         self.bound.clear();
+        self.room = GATHERED.0;
         // what was submitted must not touch memory that the caller takes back
         let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(submission));
         self.programs.keep();
@@ -179,8 +184,9 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        if self.calls.len() == GATHERED || self.staged.len() + self.stride > ARGUMENTS {
+        if self.calls.len() == self.room || self.staged.len() + self.stride > ARGUMENTS {
             self.submit()?;
+            self.room = GATHERED.1.min(2 * self.room);
         }
         let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.0).collect();
         let same: Vec<usize> =

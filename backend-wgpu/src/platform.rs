@@ -71,6 +71,11 @@ pub fn list() -> Listing {
     Listing { devices, notes }
 }
 
+/// Bytes of the largest buffer that a kernel reaches.
+pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
+    usize::try_from(limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)).unwrap_or(usize::MAX)
+}
+
 /// What kernels may use.
 pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
     let size = |value: u32| usize::try_from(value).unwrap_or(usize::MAX);
@@ -78,5 +83,6 @@ pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
         work_group: size(limits.max_compute_invocations_per_workgroup).min(size(limits.max_compute_workgroup_size_x)),
         local_memory: size(limits.max_compute_workgroup_storage_size),
         groups: size(limits.max_compute_workgroups_per_dimension),
+        buffer: largest_binding(limits),
     }
 }

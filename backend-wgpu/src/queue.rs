@@ -2,14 +2,21 @@
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lapidary_core::{Error, ErrorKind, Result};
 
 use crate::conv::caught;
+use crate::platform::largest_binding;
 
 /// Longest wait for a submission. One instruction on a slow processor may take minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long a wait keeps looking without a pause.
+const AWAKE: Duration = Duration::from_micros(500);
+
+/// Longest pause before it looks again.
+const DOZE: Duration = Duration::from_millis(5);
 
 /// A device with its queue. Once lost it stays so.
 #[derive(Debug)]
@@ -36,8 +43,7 @@ impl Queue {
 
     /// Bytes of the largest buffer that a kernel reaches.
     pub fn largest_binding(&self) -> usize {
-        let limits = self.device.limits();
-        usize::try_from(limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)).unwrap_or(usize::MAX)
+        largest_binding(&self.device.limits())
     }
 
     /// Why the device is gone, if it is.
@@ -74,14 +80,26 @@ impl Queue {
         self.queue.submit([encoder.finish()])
     }
 
-    /// Waits until a submission is done.
+    /// Waits until a submission is done: looks again and again, at first at once, then
+    /// after a part of the time that has passed. Some drivers wake up late by milliseconds.
     pub fn wait(&self, submission: wgpu::SubmissionIndex) -> Result<()> {
-        let poll = wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(self.patience) };
-        match self.device.poll(poll) {
-            Ok(_) => self.lost().map_or(Ok(()), Err),
-            Err(error) => {
-                let _ = self.lost.set(format!("no answer within {:?}: {error}", self.patience));
-                Err(self.lost().expect("just set"))
+        let start = Instant::now();
+        loop {
+            let poll = wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: Some(Duration::ZERO) };
+            let answer = self.device.poll(poll);
+            let waited = start.elapsed();
+            match answer {
+                Ok(_) => return self.lost().map_or(Ok(()), Err),
+                Err(wgpu::PollError::Timeout) if waited < self.patience => {}
+                Err(error) => {
+                    let _ = self.lost.set(format!("no answer within {:?}: {error}", self.patience));
+                    return Err(self.lost().expect("just set"));
+                }
+            }
+            if waited < AWAKE {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep((waited / 32).min(DOZE));
             }
         }
     }

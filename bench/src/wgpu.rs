@@ -57,6 +57,8 @@ fn product<T: Real>(
     let ops = trans.map(|trans| if trans { Op::Trans } else { Op::NoTrans });
     let ours = Batch::new(device, n, ops, [&a, &b]).map_err(|error| error.to_string())?;
     let run = |times| ours.seconds(times).expect("the product works");
+    // the first product waits for its kernels to be compiled
+    run(1);
     let times = (BATCH / (run(8) / 8.0)).ceil().max(1.0) as usize;
     // a side that was at rest has let the clock fall: half a batch brings it up again
     let warm = times / 2 + 1;

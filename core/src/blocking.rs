@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::enums::Side;
+use crate::enums::{Side, TrsmMode};
 use crate::scalar::DType;
 
 /// Block sizes of one call. Which of them an algorithm uses stands in its text.
@@ -53,6 +53,8 @@ pub struct Resources {
     pub copy_limit: Option<usize>,
     /// Bytes of one element.
     pub element: usize,
+    /// Whether the matrices lie on one device, which then takes the problem as a whole.
+    pub resident: bool,
 }
 
 /// Order of the largest square tile of which `count` fit into `bytes`.
@@ -77,6 +79,9 @@ impl Resources {
     #[must_use]
     pub fn gemm(&self, m: usize, n: usize) -> Blocking {
         let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
+        if self.resident {
+            return Blocking { mc, nc, kc, nb: 0, share: usize::MAX };
+        }
         if let Some(limit) = self.copy_limit {
             let tile = self.copied_tile(limit);
             (mc, nc, kc) = (tile.min(m), tile.min(n), tile);
@@ -92,7 +97,10 @@ impl Resources {
 
     /// Block sizes for a triangle of order `n` and `nrhs` right-hand sides.
     #[must_use]
-    pub fn trsm(&self, n: usize, nrhs: usize) -> Blocking {
+    pub fn trsm(&self, n: usize, nrhs: usize, mode: TrsmMode) -> Blocking {
+        if self.resident && mode == TrsmMode::Substitution {
+            return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
+        }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         let (nb, nc, kc) = match self.copy_limit {
             None => (TRSM_NB, per_device.next_multiple_of(8).min(MOST_TILE), usize::MAX),
@@ -110,6 +118,9 @@ impl Resources {
     #[must_use]
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
+        if self.resident {
+            return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX };
+        }
         let pivots = height.saturating_mul(DType::I32.size());
         let fits = self
             .copy_limit
@@ -121,6 +132,9 @@ impl Resources {
     /// Block sizes for a factorisation of m×n.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
+        if self.resident {
+            return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
+        }
         let (nb, share) = match self.copy_limit {
             None => (panel_width(m.min(n)), usize::MAX),
             Some(limit) => {

@@ -152,16 +152,18 @@ pub enum Purpose {
     Panels,
     /// A product that is a factor of the next one.
     Product,
+    /// What the groups that factor a panel tell one another.
+    Notes,
 }
 
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
 /// smaller memory hold it until they are done.
 #[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; 2]);
+pub struct Scratch<B>([Option<(Arc<B>, usize)>; 3]);
 
 impl<B> Default for Scratch<B> {
     fn default() -> Self {
-        Scratch([const { None }; 2])
+        Scratch([const { None }; 3])
     }
 }
 
@@ -201,6 +203,12 @@ pub struct Choices {
     pub most: usize,
     /// Most groups in each dimension.
     pub groups: usize,
+    /// Bytes of the largest buffer.
+    pub buffer: usize,
+    /// Rows from which on a panel is factored by many groups, column by column.
+    pub spread: usize,
+    /// Whether exchanges of rows are gathered in local memory, many at once.
+    pub gathers: bool,
     /// Whether work-items may each write a part of one vector in local memory.
     pub parts_of_vectors: bool,
     /// Most rounds that the loops of a work-item go in all.
@@ -209,6 +217,10 @@ pub struct Choices {
 
 /// Work-items of a group for kernels without local memory.
 const GROUP: usize = 64;
+
+/// [`Choices::spread`] of a device with many multiprocessors: with fewer rows one of them
+/// is done before the others have been told.
+const SPREAD: usize = 256;
 
 /// Most work-items that search one column.
 const SEARCHERS: usize = 512;
@@ -220,7 +232,7 @@ impl Choices {
     /// Why not even the smallest product fits the device.
     pub fn shared(limits: &Limits) -> Result<Self, String> {
         let product = |dtype| TileParams::choose(dtype, limits).map(Products::Tile);
-        Ok(Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS))
+        Ok(Self::with_many(limits, [product(DType::F32)?, product(DType::F64)?]))
     }
 
     /// The same with products in whole vectors where they fit: for dialects that have them.
@@ -235,7 +247,7 @@ impl Choices {
             let fits = narrow.check(dtype, limits).is_ok();
             Ok(if fits { Products::Vector(VectorProducts { wide, narrow, tile }) } else { Products::Tile(tile) })
         };
-        Ok(Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS))
+        Ok(Self::with_many(limits, [product(DType::F32)?, product(DType::F64)?]))
     }
 
     /// The same for a processor, whose compiler takes minutes over large groups and
@@ -264,8 +276,15 @@ impl Choices {
     fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
-        let (group, most, groups) = (GROUP.min(limits.work_group), limits.work_group, limits.groups);
-        Choices { products, searchers, group, most, groups, parts_of_vectors: false, rounds: usize::MAX }
+        let Limits { work_group: most, groups, buffer, .. } = *limits;
+        let (group, rounds) = (GROUP.min(most), usize::MAX);
+        let (spread, gathers, parts_of_vectors) = (usize::MAX, false, false);
+        Choices { products, searchers, group, most, groups, buffer, spread, gathers, parts_of_vectors, rounds }
+    }
+
+    /// For devices with many multiprocessors.
+    fn with_many(limits: &Limits, products: [Products; 2]) -> Self {
+        Choices { spread: SPREAD, gathers: true, ..Self::within(limits, products, SEARCHERS) }
     }
 
     /// How products of a precision are computed.

@@ -34,8 +34,10 @@ fn body(program: &Program) -> &'static str {
         Program::GemmVector { .. } | Program::Pad { .. } => unreachable!("no OpenCL device computes products by vectors"),
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
+        Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
+        Program::Columns { .. } => include_str!("opencl/columns.cl"),
     }
 }
 

@@ -8,6 +8,14 @@ use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
+/// Columns of the narrowest panel, factored by many work-groups.
+pub const COLUMNS: usize = 32;
+/// Work-items that share a row of such a panel.
+const LANES: usize = 4;
+/// Exchanges that are made at once.
+const BATCH: usize = 32;
+/// Batches of exchanges that are prepared at once.
+const BATCHES: usize = 16;
 
 /// A program of one or more kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,6 +63,13 @@ pub enum Program {
         /// Work-items of a group.
         group: usize,
     },
+    /// `exchange`: row exchanges, gathered in local memory.
+    Exchange {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group.
+        group: usize,
+    },
     /// `trsm_block` and `trtri_block` for triangles of [`TRIANGLE`] unknowns.
     Triangle {
         /// Element type.
@@ -69,6 +84,26 @@ pub enum Program {
         /// Work-items of the one group, a power of two: the search for a pivot halves them.
         items: usize,
     },
+    /// `getrf_column`.
+    Columns {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group, a power of two of at least 8; see [`rows_of_group`].
+        items: usize,
+    },
+}
+
+/// Rows of a panel that a group of [`Program::Columns`] holds.
+#[must_use]
+pub fn rows_of_group(items: usize) -> usize {
+    items / LANES
+}
+
+/// Elements that the groups of [`Program::Columns`] tell one another about a panel: two
+/// sets of a magnitude, a place and a row for each group, and one row more.
+#[must_use]
+pub fn notes(groups: usize) -> usize {
+    2 * (groups + 1) * (COLUMNS + 2)
 }
 
 impl Program {
@@ -81,8 +116,10 @@ impl Program {
             | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
             | Program::Elements { dtype, .. }
+            | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
-            | Program::Panel { dtype, .. } => dtype,
+            | Program::Panel { dtype, .. }
+            | Program::Columns { dtype, .. } => dtype,
         }
     }
 
@@ -93,8 +130,8 @@ impl Program {
             Program::GemmTile { params, .. } => params.local(),
             Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
-            Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
-            Program::Panel { items, .. } | Program::Pad { items, .. } => [items, 1],
+            Program::Elements { group, .. } | Program::Exchange { group, .. } | Program::Triangle { group, .. } => [group, 1],
+            Program::Panel { items, .. } | Program::Columns { items, .. } | Program::Pad { items, .. } => [items, 1],
         }
     }
 
@@ -107,19 +144,28 @@ impl Program {
             let fits = items <= limits.work_group;
             if fits { Ok(()) } else { Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group)) }
         };
+        let local = |what: &str, bytes: usize| {
+            let fits = bytes <= limits.local_memory;
+            if fits { Ok(()) } else { Err(format!("{what} takes {bytes} bytes of the {} of local memory", limits.local_memory)) }
+        };
         match *self {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
             Program::Pad { items, .. } => group(items),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
             Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
+            Program::Exchange { group: items, .. } => {
+                // the lines of each exchange and where it finds them, and what two lines hold
+                local("a set of exchanges", BATCHES * BATCH * 4 * size_of::<u32>()).and_then(|()| group(items))
+            }
+            // a magnitude and a row for each work-item
             Program::Panel { dtype, items } => {
-                // a magnitude and a row for each
-                let bytes = items * (dtype.size() + size_of::<u64>());
-                let fits = bytes <= limits.local_memory;
-                let refusal =
-                    || format!("the search for a pivot takes {bytes} bytes of the {} of local memory", limits.local_memory);
-                if fits { group(items) } else { Err(refusal()) }
+                local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
+            }
+            // the same, and a column
+            Program::Columns { dtype, items } => {
+                let bytes = items * (dtype.size() + size_of::<u64>()) + rows_of_group(items) * dtype.size();
+                local("the search for a pivot", bytes).and_then(|()| group(items))
             }
         }
     }
@@ -149,7 +195,9 @@ impl Program {
             }
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
             Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
+            Program::Exchange { group, .. } => ("exchange", vec![("GROUP", group), ("BATCH", BATCH), ("BATCHES", BATCHES)]),
             Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
+            Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }
     }
 

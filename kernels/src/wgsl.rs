@@ -51,6 +51,7 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_ld", Size),
         ],
         "gemm_vector" => signature("gemm_tile"),
+        "exchange" => signature("laswp"),
         "pad" => vec![
             ("lines", Size),
             ("k", Size),
@@ -139,6 +140,21 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("ipiv_at", Size),
             ("info", IndicesOut),
             ("info_at", Size),
+        ],
+        "getrf_column" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("pivoting", Size),
+            ("first", Size),
+            ("step", Size),
+            ("a", Out),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("ipiv", IndicesOut),
+            ("ipiv_at", Size),
+            ("info", IndicesOut),
+            ("info_at", Size),
+            ("notes", Out),
         ],
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
@@ -231,8 +247,10 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
         Program::GemmPanel { .. } => [include_str!("wgsl/gemm_panel.wgsl"), STORE],
         Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
+        Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
         Program::Panel { .. } => [include_str!("wgsl/panel.wgsl"), ""],
+        Program::Columns { .. } => [include_str!("wgsl/columns.wgsl"), ""],
     }
 }
 
@@ -282,7 +300,9 @@ mod tests {
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
             (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
+            (Program::Exchange { dtype, group: 32 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
+            (Program::Columns { dtype, items: 64 }, &["getrf_column"]),
         ]
     }
 

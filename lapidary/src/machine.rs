@@ -6,7 +6,7 @@ use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
     Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
-    Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Layout, MatMut, ProgramCache, RawMat, Resources, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::handle::Handle;
@@ -185,7 +185,7 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { handle.launch(&problem.instruction(memory)) };
         }
-        self.run("trsm", &memory, |resources| trsm::plan(&problem, &resources.trsm(order, nrhs)))
+        self.run("trsm", &memory, |resources| trsm::plan(&problem, &resources.trsm(order, nrhs, problem.mode)))
     }
 
     /// `A = P·L·U` in place. The result is `info`: 0, or `i` if `U(i, i)`,
@@ -245,7 +245,11 @@ impl Machine {
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { handle.launch(step) });
         }
         let laswp::Problem { m, n: width, side, .. } = *problem.exchanges();
-        self.run("getrs", &memory, |resources| getrs::plan(&problem, &resources.trsm(n, nrhs), &resources.laswp(m, width, side)))
+        let plan = |resources: &Resources| {
+            let solve = resources.trsm(n, nrhs, TrsmMode::Substitution);
+            getrs::plan(&problem, &solve, &resources.laswp(m, width, side))
+        };
+        self.run("getrs", &memory, plan)
     }
 
     /// Rows of A exchanged as pivots say.

@@ -36,6 +36,8 @@ impl Machine {
             }
         }
         let home = resident_device(operation, memory)?;
+        // a column, such as the indices of rows, is soon copied
+        let resident = home.is_some() && memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
@@ -48,7 +50,7 @@ impl Machine {
             };
             let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
             let copy_limit = copy_limit(&handles, &reaches);
-            let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size() };
+            let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size(), resident };
             // the device's own refusal says more than that too little is left of its memory
             let schedule = match Schedule::new(plan(&resources), reaches) {
                 Ok(schedule) => schedule,

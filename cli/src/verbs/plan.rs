@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
-    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size() };
+    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size(), resident: false };
     check_length(shape, args, &resources)?;
     let plan = plan::<T>(shape, &resources, args.shape.nb())?;
     let reach = Reach {
@@ -108,7 +108,7 @@ fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()>
         // the search for dependencies sees a strip panel by panel
         Routine::Getrf | Routine::Gesv => blocks(m.min(n), width) * blocks(n, width) / PANELS,
         Routine::Trsm | Routine::Getrs => {
-            let trsm = resources.trsm(m.max(n), nrhs);
+            let trsm = resources.trsm(m.max(n), nrhs, TrsmMode::Substitution);
             blocks(m.max(n), trsm.nb).powi(2) * blocks(m.min(n).max(nrhs), trsm.nc)
         }
     };
@@ -139,7 +139,7 @@ fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> R
         Routine::Trsm => {
             let mode = TrsmMode::default();
             let problem = trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode };
-            Ok(trsm::plan(&problem, &resources.trsm(problem.order(), problem.nrhs())))
+            Ok(trsm::plan(&problem, &resources.trsm(problem.order(), problem.nrhs(), problem.mode)))
         }
         Routine::Getrf => {
             let chosen = resources.getrf(m, n);
@@ -148,7 +148,11 @@ fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> R
         }
         Routine::Getrs => {
             let exchanges = resources.laswp(n, nrhs, Side::Left);
-            Ok(getrs::plan(&getrs::Problem::new(n, nrhs, Op::NoTrans), &resources.trsm(n, nrhs), &exchanges))
+            Ok(getrs::plan(
+                &getrs::Problem::new(n, nrhs, Op::NoTrans),
+                &resources.trsm(n, nrhs, TrsmMode::Substitution),
+                &exchanges,
+            ))
         }
         Routine::Gesv => Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
     }

@@ -3,8 +3,14 @@
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Target, View};
-use crate::program::{PANEL, Program};
+use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::program::{COLUMNS, PANEL, Program, notes, rows_of_group};
+
+/// Work-items of a group that factors a panel together with others.
+const ITEMS: usize = 256;
+
+/// Most rows of such a panel: every group reads the notes of all.
+const MOST_ROWS: usize = 1 << 18;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
 struct Panel<'a, B> {
@@ -56,11 +62,17 @@ impl<D: Target> Sequence<'_, D> {
     /// A panel of at least as many rows as columns.
     unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        if a.cols <= 1 || a.cols <= PANEL && self.rounds(a.rows, a.cols) <= self.device.choices().rounds {
+        let spreads = (self.device.choices().spread..=MOST_ROWS).contains(&a.rows);
+        let width = if spreads { COLUMNS } else { PANEL };
+        if spreads && a.cols <= width {
+            // SAFETY: the module's contract.
+            return unsafe { self.getrf_columns::<T>(panel) };
+        }
+        if a.cols <= 1 || a.cols <= width && self.rounds(a.rows, a.cols) <= self.device.choices().rounds {
             // SAFETY: the module's contract.
             return unsafe { self.getrf_panel::<T>(panel) };
         }
-        let n1 = if a.cols > PANEL { (a.cols / 2).next_multiple_of(PANEL) } else { a.cols / 2 };
+        let n1 = if a.cols > width { (a.cols / 2).next_multiple_of(width) } else { a.cols / 2 };
         let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
         let below = panel.from(n1, a.cols - n1);
         // SAFETY: the module's contract.
@@ -103,6 +115,23 @@ impl<D: Target> Sequence<'_, D> {
         }
         // SAFETY: the module's contract.
         unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
+    }
+
+    /// A narrow panel, by many work-groups, which are told of one another between two kernels.
+    unsafe fn getrf_columns<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        let Panel { pivoting, first_row, a, ipiv, info } = panel;
+        let items = 1 << ITEMS.min(self.device.choices().most).ilog2();
+        let groups = a.rows.div_ceil(rows_of_group(items));
+        let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
+        let program = Program::Columns { dtype: T::DTYPE, items };
+        for step in 0..=a.cols {
+            let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
+            let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+            let args = [&sizes[..], &Arg::output(a), &pivots, &[Arg::Out(&*notes)]].concat();
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global: [groups * items, 1], args: &args })? };
+        }
+        Ok(())
     }
 
     /// A narrow panel, by one work-group.

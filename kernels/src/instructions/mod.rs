@@ -10,7 +10,7 @@ mod vectors;
 
 use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
 
-use crate::call::{Arg, Call, Target, View};
+use crate::call::{Arg, Call, Choices, Target, View};
 use crate::program::Program;
 
 /// Enqueues the kernels of an instruction.
@@ -81,14 +81,16 @@ impl<D: Target> Sequence<'_, D> {
             Side::Right => (a.rows, a.ld, 1),
         };
         let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
-        let group = self.device.choices().group;
+        let Choices { group, gathers, .. } = *self.device.choices();
+        let dtype = T::DTYPE;
+        let (program, kernel) =
+            if gathers { (Program::Exchange { dtype, group }, "exchange") } else { (Program::Elements { dtype, group }, "laswp") };
         self.parts((places, 1), [group, 1], |device, (first, _, places, _)| {
             let memory = [Arg::Out(a.buffer), Arg::Size(a.at + first * by_place), Arg::Size(by_line), Arg::Size(by_place)];
             let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
             let args = [&[count, Arg::Size(places), forward, Arg::Size(swaps.first_row)][..], &memory, &pivots].concat();
-            let program = Program::Elements { dtype: T::DTYPE, group };
             // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
+            unsafe { device.launch(&Call { program, kernel, global: [places, 1], args: &args }) }
         })
     }
 

@@ -8,9 +8,9 @@ use crate::call::{Arg, Call, Purpose, Target, VectorProducts, View};
 use crate::params::VectorParams;
 use crate::program::Program;
 
-/// Below so many rows, columns or terms moving the operands costs more than it saves.
+/// With fewer rows, columns or terms moving the operands costs more than it saves.
 const SMALL: usize = 64;
-/// Most terms for which operands are moved at a time.
+/// Most terms for which operands are moved at a time: whole slices of every kernel.
 const DEPTH: usize = 4096;
 /// Tiles from which on wide ones leave no multiprocessor of a large device idle.
 const MANY: usize = 96;
@@ -43,13 +43,16 @@ impl<D: Target> Sequence<'_, D> {
         product: Product<'_, T, D::Buffer>,
     ) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
-        if c.rows.min(c.cols).min(k) < SMALL {
+        let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
+        // the tiles of the last columns begin inside C
+        let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
+        let params = products.wide.filter(suits).unwrap_or(products.narrow);
+        let depth = self.depth(&params, &product);
+        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.choices().groups;
+        if beyond || depth == 0 {
             // SAFETY: the module's contract.
             return unsafe { self.tile(&products.tile, product) };
         }
-        let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
-        let params = products.wide.filter(|wide| tiles(wide) >= MANY).unwrap_or(products.narrow);
-        let depth = if self.moves(&params, &product) == (false, false) { k } else { DEPTH.min(k) };
         for p in (0..k).step_by(depth) {
             let k = depth.min(k - p);
             let beta = if p == 0 { product.beta } else { T::ONE };
@@ -58,6 +61,19 @@ impl<D: Target> Sequence<'_, D> {
             unsafe { self.slab(&params, slab)? };
         }
         Ok(())
+    }
+
+    /// Terms of a product that are multiplied at a time: all if nothing must be moved, else
+    /// whole slices for which there is room. None if that does not pay.
+    fn depth<T: Scalar>(&self, params: &VectorParams, product: &Product<'_, T, D::Buffer>) -> usize {
+        let Product { k, c, .. } = *product;
+        if self.moves(params, product) == (false, false) {
+            return k;
+        }
+        let v = VectorParams::vector(T::DTYPE);
+        let lines = c.rows.next_multiple_of(v) + c.cols.next_multiple_of(v);
+        let room = self.device.choices().buffer / (lines * T::DTYPE.size()) / params.kwg * params.kwg;
+        if c.rows.min(c.cols).min(k) < SMALL { 0 } else { room.min(DEPTH).min(k.next_multiple_of(params.kwg)) }
     }
 
     /// Which of A and B must be moved into vectors.

@@ -3,21 +3,29 @@
 // Forward substitution, one right-hand side for each work-item: coefficient k of
 // equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
 // b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
-// with negative strides. A unit diagonal is not read.
+// with negative strides. A unit diagonal is not read. Written out, so that the unknowns
+// stay in registers; those beyond n, which are not stored, follow equation n - 1.
 __kernel void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global const real *a, const ulong a_at,
                          const long a_i, const long a_k, __global real *b, const ulong b_at, const long b_i,
                          const long b_r) {
     const ulong r = get_global_id(0);
     if (r >= nrhs) return;
+    const int last = (int)n - 1;
     a += a_at;
     b += (long)b_at + (long)r * b_r;
     real x[NB];
-    for (int i = 0; i < (int)n; ++i) {
-        real rest = b[i * b_i];
-        for (int k = 0; k < i; ++k) rest -= a[i * a_i + k * a_k] * x[k];
-        x[i] = unit ? rest : rest / a[i * a_i + i * a_k];
-    }
-    for (int i = 0; i < (int)n; ++i) b[i * b_i] = x[i];
+    #pragma unroll
+    for (int i = 0; i < NB; ++i) x[i] = b[min(i, last) * b_i];
+    #pragma unroll
+    for (int k = 0; k < NB; ++k)
+        if (k <= last) {
+            if (!unit) x[k] /= a[k * (a_i + a_k)];
+            #pragma unroll
+            for (int i = k + 1; i < NB; ++i) x[i] -= a[min(i, last) * a_i + k * a_k] * x[k];
+        }
+    #pragma unroll
+    for (int i = 0; i < NB; ++i)
+        if (i <= last) b[i * b_i] = x[i];
 }
 
 // V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one

@@ -6,8 +6,8 @@
 // {{ 32 // LANES_N }} x {{ LANES_N }}, MR x NR elements each: vectors of rows, {{ 32 // LANES_N }} apart, and columns in groups of a vector.
 // A and op(B) pass through workgroup memory in slices of KWG along k, two of which are
 // there at once: the next is on its way through registers while one is used. The loop
-// over a slice is written out. Beyond the edges some vector inside is read again, and
-// what comes of it is not stored; beta = 0 never reads C.
+// over a slice is written out. What lies beyond an edge, or twice in tiles, is read from
+// inside and not stored; beta = 0 never reads C.
 {%- set LANES_M = 32 // LANES_N %}
 {%- set T = (MWG // MR) * (NWG // NR) %}
 {%- set STRIPS_M = MWG // (LANES_M * MR) %}
@@ -54,23 +54,21 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     var from_b = args.b_at / {{ V }}u + min(group.y * {{ LINE_B }}u + col_b, (args.n - 1u) / {{ V }}u) + p_b * b_ld;
     let step_b = KWG * b_ld;
     let to_b = p_b * {{ LINE_B }}u + col_b;
-    {%- for e in range(LOADS_B) %}
-    let next_b_{{ e }} = {{ e * ROWS_B }}u * b_ld;
-    {%- endfor %}
     {%- else %}
     // column col_b of the tile, vector p_b of the slice; elements of a vector go to
-    // neighbouring lines, shuffled so that they meet few banks
+    // neighbouring lines, shuffled so that they meet few banks. The last tile begins
+    // early enough to end with B: n is not below NWG
+    let j0 = min(group.y * NWG, args.n - NWG);
     let col_b = t / {{ KV }}u;
     let p_b = t % {{ KV }}u;
-    let base_b = args.b_at / {{ V }}u + p_b;
-    var from_b = 0u;
+    var from_b = args.b_at / {{ V }}u + p_b + (j0 + col_b) * b_ld;
     let step_b = {{ KV }}u;
     let to_b = p_b * {{ V * LINE_B }}u + (col_b / {{ V }}u ^ ({{ SWIZZLE }}u * p_b));
     let part_b = col_b % {{ V }}u;
-    {%- for e in range(LOADS_B) %}
-    let next_b_{{ e }} = base_b + min(group.y * NWG + col_b + {{ e * ROWS_B }}u, args.n - 1u) * b_ld;
-    {%- endfor %}
     {%- endif %}
+    {%- for e in range(LOADS_B) %}
+    let next_b_{{ e }} = {{ e * ROWS_B }}u * b_ld;
+    {%- endfor %}
     {%- for y in range(NR) %}{% for x in range(VEC_M) %}
     var sum_{{ x }}_{{ y }} = vec();
     {%- endfor %}{% endfor %}
@@ -163,15 +161,22 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     }
 
     let i = group.x * {{ LINE_A }}u + strip_m * {{ LANES_M * VEC_M }}u + lane_m;
-    let j = group.y * NWG + strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
+    let j = strip_n * {{ LANES_N * NR }}u + lane_n * {{ V }}u;
     {%- for y in range(NR) %}{% for x in range(VEC_M) %}
-    store(i + {{ x * LANES_M }}u, j + {{ y // V * LANES_N * V + y % V }}u, sum_{{ x }}_{{ y }});
+    store(group.y, i + {{ x * LANES_M }}u, j + {{ y // V * LANES_N * V + y % V }}u, sum_{{ x }}_{{ y }});
     {%- endfor %}{% endfor %}
 }
 
-// Vector i of column j of the result.
-fn store(i: u32, j: u32, sum: vec) {
+// Vector i of the result, in column `col` of a tile.
+fn store(tile: u32, i: u32, col: u32, sum: vec) {
+    {%- if TRANS_B %}
+    let j = tile * NWG + col;
     if (i * {{ V }}u >= args.m || j >= args.n) { return; }
+    {%- else %}
+    let j = min(tile * NWG, args.n - NWG) + col;
+    // columns that the tile before holds too are stored there
+    if (i * {{ V }}u >= args.m || j < tile * NWG) { return; }
+    {%- endif %}
     let product = args.alpha * sum;
     {%- if VEC_C %}
     let at = args.c_at / {{ V }}u + i + j * (args.c_ld / {{ V }}u);

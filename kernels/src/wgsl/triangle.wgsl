@@ -3,27 +3,30 @@
 // Forward substitution, one right-hand side for each invocation: coefficient k of
 // equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
 // b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
-// with negative strides. A unit diagonal is not read.
+// with negative strides. A unit diagonal is not read. Written out, so that the unknowns
+// stay in registers; those beyond n, which are not stored, follow equation n - 1.
 @compute @workgroup_size(GROUP)
 fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.nrhs) { return; }
     let a_at = i32(args.a_at);
     let b_at = i32(args.b_at) + i32(id.x) * args.b_r;
-    let n = i32(args.n);
-    var x: array<real, NB>;
-    for (var i = 0; i < n; i++) {
-        var rest = {{ b }}[b_at + i * args.b_i];
-        for (var k = 0; k < i; k++) {
-            rest -= {{ a }}[a_at + i * args.a_i + k * args.a_k] * x[k];
-        }
-        if (args.unit == 0u) {
-            rest /= {{ a }}[a_at + i * (args.a_i + args.a_k)];
-        }
-        x[i] = rest;
+    let last = i32(args.n) - 1;
+    {%- for i in range(NB) %}
+    let row_{{ i }} = min({{ i }}, last);
+    var x_{{ i }} = {{ b }}[b_at + row_{{ i }} * args.b_i];
+    {%- endfor %}
+    {%- for k in range(NB) %}
+    if ({{ k }} <= last) {
+        let column = a_at + {{ k }} * args.a_k;
+        if (args.unit == 0u) { x_{{ k }} /= {{ a }}[column + {{ k }} * args.a_i]; }
+        {%- for i in range(k + 1, NB) %}
+        x_{{ i }} -= {{ a }}[column + row_{{ i }} * args.a_i] * x_{{ k }};
+        {%- endfor %}
     }
-    for (var i = 0; i < n; i++) {
-        {{ b }}[b_at + i * args.b_i] = x[i];
-    }
+    {%- endfor %}
+    {%- for i in range(NB) %}
+    if ({{ i }} <= last) { {{ b }}[b_at + {{ i }} * args.b_i] = x_{{ i }}; }
+    {%- endfor %}
 }
 {% elif kernel == "trtri_block" %}
 // V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one

@@ -148,8 +148,10 @@ pub trait Target {
 /// What scratch memory is for: one for each use that may be under way inside another.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Packed operands of a product.
+    /// Packed operands of a product, or the left one.
     Panels,
+    /// The right operand of a product, which is moved beside the left one.
+    Right,
     /// A product that is a factor of the next one.
     Product,
     /// What the groups that factor a panel tell one another.
@@ -159,11 +161,11 @@ pub enum Purpose {
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
 /// smaller memory hold it until they are done.
 #[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; 3]);
+pub struct Scratch<B>([Option<(Arc<B>, usize)>; 4]);
 
 impl<B> Default for Scratch<B> {
     fn default() -> Self {
-        Scratch([const { None }; 3])
+        Scratch([const { None }; 4])
     }
 }
 
@@ -207,8 +209,8 @@ pub struct Choices {
     pub buffer: usize,
     /// Rows from which on a panel is factored by many groups, column by column.
     pub spread: usize,
-    /// Whether exchanges of rows are gathered in local memory, many at once.
-    pub gathers: bool,
+    /// Whether exchanges of rows and triangles pass through local memory.
+    pub shares: bool,
     /// Whether work-items may each write a part of one vector in local memory.
     pub parts_of_vectors: bool,
     /// Most rounds that the loops of a work-item go in all.
@@ -278,13 +280,13 @@ impl Choices {
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let Limits { work_group: most, groups, buffer, .. } = *limits;
         let (group, rounds) = (GROUP.min(most), usize::MAX);
-        let (spread, gathers, parts_of_vectors) = (usize::MAX, false, false);
-        Choices { products, searchers, group, most, groups, buffer, spread, gathers, parts_of_vectors, rounds }
+        let (spread, shares, parts_of_vectors) = (usize::MAX, false, false);
+        Choices { products, searchers, group, most, groups, buffer, spread, shares, parts_of_vectors, rounds }
     }
 
     /// For devices with many multiprocessors.
     fn with_many(limits: &Limits, products: [Products; 2]) -> Self {
-        Choices { spread: SPREAD, gathers: true, ..Self::within(limits, products, SEARCHERS) }
+        Choices { spread: SPREAD, shares: true, ..Self::within(limits, products, SEARCHERS) }
     }
 
     /// How products of a precision are computed.

@@ -9,13 +9,15 @@ pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
 /// Columns of the narrowest panel, factored by many work-groups.
-pub const COLUMNS: usize = 32;
+pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
-const LANES: usize = 4;
-/// Exchanges that are made at once.
-const BATCH: usize = 32;
+const LANES: usize = 8;
+/// Exchanges that are made at once; work-items of [`Program::Exchange`] at least.
+pub const BATCH: usize = 32;
 /// Batches of exchanges that are prepared at once.
 const BATCHES: usize = 16;
+/// Columns in which one group of [`Program::Exchange`] moves elements.
+pub const PLACES: usize = 8;
 
 /// A program of one or more kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,12 +65,12 @@ pub enum Program {
         /// Work-items of a group.
         group: usize,
     },
-    /// `exchange`: row exchanges, gathered in local memory.
+    /// `exchange`: exchanges of rows, many at once.
     Exchange {
         /// Element type.
         dtype: DType,
-        /// Work-items of a group.
-        group: usize,
+        /// Work-items of a group, 32 times a power of two of at most [`PLACES`].
+        items: usize,
     },
     /// `trsm_block` and `trtri_block` for triangles of [`TRIANGLE`] unknowns.
     Triangle {
@@ -76,6 +78,8 @@ pub enum Program {
         dtype: DType,
         /// Work-items of a group.
         group: usize,
+        /// Whether the triangle passes through local memory.
+        shared: bool,
     },
     /// `getrf_panel`.
     Panel {
@@ -130,8 +134,11 @@ impl Program {
             Program::GemmTile { params, .. } => params.local(),
             Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
-            Program::Elements { group, .. } | Program::Exchange { group, .. } | Program::Triangle { group, .. } => [group, 1],
-            Program::Panel { items, .. } | Program::Columns { items, .. } | Program::Pad { items, .. } => [items, 1],
+            Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
+            Program::Panel { items, .. }
+            | Program::Columns { items, .. }
+            | Program::Exchange { items, .. }
+            | Program::Pad { items, .. } => [items, 1],
         }
     }
 
@@ -153,8 +160,12 @@ impl Program {
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
             Program::Pad { items, .. } => group(items),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
-            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
-            Program::Exchange { group: items, .. } => {
+            Program::Elements { group: items, .. } => group(items),
+            Program::Triangle { dtype, group: items, shared } => {
+                let bytes = if shared { TRIANGLE * TRIANGLE * dtype.size() } else { 0 };
+                local("a triangle", bytes).and_then(|()| group(items))
+            }
+            Program::Exchange { items, .. } => {
                 // the lines of each exchange and where it finds them, and what two lines hold
                 local("a set of exchanges", BATCHES * BATCH * 4 * size_of::<u32>()).and_then(|()| group(items))
             }
@@ -162,9 +173,9 @@ impl Program {
             Program::Panel { dtype, items } => {
                 local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
             }
-            // the same, and a column
+            // the same, a column of its rows, and less than the half again for the search
             Program::Columns { dtype, items } => {
-                let bytes = items * (dtype.size() + size_of::<u64>()) + rows_of_group(items) * dtype.size();
+                let bytes = 2 * items * (dtype.size() + size_of::<u64>());
                 local("the search for a pivot", bytes).and_then(|()| group(items))
             }
         }
@@ -194,8 +205,12 @@ impl Program {
                 ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
-            Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
-            Program::Exchange { group, .. } => ("exchange", vec![("GROUP", group), ("BATCH", BATCH), ("BATCHES", BATCHES)]),
+            Program::Triangle { group, shared, .. } => {
+                ("triangle", vec![("GROUP", group), ("NB", TRIANGLE), ("SHARED", usize::from(shared))])
+            }
+            Program::Exchange { items, .. } => {
+                ("exchange", vec![("ITEMS", items), ("BATCH", BATCH), ("BATCHES", BATCHES), ("PLACES", PLACES)])
+            }
             Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
             Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }

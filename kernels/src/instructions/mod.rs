@@ -11,7 +11,7 @@ mod vectors;
 use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
 
 use crate::call::{Arg, Call, Choices, Target, View};
-use crate::program::Program;
+use crate::program::{BATCH, PLACES, Program};
 
 /// Enqueues the kernels of an instruction.
 ///
@@ -76,19 +76,29 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges of rows or columns.
     unsafe fn laswp<T: Scalar>(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
+        let Choices { group, shares, .. } = *self.device.choices();
+        let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
+        let first = Arg::Size(swaps.first_row);
+        let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
+        let (dtype, kernel) = (T::DTYPE, if shares && swaps.side == Side::Left { "exchange" } else { "laswp" });
+        if kernel == "exchange" {
+            let program = Program::Exchange { dtype, items: group.max(BATCH) };
+            return self.parts((a.cols, 1), [PLACES, 1], |device, (col, _, cols, _)| {
+                let a = a.sub(0, col, a.rows, cols);
+                let args = [&[count, Arg::Size(cols), forward, first][..], &Arg::output(a), &pivots].concat();
+                let global = [cols.div_ceil(PLACES) * program.local()[0], 1];
+                // SAFETY: the module's contract; arguments as the kernel lists them.
+                unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
+            });
+        }
         let (places, by_line, by_place) = match swaps.side {
             Side::Left => (a.cols, 1, a.ld),
             Side::Right => (a.rows, a.ld, 1),
         };
-        let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
-        let Choices { group, gathers, .. } = *self.device.choices();
-        let dtype = T::DTYPE;
-        let (program, kernel) =
-            if gathers { (Program::Exchange { dtype, group }, "exchange") } else { (Program::Elements { dtype, group }, "laswp") };
-        self.parts((places, 1), [group, 1], |device, (first, _, places, _)| {
-            let memory = [Arg::Out(a.buffer), Arg::Size(a.at + first * by_place), Arg::Size(by_line), Arg::Size(by_place)];
-            let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
-            let args = [&[count, Arg::Size(places), forward, Arg::Size(swaps.first_row)][..], &memory, &pivots].concat();
+        let program = Program::Elements { dtype, group };
+        self.parts((places, 1), [group, 1], |device, (place, _, places, _)| {
+            let memory = [Arg::Out(a.buffer), Arg::Size(a.at + place * by_place), Arg::Size(by_line), Arg::Size(by_place)];
+            let args = [&[count, Arg::Size(places), forward, first][..], &memory, &pivots].concat();
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel, global: [places, 1], args: &args }) }
         })

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::call::{Arg, Call, Choices, Purpose, Target, View};
 use crate::program::{Program, TRIANGLE};
 
 impl<D: Target> Sequence<'_, D> {
@@ -65,7 +65,8 @@ impl<D: Target> Sequence<'_, D> {
         };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
-        let program = self.triangle_program::<T>();
+        let Choices { group, shares: shared, .. } = *self.device.choices();
+        let program = Program::Triangle { dtype: T::DTYPE, group, shared };
         self.parts((nrhs, 1), program.local(), |device, (r, _, nrhs, _)| {
             let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
             let sides = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
@@ -73,10 +74,6 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel: "trsm_block", global: [nrhs, 1], args: &args }) }
         })
-    }
-
-    fn triangle_program<T: Scalar>(&self) -> Program {
-        Program::Triangle { dtype: T::DTYPE, group: self.device.choices().group }
     }
 
     /// V ← A⁻¹: blocks on the diagonal, then pairs of them of doubling order.
@@ -113,7 +110,8 @@ impl<D: Target> Sequence<'_, D> {
     ) -> Result<()> {
         let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let (program, global) = (self.triangle_program::<T>(), [TRIANGLE, a.rows.div_ceil(TRIANGLE)]);
+        let program = Program::Triangle { dtype: T::DTYPE, group: self.device.choices().group, shared: false };
+        let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
     }

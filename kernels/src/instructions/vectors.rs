@@ -19,7 +19,7 @@ const MOVERS: usize = 256;
 
 /// Columns from which on it pays to move a B that is not transposed, since the kernel is
 /// faster without turning its vectors.
-const WORTH_MOVING: usize = 3072;
+const WORTH_MOVING: usize = 2048;
 
 /// Whether every column begins with a vector.
 fn begins_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
@@ -71,7 +71,7 @@ impl<D: Target> Sequence<'_, D> {
             return k;
         }
         let v = VectorParams::vector(T::DTYPE);
-        let lines = c.rows.next_multiple_of(v) + c.cols.next_multiple_of(v);
+        let lines = c.rows.max(c.cols).next_multiple_of(v);
         let room = self.device.choices().buffer / (lines * T::DTYPE.size()) / params.kwg * params.kwg;
         if c.rows.min(c.cols).min(k) < SMALL { 0 } else { room.min(DEPTH).min(k.next_multiple_of(params.kwg)) }
     }
@@ -96,9 +96,11 @@ impl<D: Target> Sequence<'_, D> {
         let k_pad = k.next_multiple_of(params.kwg);
         let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
         let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
-        let scratch = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
-        let place = |at, rows| View { buffer: &*scratch, at, rows, cols: k_pad, ld: rows };
-        let (a_place, b_place) = (place(0, m_pad), place(m_pad * k_pad, n_pad));
+        // memory of their own, so that both are moved at once
+        let left = self.device.scratch(Purpose::Panels, m_pad * k_pad * T::DTYPE.size())?;
+        let right = self.device.scratch(Purpose::Right, n_pad * k_pad * T::DTYPE.size())?;
+        let a_place = View { buffer: &*left, at: 0, rows: m_pad, cols: k_pad, ld: m_pad };
+        let b_place = View { buffer: &*right, at: 0, rows: n_pad, cols: k_pad, ld: n_pad };
         // SAFETY: the module's contract; the scratch memory holds what is moved, and
         // the operands then lie as the kernel asks.
         unsafe {

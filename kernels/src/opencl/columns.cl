@@ -10,19 +10,35 @@
 #define NOTE (WIDTH + 2)
 #define J(q) (lane + (q) * LANES)
 
-// Brings the largest of `count` magnitudes to the front, the first of equal ones.
-void first_largest(__local real *magnitude, __local ulong *place, const uint t, const uint count) {
-    for (uint half_count = count / 2; half_count > 0; half_count /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (t < half_count) {
-            const real other = magnitude[t + half_count];
-            if (other > magnitude[t] || (other == magnitude[t] && place[t + half_count] < place[t])) {
-                magnitude[t] = other;
-                place[t] = place[t + half_count];
+#define LINE (ROWS < 16 ? ROWS : 16)
+
+// The first of the largest of so many lines of magnitudes: first the best of each line,
+// then the best of these.
+uint first_largest(__local const real *magnitude, __local real *most_of_line, __local uint *best_of_line, const uint t,
+                   const uint lines) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (t < lines) {
+        uint best = t * LINE;
+        real most = magnitude[best];
+        #pragma unroll
+        for (uint e = t * LINE + 1; e < t * LINE + LINE; ++e)
+            if (magnitude[e] > most) {
+                most = magnitude[e];
+                best = e;
             }
-        }
+        most_of_line[t] = most;
+        best_of_line[t] = best;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    uint best = best_of_line[0];
+    real most = most_of_line[0];
+    #pragma unroll
+    for (uint line = 1; line < lines; ++line)
+        if (most_of_line[line] > most) {
+            most = most_of_line[line];
+            best = best_of_line[line];
+        }
+    return best;
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
@@ -31,6 +47,8 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
                   const ulong info_at, __global real *notes) {
     __local real magnitude[ITEMS];
     __local ulong place[ITEMS];
+    __local real most_of_line[ITEMS / LINE];
+    __local uint best_of_line[ITEMS / LINE];
     // column step - 1 of the work-group's rows
     __local real eliminated[ROWS];
     const uint t = get_local_id(0), row = t % ROWS, lane = t / ROWS;
@@ -44,22 +62,25 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
 
     if (s > 0) {
         const ulong c = s - 1;
-        #pragma unroll
-        for (uint q = 0; q < HELD; ++q)
-            if (J(q) == c) eliminated[row] = x[q];
+        __global const real *const diagonal = told + groups * NOTE + 2;
+        const real on_diagonal = diagonal[c];
+        // neighbours look at neighbouring work-groups, so that the first of equal magnitudes wins
+        const ulong each = (groups + ITEMS - 1) / ITEMS;
         magnitude[t] = -1;
         place[t] = 0;
-        for (ulong g = t; g < groups; g += ITEMS) {
+        for (ulong g = t * each; g < min(t * each + each, groups); ++g) {
             const real here = told[g * NOTE];
             if (here > magnitude[t]) {
                 magnitude[t] = here;
                 place[t] = g * ROWS + (ulong)told[g * NOTE + 1];
             }
         }
-        first_largest(magnitude, place, t, ITEMS);
-        __global const real *const diagonal = told + groups * NOTE + 2;
-        const int better = magnitude[0] > fabs(diagonal[c]);
-        const ulong p = better ? place[0] : c;
+        #pragma unroll
+        for (uint q = 0; q < HELD; ++q)
+            if (J(q) == c) eliminated[row] = x[q];
+        const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ITEMS / LINE);
+        const int better = magnitude[leader] > fabs(on_diagonal);
+        const ulong p = better ? place[leader] : c;
         __global const real *const pivots = better ? told + p / ROWS * NOTE + 2 : diagonal;
         const real pivot = pivots[c];
         if (group == 0 && t == 0) {
@@ -68,7 +89,7 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
         }
         real l = eliminated[row];
         if (i == p && better) {
-            l = diagonal[c];
+            l = on_diagonal;
             #pragma unroll
             for (uint q = 0; q < HELD; ++q) x[q] = diagonal[J(q)];
         }
@@ -98,17 +119,16 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
                 const real here = fabs(x[q]);
                 // a NaN is no candidate
                 magnitude[row] = pivoting && i >= s && i < m && here >= 0 ? here : (real)-1;
-                place[row] = i;
             }
-        first_largest(magnitude, place, t, ROWS);
+        const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ROWS / LINE);
         __global real *const own = written + group * NOTE, *const diagonal = written + groups * NOTE;
         if (t == 0) {
-            own[0] = magnitude[0];
-            own[1] = (real)(place[0] % ROWS);
+            own[0] = magnitude[leader];
+            own[1] = (real)leader;
         }
         #pragma unroll
         for (uint q = 0; q < HELD; ++q) {
-            if (i == place[0]) own[2 + J(q)] = x[q];
+            if (row == leader) own[2 + J(q)] = x[q];
             if (i == s) diagonal[2 + J(q)] = x[q];
         }
     }

@@ -7,10 +7,14 @@
 // the diagonal. There are two sets of notes: one is read while the other is written.
 {%- set ROWS = ITEMS // LANES %}
 {%- set HELD = WIDTH // LANES %}
+{%- set LINE = [16, ROWS] | min %}
 const ROWS = {{ ROWS }}u;
 const NOTE = WIDTH + 2u;
+const LINE = {{ LINE }}u;
 var<workgroup> magnitude: array<real, ITEMS>;
 var<workgroup> place: array<u32, ITEMS>;
+var<workgroup> most_of_line: array<real, {{ ITEMS // LINE }}>;
+var<workgroup> best_of_line: array<u32, {{ ITEMS // LINE }}>;
 // column s - 1 of the workgroup's rows
 var<workgroup> eliminated: array<real, {{ ROWS }}>;
 
@@ -21,21 +25,32 @@ fn groups() -> u32 { return (args.m + ROWS - 1u) / ROWS; }
 // Where the note of a workgroup begins that it wrote in that step.
 fn note(step: u32, group: u32) -> u32 { return ((step % 2u) * (groups() + 1u) + group) * NOTE; }
 
-// Brings the largest of `count` magnitudes to the front, the first of equal ones.
-fn first_largest(t: u32, count: u32) {
-    for (var half = count / 2u; half > 0u; half /= 2u) {
-        workgroupBarrier();
-        if (t < half) {
-            let other = magnitude[t + half];
-            if (other > magnitude[t] || (other == magnitude[t] && place[t + half] < place[t])) {
-                magnitude[t] = other;
-                place[t] = place[t + half];
-            }
-        }
+{#- The first of the largest of so many lines of magnitudes: first the best of each line, then the best of these. -#}
+{%- macro first_largest(best, lines) %}
+    workgroupBarrier();
+    if (t < {{ lines }}u) {
+        var e = t * LINE;
+        var most = magnitude[e];
+        {%- for q in range(1, LINE) %}
+        let next_{{ q }} = magnitude[t * LINE + {{ q }}u];
+        {%- endfor %}
+        {%- for q in range(1, LINE) %}
+        if (next_{{ q }} > most) { most = next_{{ q }}; e = t * LINE + {{ q }}u; }
+        {%- endfor %}
+        best_of_line[t] = e;
+        most_of_line[t] = most;
     }
     workgroupBarrier();
-}
-
+    var {{ best }} = best_of_line[0];
+    {%- if lines > 1 %}
+    {
+        var most = most_of_line[0];
+        {%- for q in range(1, lines) %}
+        if (most_of_line[{{ q }}] > most) { most = most_of_line[{{ q }}]; {{ best }} = best_of_line[{{ q }}]; }
+        {%- endfor %}
+    }
+    {%- endif %}
+{%- endmacro %}
 @compute @workgroup_size(ITEMS)
 fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let row = t % ROWS;
@@ -51,24 +66,33 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
 
     if (s > 0u) {
         let c = s - 1u;
+        // neighbours look at neighbouring workgroups, so that the first of equal magnitudes wins
+        let each = (groups() + ITEMS - 1u) / ITEMS;
+        let diagonal = note(c, groups()) + 2u;
+        let on_diagonal = {{ notes }}[diagonal + c];
+        var most = real(-1);
+        var best = 0u;
+        for (var g = t * each; g < min(t * each + each, groups()); g++) {
+            let here = {{ notes }}[note(c, g)];
+            let row_of_group = u32({{ notes }}[note(c, g) + 1u]);
+            if (here > most) {
+                most = here;
+                best = g * ROWS + row_of_group;
+            }
+        }
+        magnitude[t] = most;
+        place[t] = best;
         {%- for q in range(HELD) %}
         if (j_{{ q }} == c) { eliminated[row] = x_{{ q }}; }
         {%- endfor %}
-        magnitude[t] = real(-1);
-        place[t] = 0u;
-        for (var g = t; g < groups(); g += ITEMS) {
-            let here = {{ notes }}[note(c, g)];
-            if (here > magnitude[t]) {
-                magnitude[t] = here;
-                place[t] = g * ROWS + u32({{ notes }}[note(c, g) + 1u]);
-            }
-        }
-        first_largest(t, ITEMS);
-        let diagonal = note(c, groups()) + 2u;
-        let better = magnitude[0] > abs({{ notes }}[diagonal + c]);
-        let p = select(c, place[0], better);
+        {{- first_largest("leader", ITEMS // LINE) }}
+        let better = magnitude[leader] > abs(on_diagonal);
+        let p = select(c, place[leader], better);
         let pivots = select(diagonal, note(c, p / ROWS) + 2u, better);
         let pivot = {{ notes }}[pivots + c];
+        {%- for q in range(HELD) %}
+        let upper_{{ q }} = {{ notes }}[pivots + j_{{ q }}];
+        {%- endfor %}
         if (group.x == 0u && t == 0u) {
             {{ ipiv }}[args.ipiv_at + c] = i32(args.first + p);
             if (pivot == real() && {{ info }}[args.info_at] == 0) {
@@ -77,7 +101,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         }
         var l = eliminated[row];
         if (i == p && better) {
-            l = {{ notes }}[diagonal + c];
+            l = on_diagonal;
             {%- for q in range(HELD) %}
             x_{{ q }} = {{ notes }}[diagonal + j_{{ q }}];
             {%- endfor %}
@@ -89,13 +113,12 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         let changes_from = select(c, 0u, better && (i == p || i == c));
         {%- for q in range(HELD) %}
         if (i < args.m && i >= c && j_{{ q }} < args.n && j_{{ q }} >= changes_from) {
-            let upper = {{ notes }}[pivots + j_{{ q }}];
             if (i == c) {
-                x_{{ q }} = upper;
+                x_{{ q }} = upper_{{ q }};
             } else if (j_{{ q }} == c) {
                 x_{{ q }} = l;
             } else if (j_{{ q }} > c) {
-                x_{{ q }} -= l * upper;
+                x_{{ q }} -= l * upper_{{ q }};
             }
             {{ a }}[element(i, j_{{ q }})] = x_{{ q }};
         }
@@ -108,16 +131,15 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         if (j_{{ q }} == s) {
             // a NaN is no candidate
             magnitude[row] = select(real(-1), abs(x_{{ q }}), args.pivoting != 0u && i >= s && i < args.m && abs(x_{{ q }}) >= real());
-            place[row] = i;
         }
         {%- endfor %}
-        first_largest(t, ROWS);
+        {{- first_largest("leader", ROWS // LINE) }}
         let own = note(s, group.x);
         if (t == 0u) {
-            {{ notes }}[own] = magnitude[0];
-            {{ notes }}[own + 1u] = real(place[0] % ROWS);
+            {{ notes }}[own] = magnitude[leader];
+            {{ notes }}[own + 1u] = real(leader);
         }
-        if (i == place[0]) {
+        if (row == leader) {
             {%- for q in range(HELD) %}
             {{ notes }}[own + 2u + j_{{ q }}] = x_{{ q }};
             {%- endfor %}

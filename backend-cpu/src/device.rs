@@ -41,6 +41,7 @@ impl CpuDevice {
             host_memory: memory.is_none(),
             flops: flops(),
             bandwidth: 6.0e9,
+            features: Vec::new(),
         };
         CpuDevice { info, path: Path::Fast }
     }

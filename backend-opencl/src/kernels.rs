@@ -54,10 +54,11 @@ impl Kernels {
         self.scratch = Scratch::default();
     }
 
-    /// Computes with local memory and barriers, whatever the device is.
+    /// Computes with local memory and barriers, short panels by many work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         let found = &self.found;
-        self.choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
+        let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
+        self.choices = Choices { spread: 16, shares: true, ..choices };
         Ok(())
     }
 

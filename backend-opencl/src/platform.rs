@@ -31,6 +31,8 @@ pub struct Found {
     pub versions: String,
     /// Vendor, extensions, widths of vectors: what else may decide what a compiler makes.
     pub(crate) identity: String,
+    /// As [`DeviceInfo::features`](lapidary_core::DeviceInfo::features).
+    pub(crate) features: Vec<&'static str>,
     /// Whether it is the machine's processor.
     pub is_cpu: bool,
     /// Whether it computes in double precision.
@@ -136,6 +138,7 @@ fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str,
         name,
         platform_name: platform_name.to_owned(),
         versions: format!("{version}; {}; {}", text(CL_DEVICE_VERSION)?, text(CL_DRIVER_VERSION)?),
+        features: features(&text(CL_DEVICE_EXTENSIONS)?),
         identity: format!("{}; {}; vectors of {widths:?}", text(CL_DEVICE_VENDOR)?, text(CL_DEVICE_EXTENSIONS)?),
         is_cpu: number(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_CPU != 0,
         // a device that has never heard of the question has no double precision either
@@ -154,6 +157,13 @@ fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str,
         vector_bits: 32 * size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?,
         rounds_divisions: single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
     })
+}
+
+/// What the extensions offer to kernels; queues can always take times.
+fn features(extensions: &str) -> Vec<&'static str> {
+    let offered = [("cl_khr_fp16", "f16"), ("cl_khr_subgroups", "subgroups")];
+    let there = offered.into_iter().filter(|(extension, _)| extensions.split_whitespace().any(|name| name == *extension));
+    there.map(|(_, feature)| feature).chain(["timestamps"]).collect()
 }
 
 /// Whether a device takes commands and programs in source.

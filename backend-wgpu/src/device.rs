@@ -1,6 +1,7 @@
 //! A wgpu device.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use lapidary_core::{
     DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
@@ -17,8 +18,13 @@ use crate::transfers::Transfers;
 /// The features that a device should be made with: those of ours that the adapter has.
 #[must_use]
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
-    adapter.features() & (wgpu::Features::SHADER_F64 | wgpu::Features::PIPELINE_CACHE)
+    let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE, |all, (feature, _)| all | *feature);
+    adapter.features() & (wanted | wgpu::Features::SHADER_F64)
 }
+
+/// What kernels could make use of, as [`DeviceInfo::features`] names it.
+const FEATURES: [(wgpu::Features, &str); 3] =
+    [(wgpu::Features::SHADER_F16, "f16"), (wgpu::Features::SUBGROUP, "subgroups"), (wgpu::Features::TIMESTAMP_QUERY, "timestamps")];
 
 /// The limits that a device should be made with: all that the adapter has.
 #[must_use]
@@ -177,6 +183,13 @@ impl WgpuDevice {
         WgpuDevice { load: self.load.in_pieces(bytes), store: self.store.in_pieces(bytes), ..self }
     }
 
+    /// Waits at most that long for what the device was given; after that it counts as lost.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        self.queue.set_patience(patience);
+        self
+    }
+
     /// Whether the adapter is the machine's processor.
     #[must_use]
     pub fn is_cpu(&self) -> bool {
@@ -197,6 +210,7 @@ fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
 
 fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
     let wgpu::AdapterInfo { name, driver, backend, device_type, .. } = adapter;
+    let features = queue.device().features();
     let (flops, bandwidth) = match device_type {
         wgpu::DeviceType::DiscreteGpu | wgpu::DeviceType::VirtualGpu => (5e12, 1e10),
         wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Other => (5e11, 1e10),
@@ -207,7 +221,8 @@ fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
         description: format!("{name}, {driver} ({backend})"),
         memory: None,
         largest_buffer: Some(queue.largest_binding()),
-        f64: queue.device().features().contains(wgpu::Features::SHADER_F64),
+        f64: features.contains(wgpu::Features::SHADER_F64),
+        features: FEATURES.iter().filter(|(feature, _)| features.contains(*feature)).map(|&(_, name)| name).collect(),
         host_memory: false,
         flops,
         bandwidth,

@@ -9,7 +9,7 @@ use lapidary_kernels::{Arg, Call, Choices, Limits, Products, Program, Purpose, S
 use crate::buffer::Buffer;
 use crate::conv::View;
 use crate::program::Programs;
-use crate::queue::Queue;
+use crate::queue::{Queue, Submission};
 
 /// Bytes for the arguments of the calls of one pass.
 const ARGUMENTS: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub(crate) struct Kernels {
     /// Of the instruction that is under way: kept longer, they would keep registers alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
     /// The last pass that was submitted.
-    submitted: Option<wgpu::SubmissionIndex>,
+    submitted: Option<Submission>,
     scratch: Scratch<Buffer>,
 }
 
@@ -113,7 +113,7 @@ impl Kernels {
         self.bound.clear();
         self.room = GATHERED.0;
         // what was submitted must not touch memory that the caller takes back
-        let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(submission));
+        let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(&submission));
         self.programs.keep();
         result.and(done).map_err(|error| error.with("instruction", instruction.name()))
     }

@@ -136,3 +136,51 @@ fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCac
     })?;
     Ok((key, cache))
 }
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::DType;
+
+    use super::*;
+    use crate::platform::kernel_limits;
+
+    /// The programs of the first adapter; none where there is no adapter.
+    fn first() -> Option<(Queue, Programs)> {
+        let listing = crate::list();
+        let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
+        assert!(!listing.devices.is_empty() || !required, "no adapter: {:?}", listing.notes);
+        let adapter = &listing.devices.first()?.adapter;
+        let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
+        let (limits, queue) = (kernel_limits(&device.limits()), Queue::new(device, queue));
+        let programs = Programs::new(&queue, limits, Arc::new(ProgramCache::new(None))).unwrap();
+        Some((queue, programs))
+    }
+
+    #[test]
+    fn a_text_that_is_refused_is_kept_and_named() {
+        let Some((queue, programs)) = first() else { return };
+        let source = Source { name: "broken.wgsl".to_owned(), text: "fn broken() { return 1u; }".to_owned() };
+        let error = programs.compile(&queue, &source, "broken", &[]).unwrap_err().to_string();
+        let file = error.split(|c: char| c.is_whitespace() || "();,".contains(c)).find(|word| word.ends_with("broken.wgsl"));
+        let file = file.unwrap_or_else(|| panic!("no file is named: {error}"));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), source.text);
+        std::fs::remove_file(file).unwrap();
+        assert!(error.contains("return"), "what the compiler said: {error}");
+    }
+
+    #[test]
+    fn a_kernel_beyond_the_limits_is_refused_before_the_driver_sees_it() {
+        let Some((queue, mut programs)) = first() else { return };
+        programs.limits.local_memory = 1024;
+        let mut refused = |items| {
+            let error =
+                programs.kernel(&queue, &Program::Panel { dtype: DType::F32, items }, "getrf_panel", &[0, 1, 2]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            error.to_string()
+        };
+        assert!(refused(128).contains("1536 bytes of the 1024 of local memory"), "{}", refused(128));
+        programs.limits = Limits { local_memory: usize::MAX, work_group: 64, ..programs.limits };
+        let error = programs.kernel(&queue, &Program::Pad { dtype: DType::F32, items: 65 }, "pad", &[0, 1]).unwrap_err();
+        assert!(error.to_string().contains("65 work-items"), "{error}");
+    }
+}

@@ -1,5 +1,6 @@
 //! A device's one queue: submissions, waits with an end, errors as values.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -18,13 +19,22 @@ const AWAKE: Duration = Duration::from_micros(500);
 /// Longest pause before it looks again.
 const DOZE: Duration = Duration::from_millis(5);
 
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Commands on their way; they are done when this is set.
+#[derive(Debug)]
+pub(crate) struct Submission(Arc<AtomicBool>);
+
 /// A device with its queue. Once lost it stays so.
 #[derive(Debug)]
 pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
-    patience: Duration,
+    /// Nanoseconds that a wait may take.
+    patience: AtomicU64,
 }
 
 impl Queue {
@@ -34,7 +44,16 @@ impl Queue {
         device.set_device_lost_callback(move |reason, message| {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
-        Queue { device, queue, lost, patience: PATIENCE }
+        Queue { device, queue, lost, patience: AtomicU64::new(nanoseconds(PATIENCE)) }
+    }
+
+    /// The longest wait from now on.
+    pub fn set_patience(&self, patience: Duration) {
+        self.patience.store(nanoseconds(patience), Ordering::Relaxed);
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_nanos(self.patience.load(Ordering::Relaxed))
     }
 
     pub fn device(&self) -> &wgpu::Device {
@@ -76,27 +95,31 @@ impl Queue {
     }
 
     /// Submits commands.
-    pub fn submit(&self, encoder: wgpu::CommandEncoder) -> wgpu::SubmissionIndex {
-        self.queue.submit([encoder.finish()])
+    pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
+        self.queue.submit([encoder.finish()]);
+        let done = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&done);
+        self.queue.on_submitted_work_done(move || told.store(true, Ordering::Release));
+        Submission(done)
     }
 
     /// Waits until a submission is done: looks again and again, at first at once, then
-    /// after a part of the time that has passed. Some drivers wake up late by milliseconds.
-    pub fn wait(&self, submission: wgpu::SubmissionIndex) -> Result<()> {
+    /// after a part of the time that has passed. Waits inside of drivers may end late by
+    /// milliseconds, and those of wgpu may fail when several threads wait.
+    pub fn wait(&self, submission: &Submission) -> Result<()> {
         let start = Instant::now();
         loop {
-            let poll = wgpu::PollType::Wait { submission_index: Some(submission.clone()), timeout: Some(Duration::ZERO) };
-            let answer = self.device.poll(poll);
-            let waited = start.elapsed();
-            match answer {
-                Ok(_) => return self.lost().map_or(Ok(()), Err),
-                Err(wgpu::PollError::Timeout) if waited < self.patience => {}
-                Err(error) => {
-                    let _ = self.lost.set(format!("no answer within {:?}: {error}", self.patience));
-                    return Err(self.lost().expect("just set"));
-                }
+            let polled = self.device.poll(wgpu::PollType::Poll);
+            if let Some(lost) = self.lost() {
+                return Err(lost);
             }
-            if waited < AWAKE {
+            if submission.0.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            let waited = start.elapsed();
+            if polled.is_err() || waited >= self.patience() {
+                let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
+            } else if waited < AWAKE {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep((waited / 32).min(DOZE));
@@ -105,13 +128,13 @@ impl Queue {
     }
 
     /// Maps memory that the submission is the last one to use.
-    pub fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, submission: wgpu::SubmissionIndex) -> Result<()> {
+    pub fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, submission: &Submission) -> Result<()> {
         let (tell, told) = sync_channel(1);
         buffer.map_async(mode, ..bytes, move |result| {
             let _ = tell.send(result);
         });
         self.wait(submission)?;
-        let answer = told.recv_timeout(self.patience);
+        let answer = told.recv_timeout(self.patience());
         // memory of a device that is gone is not mapped
         let failed = |error: &dyn std::fmt::Display| {
             self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lapidary_core::{HostRect, Piece, Result};
 
 use crate::buffer::Buffer;
-use crate::queue::Queue;
+use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
 const PIECE: usize = 4 << 20;
@@ -28,7 +28,7 @@ pub(crate) struct Transfers {
 struct UnderWay {
     piece: Piece,
     staging: wgpu::Buffer,
-    submission: wgpu::SubmissionIndex,
+    submission: Submission,
 }
 
 impl Transfers {
@@ -89,7 +89,7 @@ impl Transfers {
 
     /// Waits for a piece on its way to the device.
     fn retire(&self, UnderWay { staging, submission, .. }: UnderWay) -> Result<()> {
-        self.queue.map(&staging, self.mode, staging.size(), submission)?;
+        self.queue.map(&staging, self.mode, staging.size(), &submission)?;
         self.give_back(staging);
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Transfers {
     /// Waits for a piece from the device and unpacks it.
     unsafe fn empty<T: Copy>(&self, UnderWay { piece, staging, submission }: UnderWay, rect: &HostRect<T>) -> Result<()> {
         let (bytes, _) = extent(&piece, rect.rows, size_of::<T>());
-        self.queue.map(&staging, self.mode, bytes, submission)?;
+        self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).expect("the memory is mapped");
             // SAFETY: the memory holds the piece; the rest as the caller promises.

@@ -74,7 +74,13 @@ pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> String {
 
 /// Devices, as data.
 pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> Value {
-    devices.map(|d| json!({ "name": d.name, "description": d.description, "memory_bytes": d.memory, "f64": d.f64 })).collect()
+    let device = |d: &DeviceInfo| {
+        json!({
+            "name": d.name, "description": d.description, "memory_bytes": d.memory, "largest_buffer_bytes": d.largest_buffer,
+            "f64": d.f64, "features": d.features,
+        })
+    };
+    devices.map(device).collect()
 }
 
 /// What decides how many threads compute, as data.

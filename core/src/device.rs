@@ -33,6 +33,8 @@ pub struct DeviceInfo {
     pub largest_buffer: Option<usize>,
     /// Whether it computes in double precision.
     pub f64: bool,
+    /// What else it has of which kernels could make use: `f16`, `subgroups`, `timestamps`.
+    pub features: Vec<&'static str>,
     /// Whether it computes on host memory without a copy.
     pub host_memory: bool,
     /// Floating-point operations per second in f64, by estimate: a cost model's

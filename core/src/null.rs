@@ -70,6 +70,7 @@ impl NullDevice {
             host_memory: memory.is_none(),
             flops: 1.0e9,
             bandwidth: 1.0e9,
+            features: Vec::new(),
         };
         NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }

@@ -29,7 +29,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
     for device in machine.devices() {
         let precision = if device.f64 { "" } else { ", no double precision" };
-        out(&format!("{:10}  {:>11}  {}{precision}", device.name, memory(device), device.description));
+        let features: String = device.features.iter().map(|feature| format!(", {feature}")).collect();
+        out(&format!("{:10}  {:>11}  {}{precision}{features}", device.name, memory(device), device.description));
     }
     notes.iter().for_each(|note| out(&format!("note: {note}")));
     Ok(())

@@ -60,14 +60,12 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
     #pragma unroll
     for (uint q = 0; q < HELD; ++q) x[q] = i < m && J(q) < n ? AT(a, i, J(q)) : 0;
 
+    // barriers stand outside of conditions, which compilers for processors do not all bear
+    magnitude[t] = -1;
+    place[t] = 0;
     if (s > 0) {
-        const ulong c = s - 1;
-        __global const real *const diagonal = told + groups * NOTE + 2;
-        const real on_diagonal = diagonal[c];
         // neighbours look at neighbouring work-groups, so that the first of equal magnitudes wins
         const ulong each = (groups + ITEMS - 1) / ITEMS;
-        magnitude[t] = -1;
-        place[t] = 0;
         for (ulong g = t * each; g < min(t * each + each, groups); ++g) {
             const real here = told[g * NOTE];
             if (here > magnitude[t]) {
@@ -77,10 +75,15 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
         }
         #pragma unroll
         for (uint q = 0; q < HELD; ++q)
-            if (J(q) == c) eliminated[row] = x[q];
-        const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ITEMS / LINE);
-        const int better = magnitude[leader] > fabs(on_diagonal);
-        const ulong p = better ? place[leader] : c;
+            if (J(q) == s - 1) eliminated[row] = x[q];
+    }
+    const uint chosen = first_largest(magnitude, most_of_line, best_of_line, t, ITEMS / LINE);
+    if (s > 0) {
+        const ulong c = s - 1;
+        __global const real *const diagonal = told + groups * NOTE + 2;
+        const real on_diagonal = diagonal[c];
+        const int better = magnitude[chosen] > fabs(on_diagonal);
+        const ulong p = better ? place[chosen] : c;
         __global const real *const pivots = better ? told + p / ROWS * NOTE + 2 : diagonal;
         const real pivot = pivots[c];
         if (group == 0 && t == 0) {
@@ -111,16 +114,16 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
         }
     }
 
+    barrier(CLK_LOCAL_MEM_FENCE);
+    #pragma unroll
+    for (uint q = 0; q < HELD; ++q)
+        if (J(q) == min(s, n - 1)) {
+            const real here = fabs(x[q]);
+            // a NaN is no candidate
+            magnitude[row] = pivoting && i >= s && i < m && here >= 0 ? here : (real)-1;
+        }
+    const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ROWS / LINE);
     if (s < n) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        #pragma unroll
-        for (uint q = 0; q < HELD; ++q)
-            if (J(q) == s) {
-                const real here = fabs(x[q]);
-                // a NaN is no candidate
-                magnitude[row] = pivoting && i >= s && i < m && here >= 0 ? here : (real)-1;
-            }
-        const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ROWS / LINE);
         __global real *const own = written + group * NOTE, *const diagonal = written + groups * NOTE;
         if (t == 0) {
             own[0] = magnitude[leader];

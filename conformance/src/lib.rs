@@ -21,6 +21,7 @@ pub mod failure;
 pub mod instructions;
 pub mod oracle;
 pub mod properties;
+pub mod report;
 pub mod subject;
 pub mod suite;
 

@@ -18,6 +18,7 @@
 pub mod bounds;
 pub mod cases;
 pub mod failure;
+pub mod foreign;
 pub mod instructions;
 pub mod oracle;
 pub mod properties;

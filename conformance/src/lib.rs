@@ -22,6 +22,7 @@ pub mod foreign;
 pub mod instructions;
 pub mod oracle;
 pub mod properties;
+pub mod report;
 pub mod subject;
 pub mod suite;
 

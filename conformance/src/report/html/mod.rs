@@ -8,6 +8,8 @@
 mod matrix;
 mod plot;
 mod scale;
+#[cfg(test)]
+mod tests;
 mod text;
 mod view;
 

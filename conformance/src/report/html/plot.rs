@@ -133,7 +133,7 @@ impl<'a> Series<'a> {
             top: TOP,
             bottom: HEIGHT - BOTTOM,
             says: (0..reports.len()).filter_map(|report| self.says(reports, report)).collect(),
-            sizes: sizes.ticks(2.0, 9).into_iter().map(|(power, x)| (place(x), 2_f64.powi(power).to_string())).collect(),
+            sizes: sizes.ticks(2.0, 9).into_iter().map(|(power, x)| (place(x), size_label(power))).collect(),
             errors: errors.ticks(10.0, 8).into_iter().map(|(power, y)| (place(y), power_of_ten(power))).collect(),
             limit: line.join(" "),
             name_at: place(if last < TOP + 14.0 { last + 13.0 } else { last - 5.0 }),
@@ -165,9 +165,14 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A size on a logarithmic axis; a sum of nothing stands where one of one term does.
+/// A size on a logarithmic axis; zero stands before one.
 fn along(size: usize) -> f64 {
-    real(size.max(1))
+    if size == 0 { 0.5 } else { real(size) }
+}
+
+/// What stands below a power of two.
+fn size_label(power: i32) -> String {
+    if power < 0 { "0".to_owned() } else { 2_f64.powi(power).to_string() }
 }
 
 fn point(report: usize, size: f64, figure: &Figure, sizes: &Scale, errors: &Scale) -> Point {

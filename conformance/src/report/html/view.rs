@@ -129,10 +129,13 @@ impl<'a> Page<'a> {
     pub fn new(reports: &'a [Report]) -> Result<Self, minijinja::Error> {
         let letter = |report: usize| if reports.len() > 1 { letter(report) } else { String::new() };
         let columns = columns(reports);
-        let names: Vec<&str> = reports.iter().map(|report| &*report.subject.name).collect();
+        let title = match reports {
+            [report] => format!("Conformance of {}", report.subject.name),
+            _ => format!("Conformance of {} subjects", reports.len()),
+        };
         Ok(Page {
             style: include_str!("style.css"),
-            title: format!("Conformance of {}", names.join(", ")),
+            title,
             subjects: reports.iter().enumerate().map(|(i, report)| Subject::new(letter(i), report)).collect(),
             grades: grades(reports),
             failures: failed(reports, &letter, Verdict::is_bad),

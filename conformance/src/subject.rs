@@ -1,8 +1,9 @@
 //! What the suite grades.
 
-use lapidary_core::{Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
+use crate::report::Identity;
 
 /// Anything that computes the routines on host matrices.
 ///
@@ -10,7 +11,7 @@ use crate::bounds::eta;
 /// assumes nothing else. Wrong shapes are to be answered with
 /// [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument)
 /// before anything is written.
-pub trait Subject {
+pub trait Subject: Sync {
     /// How reports call it, for example `cpu:0`.
     fn name(&self) -> String;
 
@@ -18,6 +19,23 @@ pub trait Subject {
     /// smaller ones are zero.
     fn smallest<T: Scalar>(&self) -> f64 {
         eta::<T>()
+    }
+
+    /// What it is, as far as it tells.
+    fn identity(&self) -> Identity {
+        let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+        Identity { name: self.name(), os, ..Identity::default() }
+    }
+
+    /// Whether it computes in a precision; where not, its trials are skipped.
+    fn computes(&self, _dtype: DType) -> bool {
+        true
+    }
+
+    /// Why a property of the suite says nothing about it, if that is so: the trial is
+    /// skipped for this reason. Only who lacks what a property needs may say so.
+    fn lacks(&self, dtype: DType, _routine: &str, _property: &str) -> Option<String> {
+        (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
 
     /// `C ← α·op(A)·op(B) + β·C`.
@@ -55,29 +73,53 @@ pub trait Subject {
 /// A subject that takes subnormal numbers, operands and results, for zero, and owes
 /// everything else.
 #[derive(Clone, Copy, Debug)]
-pub struct Flushing<'a, S>(pub &'a S);
+pub struct Flushing<'a, S> {
+    subject: &'a S,
+    flushes: bool,
+}
+
+impl<'a, S: Subject> Flushing<'a, S> {
+    /// The subject, owing nothing below the normal numbers.
+    pub fn of(subject: &'a S) -> Self {
+        Flushing { subject, flushes: true }
+    }
+
+    /// The subject, owing nothing below the normal numbers if it is seen to [flush](flushes) them.
+    ///
+    /// # Errors
+    /// A call failed.
+    pub fn if_seen<T: Scalar>(subject: &'a S) -> Result<Self> {
+        Ok(Flushing { subject, flushes: flushes::<S, T>(subject)? })
+    }
+}
 
 impl<S: Subject> Subject for Flushing<'_, S> {
     fn name(&self) -> String {
-        format!("{}, flushing", self.0.name())
+        format!("{}, flushing", self.subject.name())
     }
     fn smallest<T: Scalar>(&self) -> f64 {
-        T::MIN_POSITIVE
+        if self.flushes { T::MIN_POSITIVE } else { self.subject.smallest::<T>() }
+    }
+    fn computes(&self, dtype: DType) -> bool {
+        self.subject.computes(dtype)
+    }
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        self.subject.lacks(dtype, routine, property)
     }
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        self.0.gemm(args)
+        self.subject.gemm(args)
     }
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        self.0.trsm(args)
+        self.subject.trsm(args)
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        self.0.getrf(args)
+        self.subject.getrf(args)
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        self.0.getrs(args)
+        self.subject.getrs(args)
     }
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        self.0.laswp(args)
+        self.subject.laswp(args)
     }
 }
 

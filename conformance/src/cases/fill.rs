@@ -29,6 +29,12 @@ pub enum Fill {
     Huge,
     /// Uniform with many zeros and a few NaN and ∞.
     NonFinite,
+    /// Zeros of either sign; the other factor is infinite.
+    Zeros,
+    /// Infinities of either sign.
+    Infinities,
+    /// NaN alone.
+    Poison,
 }
 
 impl fmt::Display for Fill {
@@ -42,6 +48,9 @@ impl fmt::Display for Fill {
             Fill::Rising => "rising",
             Fill::Huge => "huge",
             Fill::NonFinite => "non-finite",
+            Fill::Zeros => "zeros",
+            Fill::Infinities => "infinities",
+            Fill::Poison => "poison",
         })
     }
 }
@@ -66,6 +75,9 @@ impl Fill {
             Fill::NonFinite if rng.once_in(rare) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.below(3)],
             Fill::NonFinite if rng.once_in(4) => 0.0,
             Fill::NonFinite => rng.uniform(),
+            Fill::Zeros => 0.0 * rng.sign(),
+            Fill::Infinities => f64::INFINITY * rng.sign(),
+            Fill::Poison => f64::NAN,
         }
     }
 
@@ -81,7 +93,9 @@ impl Fill {
     pub fn partner(self) -> Fill {
         match self {
             Fill::Wide | Fill::Tiny | Fill::Rising => Fill::Uniform,
-            Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge | Fill::NonFinite => self,
+            Fill::Zeros => Fill::Infinities,
+            Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge => self,
+            Fill::NonFinite | Fill::Infinities | Fill::Poison => self,
         }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Rng, Scope, factor, op, seed};
+use super::{Case, Rng, Scope, factor, op, seed};
 use crate::oracle::Dense;
 
 /// One call of gemm.
@@ -45,6 +45,16 @@ impl fmt::Display for GemmCase {
             write!(f, "B:{b}")?;
         }
         write!(f, " C:{c} {fill} seed={seed:#x}")
+    }
+}
+
+impl Case for GemmCase {
+    fn flags(&self) -> String {
+        format!("{}{}", self.ops.0, self.ops.1)
+    }
+
+    fn size(&self) -> usize {
+        self.k
     }
 }
 
@@ -94,7 +104,9 @@ impl GemmCase {
         [(n, n), (t, n), (n, t), (t, t)].map(|ops| GemmCase { ops, ..self })
     }
 
-    fn of_one_matrix(self) -> Self {
+    /// The case with A for B.
+    #[must_use]
+    pub fn of_one_matrix(self) -> Self {
         let [a, _, c] = self.storage;
         GemmCase { same: true, n: self.m, ops: (self.ops.0, self.ops.0.flip()), storage: [a, a, c], ..self }
     }

@@ -7,7 +7,7 @@ use lapidary_core::{Getrf, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, Stored, storage};
-use super::{Fill, Rng, Scope, seed};
+use super::{Case, Fill, Rng, Scope, seed};
 use crate::bounds::real;
 use crate::oracle::{Dense, product};
 
@@ -58,6 +58,16 @@ impl fmt::Display for GetrfCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GetrfCase { m, n, shape, storage, seed } = self;
         write!(f, "getrf m={m} n={n} {shape:?} A:{storage} seed={seed:#x}")
+    }
+}
+
+impl Case for GetrfCase {
+    fn flags(&self) -> String {
+        format!("{:?}", self.shape)
+    }
+
+    fn size(&self) -> usize {
+        self.n
     }
 }
 

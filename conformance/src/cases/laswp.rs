@@ -6,7 +6,7 @@ use lapidary_core::Scalar;
 use proptest::prelude::*;
 
 use super::storage::{Storage, storage};
-use super::{Fill, Rng, Scope, seed};
+use super::{Case, Fill, Rng, Scope, seed};
 use crate::oracle::Dense;
 
 /// One call of laswp.
@@ -31,6 +31,16 @@ impl fmt::Display for LaswpCase {
         let LaswpCase { m, n, count, forward, storage, seed } = self;
         let order = if *forward { "forward" } else { "backward" };
         write!(f, "laswp {order} m={m} n={n} count={count} A:{storage} seed={seed:#x}")
+    }
+}
+
+impl Case for LaswpCase {
+    fn flags(&self) -> String {
+        if self.forward { "forward" } else { "backward" }.to_owned()
+    }
+
+    fn size(&self) -> usize {
+        self.m
     }
 }
 

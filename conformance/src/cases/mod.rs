@@ -24,6 +24,15 @@ pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
 pub use trsm::TrsmCase;
 
+/// A case of a routine: it prints on one line, from which it can be [read](pinned) again.
+pub trait Case: std::fmt::Display {
+    /// The flags in the letters of the BLAS interface.
+    fn flags(&self) -> String;
+
+    /// The size on which its bounds depend.
+    fn size(&self) -> usize;
+}
+
 /// How much is tried: the sizes, and how often.
 #[derive(Clone, Debug)]
 pub struct Scope {
@@ -43,6 +52,18 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Every property in about a minute on a device that a processor stands in for.
+    #[must_use]
+    pub fn quick(seed: u64) -> Self {
+        Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 110, cases: 24, large: vec![257], seed }
+    }
+
+    /// More cases, beyond the tiles of a graphics card.
+    #[must_use]
+    pub fn full(seed: u64) -> Self {
+        Scope { blocks: vec![8, 16, 32, 64, 96, 128, 192, 256], min: 0, max: 300, cases: 120, large: vec![513, 1200], seed }
+    }
+
     /// An extent of a matrix: 0, 1, 2, 7, around a block, or anything up to `max`.
     pub fn extent(&self) -> impl Strategy<Value = usize> + use<> {
         let around = self.blocks.iter().flat_map(|&block| [block.saturating_sub(1), block, block + 1]);
@@ -59,6 +80,24 @@ impl Scope {
     #[must_use]
     pub fn short(&self) -> Scope {
         Scope { min: 0, max: self.max.min(64), ..self.clone() }
+    }
+
+    /// The scope with one case in `divisor`.
+    #[must_use]
+    pub fn part(&self, divisor: u32) -> Scope {
+        Scope { cases: self.cases.div_ceil(divisor), ..self.clone() }
+    }
+
+    /// Extents one less, equal and one more than each block within the scope: all alike, and
+    /// each beside the two others.
+    #[must_use]
+    pub fn edges(&self) -> Vec<[usize; 3]> {
+        let blocks = self.blocks.iter().filter(|&&block| (self.min + 1..self.max).contains(&block));
+        let around = |&block: &usize| {
+            let [less, more] = [block - 1, block + 1];
+            [[less; 3], [block; 3], [more; 3], [less, block, more], [block, more, less], [more, less, block]]
+        };
+        blocks.flat_map(around).collect()
     }
 
     /// One of the extents that lie in the scope; the largest if none does.

@@ -43,5 +43,6 @@ mod library;
 mod names;
 mod operand;
 mod symbols;
+mod version;
 
 pub use library::Library;

@@ -52,9 +52,14 @@ impl Interface {
         self.width
     }
 
+    /// How a routine is called.
+    pub fn symbol(&self, dtype: DType, routine: &str) -> String {
+        self.style.symbol(dtype, routine)
+    }
+
     /// Whether a routine is there.
     pub fn has(&self, dtype: DType, routine: &str) -> bool {
-        exists(&self.dylibs, &self.style.symbol(dtype, routine))
+        exists(&self.dylibs, &self.symbol(dtype, routine))
     }
 
     /// A routine for numbers `T`.
@@ -65,7 +70,7 @@ impl Interface {
     /// # Errors
     /// The library has none.
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: &'static str) -> Result<F> {
-        let symbol = self.style.symbol(T::DTYPE, routine);
+        let symbol = self.symbol(T::DTYPE, routine);
         // SAFETY: as the caller promises.
         let found = self.dylibs.iter().find_map(|dylib| unsafe { dylib.get::<F>(&*symbol) }.ok());
         found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine, format!("the library has no {symbol}")))

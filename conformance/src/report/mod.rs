@@ -187,6 +187,19 @@ pub struct FailureReport {
     pub flags: String,
 }
 
+impl fmt::Display for FailureReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.detail)?;
+        if let Some((i, j)) = self.at {
+            write!(f, " at ({i}, {j})")?;
+        }
+        if let Some(bound) = self.bound {
+            write!(f, ", ratio {:.3e} exceeds {:.3e} by docs/numerics.md, bound {bound}", self.ratio, self.limit)?;
+        }
+        if self.case.is_empty() { Ok(()) } else { write!(f, " [{}]", self.case) }
+    }
+}
+
 /// What the figures of several cases say together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grade {

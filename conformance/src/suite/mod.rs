@@ -1,0 +1,77 @@
+//! Every property by name, in the order in which they build on one another: memory, then
+//! what devices do, then gemm, trsm, getrf, solve, faults.
+
+mod agreement;
+mod gemm;
+mod getrf;
+mod memory;
+mod search;
+mod solve;
+mod trsm;
+
+pub use agreement::agreements;
+pub use search::search;
+
+use lapidary_core::{DType, Scalar};
+
+use crate::{Failure, Subject, Trial};
+
+/// Grades a subject in a property.
+pub type Check<S> = fn(&Trial<'_, S>) -> Result<(), Failure>;
+
+/// A property in one precision.
+#[derive(Debug)]
+pub struct Property<S> {
+    /// The precision.
+    pub dtype: DType,
+    /// What is tried.
+    pub routine: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What it says, in one sentence.
+    pub about: &'static str,
+    /// Grades a subject.
+    pub check: Check<S>,
+}
+
+// derived, these would ask for `S: Clone`
+impl<S> Clone for Property<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Property<S> {}
+
+impl<S> Property<S> {
+    /// Precision, routine and name, as in `f64::gemm::nan_propagates`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}::{}::{}", self.dtype, self.routine, self.name)
+    }
+}
+
+/// A name, what it says, and the check.
+type Entry<S> = (&'static str, &'static str, Check<S>);
+
+fn under<S, T: Scalar>(routine: &'static str, entries: Vec<Entry<S>>) -> impl Iterator<Item = Property<S>> {
+    let property = move |(name, about, check)| Property { dtype: T::DTYPE, routine, name, about, check };
+    entries.into_iter().map(property)
+}
+
+/// All properties for the numbers `T`.
+#[must_use]
+pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
+    let memory = under::<S, T>("memory", memory::entries::<S, T>());
+    let laswp = under::<S, T>("laswp", memory::exchanges::<S, T>());
+    let gemm = under::<S, T>("gemm", gemm::entries::<S, T>());
+    let trsm = under::<S, T>("trsm", trsm::entries::<S, T>());
+    let getrf = under::<S, T>("getrf", getrf::entries::<S, T>());
+    let solve = under::<S, T>("solve", solve::entries::<S, T>());
+    memory.chain(laswp).chain(gemm).chain(trsm).chain(getrf).chain(solve).collect()
+}
+
+/// All properties, single precision first.
+#[must_use]
+pub fn properties<S: Subject>() -> Vec<Property<S>> {
+    [properties_in::<S, f32>(), properties_in::<S, f64>()].concat()
+}

@@ -139,6 +139,11 @@ pub fn factor() -> impl Strategy<Value = f64> {
     ]
 }
 
+/// A factor other than zero, of the same kinds.
+pub fn nonzero_factor() -> impl Strategy<Value = f64> {
+    factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
+}
+
 /// How an operand enters.
 pub fn op() -> impl Strategy<Value = Op> {
     prop::sample::select(vec![Op::NoTrans, Op::Trans, Op::ConjTrans, Op::Conj])

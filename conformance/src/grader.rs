@@ -33,6 +33,12 @@ impl Grader {
         Grader { scope, expectations: [Vec::new(), Vec::new()] }
     }
 
+    /// Tries a property, unless the subject lacks what it needs.
+    pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
+        let why = subject.lacks(property.dtype, property.routine, property.name);
+        why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
+    }
+
     /// Tries a property. A panic of the subject is a failure.
     pub fn grade<S>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Case, Rng, Scope, factor, op, seed};
+use super::{Case, Rng, Scope, factor, nonzero_factor, op, seed};
 use crate::oracle::Dense;
 
 /// One call of gemm.
@@ -76,12 +76,13 @@ pub struct GemmData<T> {
 }
 
 impl GemmCase {
-    /// Random cases over numbers of the kinds `fills`.
+    /// Random cases over numbers of the kinds `fills`. α is not zero: a library that reads
+    /// A under `α = 0`, as some do, lacks one property, and the others still say something.
     pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
         let fill = prop::sample::select(fills);
         let flags = (op(), op(), prop::bool::weighted(0.1));
         let storage = prop::array::uniform3(storage());
-        (scope.extents(), flags, (factor(), factor()), fill, storage, seed()).prop_map(
+        (scope.extents(), flags, (nonzero_factor(), factor()), fill, storage, seed()).prop_map(
             |([m, n, k], (op_a, op_b, same), (alpha, beta), fill, storage, seed)| {
                 let case = GemmCase { m, n, k, ops: (op_a, op_b), alpha, beta, fill, same: false, storage, seed };
                 let case = if same { case.of_one_matrix() } else { case };
@@ -112,7 +113,8 @@ impl GemmCase {
     }
 
     fn of_integers(self) -> Self {
-        GemmCase { alpha: (2.0 * self.alpha).trunc(), beta: (2.0 * self.beta).trunc(), ..self }
+        let alpha = (2.0 * self.alpha).abs().max(1.0).copysign(self.alpha).trunc();
+        GemmCase { alpha, beta: (2.0 * self.beta).trunc(), ..self }
     }
 
     /// The operands. What the factors say is never read holds canaries.

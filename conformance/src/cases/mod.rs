@@ -7,6 +7,7 @@ pub mod fill;
 pub mod gemm;
 pub mod getrf;
 pub mod laswp;
+pub mod pinned;
 pub mod rng;
 pub mod solve;
 pub mod storage;
@@ -19,6 +20,7 @@ pub use fill::Fill;
 pub use gemm::GemmCase;
 pub use getrf::{GetrfCase, Shape};
 pub use laswp::LaswpCase;
+pub use pinned::Pinned;
 pub use rng::Rng;
 pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
@@ -137,6 +139,11 @@ pub fn factor() -> impl Strategy<Value = f64> {
         1 => Just(-1.0),
         2 => (-2.0_f32..2.0).prop_map(f64::from),
     ]
+}
+
+/// A factor other than zero, of the same kinds.
+pub fn nonzero_factor() -> impl Strategy<Value = f64> {
+    factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
 }
 
 /// How an operand enters.

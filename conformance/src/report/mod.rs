@@ -4,6 +4,8 @@
 //! Every number that decided a verdict is here, so that a reader needs neither the
 //! device nor the suite to judge it.
 
+mod command;
+pub mod html;
 mod json;
 mod number;
 

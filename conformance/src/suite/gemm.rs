@@ -31,7 +31,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             few::<S, T>(trial, &[Fill::Uniform], |case| GemmCase { beta: 0.0, ..case })
         }),
         ("alpha_zero_reads_nothing", "α = 0 never reads A or B: NaN and Inf in them do not matter.", |trial| {
-            few::<S, T>(trial, &[Fill::Uniform], |case| GemmCase { alpha: 0.0, ..case })
+            few::<S, T>(trial, &[Fill::Uniform, Fill::NonFinite], |case| GemmCase { alpha: 0.0, ..case })
         }),
         ("nan_propagates", "NaN and Inf in the operands come out where the plain triple loop has them.", |trial| {
             random::<S, T>(trial, &[Fill::NonFinite], |case| case)

@@ -16,7 +16,7 @@ const EXPECTED: &[(Fault, &str, &str)] = &[
     (LowPrecision, "gemm::large", "gemm: checksum"),
     (TileEdge, "gemm::integers_are_exact", "gemm: exact integers"),
     (ReadsOldC, "gemm::random", "gemm: class"),
-    (ReadsUnderZeroAlpha, "gemm::random", "gemm: class"),
+    (ReadsUnderZeroAlpha, "gemm::alpha_zero_reads_nothing", "gemm: class"),
     (SkipsZeros, "gemm::nan_propagates", "gemm: class"),
     (Flushes, "gemm::keeps_subnormals", "gemm: componentwise"),
     (WritesGap, "gemm::random", "memory: canaries"),

@@ -11,8 +11,10 @@ use lapidary_core::Scalar;
 /// A limit and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// The bound in `docs/numerics.md`.
-    pub cite: &'static str,
+    /// Its number in `docs/numerics.md`.
+    pub number: u32,
+    /// What it is called.
+    pub name: &'static str,
     /// The largest ratio that passes.
     pub limit: f64,
 }
@@ -28,7 +30,7 @@ impl Bound {
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.3e} by docs/numerics.md, {}", self.limit, self.cite)
+        write!(f, "{:.3e} by docs/numerics.md, bound {} ({})", self.limit, self.number, self.name)
     }
 }
 
@@ -53,7 +55,7 @@ pub fn eta<T: Scalar>() -> f64 {
 /// `|Ĉ − C| ≤ 2·(k+3)·u·(|α||A||B| + |β||C₀|)`, element by element.
 #[must_use]
 pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
-    Bound { cite: "bound 1 (componentwise)", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
+    Bound { number: 1, name: "componentwise", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
 }
 
 /// What results in the subnormal range may be off in addition to bound 1:
@@ -68,7 +70,7 @@ pub fn underflow(k: usize, alpha: f64, smallest: f64) -> f64 {
 /// by [`gemm_normwise_scale`].
 #[must_use]
 pub fn gemm_normwise<T: Scalar>() -> Bound {
-    Bound { cite: "bound 2 (norm-wise)", limit: 3.0 * T::UNIT_ROUNDOFF }
+    Bound { number: 2, name: "norm-wise", limit: 3.0 * T::UNIT_ROUNDOFF }
 }
 
 /// The denominator of bound 2 from `|α|·‖A‖_F·‖B‖_F` and `|β|·‖C₀‖_F`.
@@ -80,7 +82,7 @@ pub fn gemm_normwise_scale(k: usize, product: f64, old: f64) -> f64 {
 /// Largest multiple of `ε·(|α||A||B| + |β||C₀|)` that Netlib's test programs pass.
 #[must_use]
 pub fn netlib_gemm<T: Scalar>() -> Bound {
-    Bound { cite: "bound 3 (Netlib dblat3)", limit: 16.0 * epsilon::<T>() }
+    Bound { number: 3, name: "Netlib dblat3", limit: 16.0 * epsilon::<T>() }
 }
 
 /// Relative error of the precision oracle: `1e-10` in double precision; bound 1
@@ -88,54 +90,54 @@ pub fn netlib_gemm<T: Scalar>() -> Bound {
 #[must_use]
 pub fn precision<T: Scalar>(k: usize) -> Bound {
     let limit = gemm_componentwise::<T>(k).limit.max(1e-10);
-    Bound { cite: "bound 4 (precision oracle)", limit }
+    Bound { number: 4, name: "precision oracle", limit }
 }
 
 /// Exact-integer cases have no error at all.
 #[must_use]
 pub fn exact() -> Bound {
-    Bound { cite: "bound 5 (exact integers)", limit: 0.0 }
+    Bound { number: 5, name: "exact integers", limit: 0.0 }
 }
 
 /// The checksum of a product, element by element: bound 1 with one more
 /// rounding for the product with the test vector.
 #[must_use]
 pub fn checksum<T: Scalar>(k: usize) -> Bound {
-    Bound { cite: "bound 6 (checksum)", limit: 2.0 * real(k + 4) * T::UNIT_ROUNDOFF }
+    Bound { number: 6, name: "checksum", limit: 2.0 * real(k + 4) * T::UNIT_ROUNDOFF }
 }
 
 /// `|op(A)·X̂ − α·B| ≤ 2·(n+3)·u·(|op(A)||X̂| + |α||B|)`, element by element.
 #[must_use]
 pub fn trsm_substitution<T: Scalar>(n: usize) -> Bound {
-    Bound { cite: "bound 7 (substitution)", limit: 2.0 * real(n + 3) * T::UNIT_ROUNDOFF }
+    Bound { number: 7, name: "substitution", limit: 2.0 * real(n + 3) * T::UNIT_ROUNDOFF }
 }
 
 /// `‖op(A)·X̂ − α·B‖ ≤ 10·n·u·‖A‖·‖X̂‖` on well-scaled triangles.
 #[must_use]
 pub fn trsm_inverted<T: Scalar>(n: usize) -> Bound {
-    Bound { cite: "bound 7 (inverted blocks)", limit: 10.0 * real(n) * T::UNIT_ROUNDOFF }
+    Bound { number: 7, name: "inverted blocks", limit: 10.0 * real(n) * T::UNIT_ROUNDOFF }
 }
 
 /// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε) < 30`.
 #[must_use]
 pub fn getrf_residual() -> Bound {
-    Bound { cite: "bound 8 (dget01)", limit: 30.0 }
+    Bound { number: 8, name: "dget01", limit: 30.0 }
 }
 
 /// `|l_ij| ≤ 1 + 4u`: partial pivoting took place.
 #[must_use]
 pub fn multiplier<T: Scalar>() -> Bound {
-    Bound { cite: "bound 8 (multipliers)", limit: 1.0 + 4.0 * T::UNIT_ROUNDOFF }
+    Bound { number: 8, name: "multipliers", limit: 1.0 + 4.0 * T::UNIT_ROUNDOFF }
 }
 
 /// `‖B − A·X‖₁ / (‖A‖₁·‖X‖₁·ε) < 30`.
 #[must_use]
 pub fn solve_residual() -> Bound {
-    Bound { cite: "bound 8 (dget02)", limit: 30.0 }
+    Bound { number: 8, name: "dget02", limit: 30.0 }
 }
 
 /// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n) < 16`.
 #[must_use]
 pub fn hpl() -> Bound {
-    Bound { cite: "bound 9 (HPL)", limit: 16.0 }
+    Bound { number: 9, name: "HPL", limit: 16.0 }
 }

@@ -1,16 +1,18 @@
-//! What a failed check says: the property, the bound, the worst place, the case.
+//! What a failed check says: its name, the bound, the worst place, the case.
 
 use std::error::Error;
 use std::fmt;
 
 use crate::bounds::Bound;
+use crate::cases::Case;
+use crate::report::FailureReport;
 
-/// A property that a subject does not have, with the evidence.
+/// A check that a subject does not pass, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The property, for example `gemm: componentwise`.
-    pub property: &'static str,
-    /// The bound that was exceeded; none where the property is a plain yes or no.
+    /// The check, for example `gemm: componentwise`.
+    pub check: &'static str,
+    /// The bound that was exceeded; none where the check is a plain yes or no.
     pub bound: Option<Bound>,
     /// Row and column of the worst element.
     pub at: Option<(usize, usize)>,
@@ -20,12 +22,15 @@ pub struct Failure {
     pub detail: String,
     /// The case, as it prints.
     pub case: String,
+    /// Its flags, as in the figures.
+    pub flags: String,
 }
 
 impl Failure {
-    /// A plain yes-or-no property that does not hold.
-    pub fn new(property: &'static str, detail: impl fmt::Display) -> Self {
-        Failure { property, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: String::new() }
+    /// A plain yes-or-no check that does not hold.
+    pub fn new(check: &'static str, detail: impl fmt::Display) -> Self {
+        let (detail, case, flags) = (detail.to_string(), String::new(), String::new());
+        Failure { check, bound: None, at: None, ratio: f64::NAN, detail, case, flags }
     }
 
     /// Names the worst element.
@@ -42,21 +47,41 @@ impl Failure {
 
     /// Names the case.
     #[must_use]
-    pub fn in_case(self, case: &impl fmt::Display) -> Self {
-        Failure { case: case.to_string(), ..self }
+    pub fn in_case(self, case: &impl Case) -> Self {
+        Failure { case: case.to_string(), flags: case.flags(), ..self }
+    }
+
+    /// Names the device.
+    #[must_use]
+    pub fn on(self, device: &str) -> Self {
+        Failure { detail: format!("{device}: {}", self.detail), ..self }
+    }
+
+    /// Says which case came before, where that matters.
+    #[must_use]
+    pub fn after(self, before: &impl Case) -> Self {
+        Failure { detail: format!("{}, after {before}", self.detail), ..self }
+    }
+
+    /// The failure as data.
+    #[must_use]
+    pub fn report(&self) -> FailureReport {
+        FailureReport {
+            check: self.check.to_owned(),
+            bound: self.bound.map(|bound| bound.number),
+            detail: self.detail.clone(),
+            at: self.at,
+            ratio: self.ratio,
+            limit: self.bound.map_or(f64::NAN, |bound| bound.limit),
+            case: self.case.clone(),
+            flags: self.flags.clone(),
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.property, self.detail)?;
-        if let Some((i, j)) = self.at {
-            write!(f, " at ({i}, {j})")?;
-        }
-        if let Some(bound) = self.bound {
-            write!(f, ", ratio {:.3e} exceeds {bound}", self.ratio)?;
-        }
-        if self.case.is_empty() { Ok(()) } else { write!(f, " [{}]", self.case) }
+        self.report().fmt(f)
     }
 }
 
@@ -78,15 +103,19 @@ impl Worst {
         }
     }
 
+    /// The worst ratio; zero if there was none.
+    #[must_use]
+    pub fn ratio(self) -> f64 {
+        self.ratio
+    }
+
     /// Whether the worst ratio is within the bound.
     ///
     /// # Errors
     /// It is not; the failure names the place.
-    pub fn within(self, property: &'static str, bound: Bound) -> Result<(), Failure> {
+    pub fn within(self, check: &'static str, bound: Bound) -> Result<(), Failure> {
         match self.at {
-            Some(at) if self.ratio > bound.limit => {
-                Err(Failure::new(property, "error too large").at(at).exceeds(bound, self.ratio))
-            }
+            Some(at) if self.ratio > bound.limit => Err(Failure::new(check, "error too large").at(at).exceeds(bound, self.ratio)),
             _ => Ok(()),
         }
     }
@@ -102,6 +131,6 @@ pub fn ratio(error: f64, scale: f64) -> f64 {
 ///
 /// # Errors
 /// It is not, or it is NaN.
-pub fn within(property: &'static str, bound: Bound, ratio: f64) -> Result<(), Failure> {
-    if ratio <= bound.limit { Ok(()) } else { Err(Failure::new(property, "residual too large").exceeds(bound, ratio)) }
+pub fn within(check: &'static str, bound: Bound, ratio: f64) -> Result<(), Failure> {
+    if ratio <= bound.limit { Ok(()) } else { Err(Failure::new(check, "residual too large").exceeds(bound, ratio)) }
 }

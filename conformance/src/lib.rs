@@ -17,14 +17,23 @@
 
 pub mod bounds;
 pub mod cases;
+pub mod device;
+pub mod expectation;
 pub mod failure;
-pub mod instructions;
+pub mod foreign;
+pub mod grader;
+pub mod grades;
+pub mod harness;
 pub mod oracle;
 pub mod properties;
+pub mod report;
 pub mod subject;
 pub mod suite;
+pub mod trial;
 
 pub use cases::Scope;
+pub use device::Instructions;
 pub use failure::Failure;
-pub use instructions::Instructions;
+pub use grader::Grader;
 pub use subject::{Flushing, Subject, flushes};
+pub use trial::{Ledger, Trial};

@@ -1,8 +1,11 @@
 //! What the suite grades.
 
-use lapidary_core::{Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, DeviceVisitor, MatMut, MatRef};
+// a subject is written in these words, by `routines_of` too
+pub use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
+use crate::report::Identity;
 
 /// Anything that computes the routines on host matrices.
 ///
@@ -10,7 +13,7 @@ use crate::bounds::eta;
 /// assumes nothing else. Wrong shapes are to be answered with
 /// [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument)
 /// before anything is written.
-pub trait Subject {
+pub trait Subject: Sync {
     /// How reports call it, for example `cpu:0`.
     fn name(&self) -> String;
 
@@ -18,6 +21,27 @@ pub trait Subject {
     /// smaller ones are zero.
     fn smallest<T: Scalar>(&self) -> f64 {
         eta::<T>()
+    }
+
+    /// What it is, as far as it tells.
+    fn identity(&self) -> Identity {
+        let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+        Identity { name: self.name(), os, ..Identity::default() }
+    }
+
+    /// Whether it computes in a precision; where not, its trials are skipped.
+    fn computes(&self, _dtype: DType) -> bool {
+        true
+    }
+
+    /// Shows the devices behind it; to a subject without any, what is asked of devices
+    /// does not apply.
+    fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
+
+    /// Why a property of the suite says nothing about it, if that is so: the trial is
+    /// skipped for this reason. Only who lacks what a property needs may say so.
+    fn lacks(&self, dtype: DType, _routine: &str, _property: &str) -> Option<String> {
+        (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
 
     /// `C ← α·op(A)·op(B) + β·C`.
@@ -52,46 +76,89 @@ pub trait Subject {
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
 }
 
+/// The routines of a [`Subject`] as those of one of its fields, which may call its
+/// factorisation by another name.
+#[macro_export]
+macro_rules! routines_of {
+    ($field:tt, $getrf:ident) => {
+        fn gemm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Gemm<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.gemm(args)
+        }
+        fn trsm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Trsm<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.trsm(args)
+        }
+        fn getrf<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrf<'_, T>) -> $crate::subject::Result<usize> {
+            self.$field.$getrf(args)
+        }
+        fn getrs<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrs<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.getrs(args)
+        }
+        fn laswp<T: $crate::subject::Scalar>(&self, args: $crate::subject::Laswp<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.laswp(args)
+        }
+    };
+}
+
 /// A subject that takes subnormal numbers, operands and results, for zero, and owes
 /// everything else.
 #[derive(Clone, Copy, Debug)]
-pub struct Flushing<'a, S>(pub &'a S);
+pub struct Flushing<'a, S> {
+    subject: &'a S,
+    flushes: bool,
+}
 
-impl<S: Subject> Subject for Flushing<'_, S> {
-    fn name(&self) -> String {
-        format!("{}, flushing", self.0.name())
+impl<'a, S: Subject> Flushing<'a, S> {
+    /// The subject, owing nothing below the normal numbers.
+    pub fn of(subject: &'a S) -> Self {
+        Flushing { subject, flushes: true }
     }
-    fn smallest<T: Scalar>(&self) -> f64 {
-        T::MIN_POSITIVE
-    }
-    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        self.0.gemm(args)
-    }
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        self.0.trsm(args)
-    }
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        self.0.getrf(args)
-    }
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        self.0.getrs(args)
-    }
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        self.0.laswp(args)
+
+    /// The subject, owing nothing below the normal numbers if it is seen to [flush](flushes) them.
+    ///
+    /// # Errors
+    /// A call failed.
+    pub fn if_seen<T: Scalar>(subject: &'a S) -> Result<Self> {
+        Ok(Flushing { subject, flushes: flushes::<S, T>(subject)? })
     }
 }
 
-/// Whether a subject takes subnormal numbers for zero: operands (a subnormal number times
-/// four) and results (the smallest normal number times a half).
+impl<S: Subject> Subject for Flushing<'_, S> {
+    fn name(&self) -> String {
+        format!("{}, flushing", self.subject.name())
+    }
+    fn smallest<T: Scalar>(&self) -> f64 {
+        if self.flushes { T::MIN_POSITIVE } else { self.subject.smallest::<T>() }
+    }
+    fn computes(&self, dtype: DType) -> bool {
+        self.subject.computes(dtype)
+    }
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        self.subject.devices(visitor);
+    }
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        self.subject.lacks(dtype, routine, property)
+    }
+    routines_of!(subject, getrf);
+}
+
+/// Whether a subject takes subnormal numbers for zero, operands and results.
 ///
 /// # Errors
 /// A call failed.
 pub fn flushes<S: Subject, T: Scalar>(subject: &S) -> Result<bool> {
-    let product = |x: f64, y: f64| {
+    flushed::<S, T>(subject).map(|(operands, results)| operands && results)
+}
+
+/// Whether a subject takes subnormal numbers for zero: as operands (a subnormal number times
+/// four), and as results (the smallest normal number times a half).
+///
+/// # Errors
+/// A call failed.
+pub fn flushed<S: Subject, T: Scalar>(subject: &S) -> Result<(bool, bool)> {
+    let is_zero = |x: f64, y: f64| {
         let (x, y, mut z) = ([T::from_f64(x)], [T::from_f64(y)], [T::ONE]);
         let [x, y] = [&x, &y].map(|x| MatRef::col_major(x, 1, 1));
-        subject.gemm(Gemm::new(x?, y?, MatMut::col_major(&mut z, 1, 1)?)).map(|()| z[0])
+        subject.gemm(Gemm::new(x?, y?, MatMut::col_major(&mut z, 1, 1)?)).map(|()| z[0] == T::ZERO)
     };
-    let (operand, result) = (product(T::MIN_POSITIVE / 2.0, 4.0)?, product(T::MIN_POSITIVE, 0.5)?);
-    Ok(operand == T::ZERO && result == T::ZERO)
+    Ok((is_zero(T::MIN_POSITIVE / 2.0, 4.0)?, is_zero(T::MIN_POSITIVE, 0.5)?))
 }

@@ -13,6 +13,8 @@ use crate::oracle::Dense;
 pub enum Fill {
     /// Uniform in [−1, 1).
     Uniform,
+    /// Uniform in [0, 1): sums grow, and their rounding errors with them.
+    Positive,
     /// Integers up to 8 in magnitude: products and sums are exact.
     Integers,
     /// Magnitudes from 2^-20 to 2^20.
@@ -29,12 +31,19 @@ pub enum Fill {
     Huge,
     /// Uniform with many zeros and a few NaN and ∞.
     NonFinite,
+    /// Zeros of either sign; the other factor is infinite.
+    Zeros,
+    /// Infinities of either sign; the other factor is zero.
+    Infinities,
+    /// NaN alone.
+    Poison,
 }
 
 impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Fill::Uniform => "uniform",
+            Fill::Positive => "positive",
             Fill::Integers => "integers",
             Fill::Graded => "graded",
             Fill::Wide => "wide",
@@ -42,11 +51,30 @@ impl fmt::Display for Fill {
             Fill::Rising => "rising",
             Fill::Huge => "huge",
             Fill::NonFinite => "non-finite",
+            Fill::Zeros => "zeros",
+            Fill::Infinities => "infinities",
+            Fill::Poison => "poison",
         })
     }
 }
 
 impl Fill {
+    /// Every kind.
+    pub const ALL: [Fill; 12] = [
+        Fill::Uniform,
+        Fill::Positive,
+        Fill::Integers,
+        Fill::Graded,
+        Fill::Wide,
+        Fill::Tiny,
+        Fill::Rising,
+        Fill::Huge,
+        Fill::NonFinite,
+        Fill::Zeros,
+        Fill::Infinities,
+        Fill::Poison,
+    ];
+
     /// A matrix whose elements are numbers of type `T`.
     #[must_use]
     pub fn matrix<T: Scalar>(self, rows: usize, cols: usize, rng: &mut Rng) -> Dense {
@@ -57,6 +85,7 @@ impl Fill {
     fn element<T: Scalar>(self, rng: &mut Rng, rare: usize) -> f64 {
         match self {
             Fill::Uniform => rng.uniform(),
+            Fill::Positive => rng.uniform().abs(),
             Fill::Integers => rng.integer(8),
             Fill::Graded => rng.uniform() * (20.0 * rng.uniform()).exp2(),
             Fill::Wide => rng.uniform() * (-0.39 * T::MIN_POSITIVE.log2() * rng.uniform()).exp2(),
@@ -66,6 +95,9 @@ impl Fill {
             Fill::NonFinite if rng.once_in(rare) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][rng.below(3)],
             Fill::NonFinite if rng.once_in(4) => 0.0,
             Fill::NonFinite => rng.uniform(),
+            Fill::Zeros => 0.0 * rng.sign(),
+            Fill::Infinities => f64::INFINITY * rng.sign(),
+            Fill::Poison => f64::NAN,
         }
     }
 
@@ -81,7 +113,10 @@ impl Fill {
     pub fn partner(self) -> Fill {
         match self {
             Fill::Wide | Fill::Tiny | Fill::Rising => Fill::Uniform,
-            Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge | Fill::NonFinite => self,
+            Fill::Zeros => Fill::Infinities,
+            Fill::Uniform | Fill::Positive | Fill::Integers | Fill::Graded | Fill::Huge => self,
+            Fill::Infinities => Fill::Zeros,
+            Fill::NonFinite | Fill::Poison => self,
         }
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Rng, Scope, factor, op, seed};
+use super::{Case, Rng, Scope, below, factor, nonzero_factor, op, packed, seed};
 use crate::oracle::Dense;
 
 /// One call of gemm.
@@ -48,6 +48,27 @@ impl fmt::Display for GemmCase {
     }
 }
 
+impl Case for GemmCase {
+    fn flags(&self) -> String {
+        format!("{}{}", self.ops.0, self.ops.1)
+    }
+
+    fn size(&self) -> usize {
+        self.k
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let extents = [
+            below(case.m).filter(|_| !case.same).map(|m| GemmCase { m, ..case }).collect::<Vec<_>>(),
+            below(case.n).filter(|_| !case.same).map(|n| GemmCase { n, ..case }).collect(),
+            below(case.k).map(|k| GemmCase { k, ..case }).collect(),
+            packed(case.storage).map(|storage| GemmCase { storage, ..case }).collect(),
+        ];
+        extents.concat()
+    }
+}
+
 impl fmt::Debug for GemmCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -66,12 +87,13 @@ pub struct GemmData<T> {
 }
 
 impl GemmCase {
-    /// Random cases over numbers of the kinds `fills`.
+    /// Random cases over numbers of the kinds `fills`. α is not zero: a library that reads
+    /// A under `α = 0`, as some do, lacks one property, and the others still say something.
     pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
         let fill = prop::sample::select(fills);
         let flags = (op(), op(), prop::bool::weighted(0.1));
         let storage = prop::array::uniform3(storage());
-        (scope.extents(), flags, (factor(), factor()), fill, storage, seed()).prop_map(
+        (scope.extents(), flags, (nonzero_factor(), factor()), fill, storage, seed()).prop_map(
             |([m, n, k], (op_a, op_b, same), (alpha, beta), fill, storage, seed)| {
                 let case = GemmCase { m, n, k, ops: (op_a, op_b), alpha, beta, fill, same: false, storage, seed };
                 let case = if same { case.of_one_matrix() } else { case };
@@ -94,13 +116,16 @@ impl GemmCase {
         [(n, n), (t, n), (n, t), (t, t)].map(|ops| GemmCase { ops, ..self })
     }
 
-    fn of_one_matrix(self) -> Self {
+    /// The case with A for B.
+    #[must_use]
+    pub fn of_one_matrix(self) -> Self {
         let [a, _, c] = self.storage;
         GemmCase { same: true, n: self.m, ops: (self.ops.0, self.ops.0.flip()), storage: [a, a, c], ..self }
     }
 
     fn of_integers(self) -> Self {
-        GemmCase { alpha: (2.0 * self.alpha).trunc(), beta: (2.0 * self.beta).trunc(), ..self }
+        let alpha = (2.0 * self.alpha).abs().max(1.0).copysign(self.alpha).trunc();
+        GemmCase { alpha, beta: (2.0 * self.beta).trunc(), ..self }
     }
 
     /// The operands. What the factors say is never read holds canaries.

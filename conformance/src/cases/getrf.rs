@@ -7,7 +7,7 @@ use lapidary_core::{Getrf, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, Stored, storage};
-use super::{Fill, Rng, Scope, seed};
+use super::{Case, Fill, Rng, Scope, below, packed, seed};
 use crate::bounds::real;
 use crate::oracle::{Dense, product};
 
@@ -39,6 +39,23 @@ pub enum Shape {
     Nan,
 }
 
+impl Shape {
+    /// Every kind.
+    pub const ALL: [Shape; 11] = [
+        Shape::Random,
+        Shape::Graded,
+        Shape::Exact,
+        Shape::Ties,
+        Shape::Singular,
+        Shape::ZeroColumn,
+        Shape::Permuted,
+        Shape::Dominant,
+        Shape::Wilkinson,
+        Shape::Hilbert,
+        Shape::Nan,
+    ];
+}
+
 /// One call of getrf.
 #[derive(Clone, Copy, PartialEq)]
 pub struct GetrfCase {
@@ -58,6 +75,24 @@ impl fmt::Display for GetrfCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let GetrfCase { m, n, shape, storage, seed } = self;
         write!(f, "getrf m={m} n={n} {shape:?} A:{storage} seed={seed:#x}")
+    }
+}
+
+impl Case for GetrfCase {
+    fn flags(&self) -> String {
+        format!("{:?}", self.shape)
+    }
+
+    fn size(&self) -> usize {
+        self.n
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let rows = below(case.m).map(|m| GetrfCase { m, ..case });
+        let cols = below(case.n).map(|n| GetrfCase { n, ..case });
+        let storage = packed([case.storage]).map(|[storage]| GetrfCase { storage, ..case });
+        rows.chain(cols).chain(storage).collect()
     }
 }
 

@@ -7,6 +7,7 @@ pub mod fill;
 pub mod gemm;
 pub mod getrf;
 pub mod laswp;
+pub mod pinned;
 pub mod rng;
 pub mod solve;
 pub mod storage;
@@ -19,10 +20,34 @@ pub use fill::Fill;
 pub use gemm::GemmCase;
 pub use getrf::{GetrfCase, Shape};
 pub use laswp::LaswpCase;
+pub use pinned::Pinned;
 pub use rng::Rng;
 pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
 pub use trsm::TrsmCase;
+
+/// A case of a routine: it prints on one line, from which it can be [read](pinned) again.
+pub trait Case: Copy + std::fmt::Display {
+    /// The flags in the letters of the BLAS interface.
+    fn flags(&self) -> String;
+
+    /// The size on which its bounds depend.
+    fn size(&self) -> usize;
+
+    /// Cases that are simpler by one step, the larger steps first.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+/// Extents below one: small ones next to powers of two, half of it, and one less.
+pub(crate) fn below(extent: usize) -> impl Iterator<Item = usize> {
+    [1, 2, 3, 5, 9, 17, 33, extent / 2, extent.saturating_sub(1)].into_iter().filter(move |&less| less < extent)
+}
+
+/// The storages with one of them packed.
+pub(crate) fn packed<const N: usize>(storage: [Storage; N]) -> impl Iterator<Item = [Storage; N]> {
+    let is_plain = move |at: &usize| storage[*at] != Storage::default();
+    (0..N).filter(is_plain).map(move |at| std::array::from_fn(|i| if i == at { Storage::default() } else { storage[i] }))
+}
 
 /// How much is tried: the sizes, and how often.
 #[derive(Clone, Debug)]
@@ -43,6 +68,18 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Every property in about a minute on a device that a processor stands in for.
+    #[must_use]
+    pub fn quick(seed: u64) -> Self {
+        Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 130, cases: 40, large: vec![257, 520], seed }
+    }
+
+    /// More cases, beyond the tiles of a graphics card.
+    #[must_use]
+    pub fn full(seed: u64) -> Self {
+        Scope { blocks: vec![8, 16, 32, 64, 96, 128, 192, 256], min: 0, max: 300, cases: 120, large: vec![513, 1200], seed }
+    }
+
     /// An extent of a matrix: 0, 1, 2, 7, around a block, or anything up to `max`.
     pub fn extent(&self) -> impl Strategy<Value = usize> + use<> {
         let around = self.blocks.iter().flat_map(|&block| [block.saturating_sub(1), block, block + 1]);
@@ -59,6 +96,24 @@ impl Scope {
     #[must_use]
     pub fn short(&self) -> Scope {
         Scope { min: 0, max: self.max.min(64), ..self.clone() }
+    }
+
+    /// The scope with one case in `divisor`.
+    #[must_use]
+    pub fn part(&self, divisor: u32) -> Scope {
+        Scope { cases: self.cases.div_ceil(divisor), ..self.clone() }
+    }
+
+    /// Extents one less, equal and one more than each block within the scope: all alike, and
+    /// each beside the two others.
+    #[must_use]
+    pub fn edges(&self) -> Vec<[usize; 3]> {
+        let blocks = self.blocks.iter().filter(|&&block| (self.min + 1..self.max).contains(&block));
+        let around = |&block: &usize| {
+            let [less, more] = [block - 1, block + 1];
+            [[less; 3], [block; 3], [more; 3], [less, block, more], [block, more, less], [more, less, block]]
+        };
+        blocks.flat_map(around).collect()
     }
 
     /// One of the extents that lie in the scope; the largest if none does.
@@ -98,6 +153,11 @@ pub fn factor() -> impl Strategy<Value = f64> {
         1 => Just(-1.0),
         2 => (-2.0_f32..2.0).prop_map(f64::from),
     ]
+}
+
+/// A factor other than zero, of the same kinds.
+pub fn nonzero_factor() -> impl Strategy<Value = f64> {
+    factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
 }
 
 /// How an operand enters.

@@ -6,7 +6,7 @@ use lapidary_core::{Op, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, storage};
-use super::{Fill, Rng, Scope, op, seed};
+use super::{Case, Fill, Rng, Scope, below, op, packed, seed};
 use crate::oracle::Dense;
 
 /// One call of getrf and one of getrs.
@@ -28,6 +28,23 @@ impl fmt::Display for SolveCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SolveCase { n, nrhs, op, storage: [a, b], seed } = self;
         write!(f, "solve {op} n={n} nrhs={nrhs} A:{a} B:{b} seed={seed:#x}")
+    }
+}
+
+impl Case for SolveCase {
+    fn flags(&self) -> String {
+        self.op.to_string()
+    }
+
+    fn size(&self) -> usize {
+        self.n
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let order = below(case.n).map(|n| SolveCase { n, ..case });
+        let nrhs = below(case.nrhs).map(|nrhs| SolveCase { nrhs, ..case });
+        order.chain(nrhs).chain(packed(case.storage).map(|storage| SolveCase { storage, ..case })).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Rng, Scope, factor, op, seed};
+use super::{Case, Rng, Scope, below, factor, op, packed, seed};
 use crate::bounds::real;
 use crate::oracle::residual::triangle;
 use crate::oracle::{Dense, loops, product};
@@ -37,6 +37,24 @@ impl fmt::Display for TrsmCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let TrsmCase { order, nrhs, flags: (side, uplo, op, diag), alpha, fill, mode, storage: [a, b], seed } = self;
         write!(f, "trsm {side}{uplo}{op}{diag} {mode} order={order} nrhs={nrhs} α={alpha} A:{a} B:{b} {fill} seed={seed:#x}")
+    }
+}
+
+impl Case for TrsmCase {
+    fn flags(&self) -> String {
+        let (side, uplo, op, diag) = self.flags;
+        format!("{side}{uplo}{op}{diag}")
+    }
+
+    fn size(&self) -> usize {
+        self.order
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let order = below(case.order).map(|order| TrsmCase { order, ..case });
+        let nrhs = below(case.nrhs).map(|nrhs| TrsmCase { nrhs, ..case });
+        order.chain(nrhs).chain(packed(case.storage).map(|storage| TrsmCase { storage, ..case })).collect()
     }
 }
 

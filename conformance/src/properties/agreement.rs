@@ -8,10 +8,11 @@ use super::{gemm, getrf, laswp, solve, trsm};
 use crate::bounds::{self, Bound};
 use crate::cases::trsm::System;
 use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, TrsmCase};
-use crate::failure::{Worst, ratio, within};
+use crate::failure::{Worst, ratio};
 use crate::oracle::product::{product, same_class};
 use crate::oracle::residual::{factors_apart, linear, solutions_apart};
 use crate::oracle::{Dense, Product};
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// Two subjects, and how close their results must be.
@@ -34,15 +35,16 @@ pub enum Closeness {
     Bits,
 }
 
-impl<R: Subject, S: Subject> Pair<'_, R, S> {
+impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
     /// Products: bound 1, bound 5 for integers, and the same classes.
     ///
     /// # Errors
     /// They are too far apart, or a call fails.
-    pub fn check_gemm<T: Scalar>(&self, case: &GemmCase) -> Result<(), Failure> {
+    pub fn agree_in_gemm<T: Scalar>(&self, case: &GemmCase) -> Result<(), Failure> {
         let verdict = || {
             let data = case.data::<T>();
-            let (here, there) = (gemm::run(self.one, case, &data)?.dense(), gemm::run(self.other, case, &data)?.dense());
+            let (here, there) =
+                (gemm::run(self.subject.one, case, &data)?.dense(), gemm::run(self.subject.other, case, &data)?.dense());
             if self.exactly(case.fill == Fill::Integers) {
                 return same("agreement: gemm", &here, &there);
             }
@@ -51,7 +53,7 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
             let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
             let slack = 2.0 * bounds::underflow(case.k, case.alpha, bounds::eta::<T>());
             let worst = apart([&here, &there], |i, j| exact.scale(i, j), slack);
-            worst.within("agreement: gemm", bounds::gemm_componentwise::<T>(case.k).twice())
+            self.case(case).worst("agreement: gemm", bounds::gemm_componentwise::<T>(case.k).twice(), worst)
         };
         verdict().map_err(|failure| failure.in_case(case))
     }
@@ -60,16 +62,16 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
     ///
     /// # Errors
     /// They are too far apart, or a call fails.
-    pub fn check_trsm<T: Scalar>(&self, case: &TrsmCase) -> Result<(), Failure> {
+    pub fn agree_in_trsm<T: Scalar>(&self, case: &TrsmCase) -> Result<(), Failure> {
         let verdict = || {
             let system = case.system::<T>();
-            let here = trsm::run::<R, T>(self.one, case, &system)?;
-            let there = trsm::run::<S, T>(self.other, case, &system)?;
+            let here = trsm::run::<R, T>(self.subject.one, case, &system)?;
+            let there = trsm::run::<S, T>(self.subject.other, case, &system)?;
             if self.exactly(case.fill == Fill::Integers && case.mode == TrsmMode::Substitution) {
                 return same("agreement: trsm", &here, &there);
             }
             same_classes("agreement: trsm", &here, &there)?;
-            if here.is_finite() { solved_alike::<T>(case, &system, [&here, &there]) } else { Ok(()) }
+            if here.is_finite() { solved_alike::<T>(&self.case(case), case, &system, [&here, &there]) } else { Ok(()) }
         };
         verdict().map_err(|failure| failure.in_case(case))
     }
@@ -79,15 +81,18 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
     ///
     /// # Errors
     /// They are too far apart, or a call fails.
-    pub fn check_getrf<T: Scalar>(&self, case: &GetrfCase) -> Result<(), Failure> {
+    pub fn agree_in_getrf<T: Scalar>(&self, case: &GetrfCase) -> Result<(), Failure> {
         let a = case.matrix::<T>();
         let verdict = || {
-            let here = getrf::run::<R, T>(self.one, case, &a)?;
-            let there = getrf::run::<S, T>(self.other, case, &a)?;
+            let here = getrf::run::<R, T>(self.subject.one, case, &a)?;
+            let there = getrf::run::<S, T>(self.subject.other, case, &a)?;
             if a.is_finite() && here.info != there.info {
                 return Err(Failure::new("agreement: getrf", format!("info {} and {}", here.info, there.info)));
             }
-            if self.exactly(!rounds(case.shape)) { same_factors(&here, &there) } else { factored_alike::<T>(&a, [&here, &there]) }
+            if self.exactly(!rounds(case.shape)) {
+                return same_factors(&here, &there);
+            }
+            factored_alike::<T>(&self.case(case), &a, [&here, &there])
         };
         verdict().map_err(|failure| failure.in_case(case))
     }
@@ -96,16 +101,16 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
     ///
     /// # Errors
     /// They are too far apart, or a call fails.
-    pub fn check_solve<T: Scalar>(&self, case: &SolveCase) -> Result<(), Failure> {
+    pub fn agree_in_solve<T: Scalar>(&self, case: &SolveCase) -> Result<(), Failure> {
         let (a, b) = case.matrices::<T>();
         let verdict = || {
-            let here = solve::run::<R, T>(self.one, case, &a, &b)?;
-            let there = solve::run::<S, T>(self.other, case, &a, &b)?;
+            let here = solve::run::<R, T>(self.subject.one, case, &a, &b)?;
+            let there = solve::run::<S, T>(self.subject.other, case, &a, &b)?;
             if self.exactly(false) {
                 return same("agreement: solve", &here, &there);
             }
             let apart = solutions_apart::<T>(&a.under(case.op), [&here, &there], &b);
-            within("agreement: solve", bounds::solve_residual().twice(), apart)
+            self.case(case).within("agreement: solve", bounds::solve_residual().twice(), apart)
         };
         verdict().map_err(|failure| failure.in_case(case))
     }
@@ -114,16 +119,16 @@ impl<R: Subject, S: Subject> Pair<'_, R, S> {
     ///
     /// # Errors
     /// They are not, or a call fails.
-    pub fn check_laswp<T: Scalar>(&self, case: &LaswpCase) -> Result<(), Failure> {
+    pub fn agree_in_laswp<T: Scalar>(&self, case: &LaswpCase) -> Result<(), Failure> {
         let verdict = || {
-            let here = laswp::run::<R, T>(self.one, case)?.dense();
-            same("agreement: laswp", &here, &laswp::run::<S, T>(self.other, case)?.dense())
+            let here = laswp::run::<R, T>(self.subject.one, case)?.dense();
+            same("agreement: laswp", &here, &laswp::run::<S, T>(self.subject.other, case)?.dense())
         };
         verdict().map_err(|failure| failure.in_case(case))
     }
 
     fn exactly(&self, nothing_rounds: bool) -> bool {
-        self.closeness == Closeness::Bits || nothing_rounds
+        self.subject.closeness == Closeness::Bits || nothing_rounds
     }
 }
 
@@ -139,24 +144,24 @@ fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack:
 }
 
 /// Equal elements; zeros of either sign are, and NaN with NaN.
-fn same(property: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
+fn same(check: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     let equal = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
     match here.elements().find(|&((i, j), x)| !equal(x, there.at(i, j))) {
         None => Ok(()),
-        Some(((i, j), x)) => Err(Failure::new(property, format!("{x:e} and {:e} are not equal", there.at(i, j))).at((i, j))),
+        Some(((i, j), x)) => Err(Failure::new(check, format!("{x:e} and {:e} are not equal", there.at(i, j))).at((i, j))),
     }
 }
 
-fn same_classes(property: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
+fn same_classes(check: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
     match here.elements().find(|&((i, j), x)| !same_class(x, there.at(i, j))) {
         None => Ok(()),
-        Some(((i, j), x)) => Err(Failure::new(property, format!("{x} and {}", there.at(i, j))).at((i, j))),
+        Some(((i, j), x)) => Err(Failure::new(check, format!("{x} and {}", there.at(i, j))).at((i, j))),
     }
 }
 
 /// What bound 7 allows to the residuals of both, it allows twice to their difference.
-fn solved_alike<T: Scalar>(case: &TrsmCase, system: &System, solutions: [&Dense; 2]) -> Result<(), Failure> {
+fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System, solutions: [&Dense; 2]) -> Result<(), Failure> {
     let residuals = solutions.map(|x| linear::<T>(&system.e, x, case.alpha, &system.f));
     let [here, there] = residuals.each_ref().map(Product::rounded);
     match case.mode {
@@ -164,12 +169,12 @@ fn solved_alike<T: Scalar>(case: &TrsmCase, system: &System, solutions: [&Dense;
             let scale = |i, j| f64::midpoint(residuals[0].scale(i, j), residuals[1].scale(i, j));
             let slack = 2.0 * bounds::underflow(case.order, system.e.max_abs().max(case.alpha.abs()), bounds::eta::<T>());
             let bound: Bound = bounds::trsm_substitution::<T>(case.order);
-            apart([&here, &there], scale, slack).within("agreement: trsm", bound.twice())
+            seen.worst("agreement: trsm", bound.twice(), apart([&here, &there], scale, slack))
         }
         TrsmMode::Inverted => {
             let scale = system.e.norm_one() * f64::midpoint(solutions[0].norm_one(), solutions[1].norm_one());
             let apart = ratio(here.minus(&there).norm_one(), scale);
-            within("agreement: trsm", bounds::trsm_inverted::<T>(case.order).twice(), apart)
+            seen.within("agreement: trsm", bounds::trsm_inverted::<T>(case.order).twice(), apart)
         }
     }
 }
@@ -190,7 +195,7 @@ fn same_factors(here: &Factored, there: &Factored) -> Result<(), Failure> {
 }
 
 /// A matrix with a NaN has no residual: both leave a trace of it.
-fn factored_alike<T: Scalar>(a: &Dense, [here, there]: [&Factored; 2]) -> Result<(), Failure> {
+fn factored_alike<T: Scalar>(seen: &Evidence<'_>, a: &Dense, [here, there]: [&Factored; 2]) -> Result<(), Failure> {
     if here.lu.is_finite() != there.lu.is_finite() {
         return Err(Failure::new("agreement: getrf", "one is finite, the other is not"));
     }
@@ -198,5 +203,5 @@ fn factored_alike<T: Scalar>(a: &Dense, [here, there]: [&Factored; 2]) -> Result
         return Ok(());
     }
     let apart = factors_apart::<T>([here, there].map(|factored| (&factored.lu, &factored.ipiv[..])), a);
-    within("agreement: getrf", bounds::getrf_residual().twice(), apart)
+    seen.within("agreement: getrf", bounds::getrf_residual().twice(), apart)
 }

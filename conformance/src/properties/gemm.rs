@@ -6,10 +6,11 @@ use super::memory::{completed, read_only, surroundings};
 use crate::bounds::{self, real};
 use crate::cases::gemm::GemmData;
 use crate::cases::{Fill, GemmCase, Rng, Storage, Stored};
-use crate::failure::{Worst, ratio, within};
+use crate::failure::{Worst, ratio};
 use crate::oracle::Dense;
 use crate::oracle::product::{Product, product};
 use crate::oracle::residual::times;
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// Everything that one call owes: memory, class, bounds 1, 2 and 3, and bound 5
@@ -17,18 +18,19 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_gemm<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
-    checked::<S, T>(subject, case).map_err(|failure| failure.in_case(case))
+pub fn check_gemm<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+    checked::<S, T>(trial.subject, &trial.case(case), case).map_err(|failure| failure.in_case(case))
 }
 
-fn checked<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
+fn checked<S: Subject, T: Scalar>(subject: &S, seen: &Evidence<'_>, case: &GemmCase) -> Result<(), Failure> {
     let data = case.data::<T>();
     let c = run(subject, case, &data)?;
     let (a, b, old) = data.operands(case);
     let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
-    accurate::<T>(case, &exact, &c.dense(), bounds::underflow(case.k, case.alpha, subject.smallest::<T>()))?;
+    accurate::<T>(case, seen, &exact, &c.dense(), bounds::underflow(case.k, case.alpha, subject.smallest::<T>()))?;
     if exact.rounded().is_finite() && !case.fill.is_tiny() {
-        normwise::<T>(case, [&a, &b, &old], &exact.error(&c.dense()))?;
+        let ratio = normwise(case, [&a, &b, &old], &exact.error(&c.dense()));
+        seen.within("gemm: norm-wise", bounds::gemm_normwise::<T>(), ratio)?;
     }
     Ok(())
 }
@@ -44,7 +46,7 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &Ge
     Ok(c)
 }
 
-fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense, slack: f64) -> Result<(), Failure> {
+fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c: &Dense, slack: f64) -> Result<(), Failure> {
     if let Some(at) = exact.other_class(c) {
         let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
         return Err(Failure::new("gemm: class", detail).at(at));
@@ -56,32 +58,32 @@ fn accurate<T: Scalar>(case: &GemmCase, exact: &Product, c: &Dense, slack: f64) 
         };
     }
     let worst = exact.worst(c, slack);
-    worst.within("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k))?;
-    worst.within("gemm: Netlib", bounds::netlib_gemm::<T>())
+    seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)?;
+    seen.worst("gemm: Netlib", bounds::netlib_gemm::<T>(), worst)
 }
 
-fn normwise<T: Scalar>(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> Result<(), Failure> {
+/// The ratio of bound 2.
+fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     let norm = |factor: f64, norm: &dyn Fn() -> f64| if factor == 0.0 { 0.0 } else { factor.abs() * norm() };
     let product = norm(case.alpha, &|| a.norm_frobenius() * b.norm_frobenius());
     let old = norm(case.beta, &|| c.norm_frobenius());
-    let scale = bounds::gemm_normwise_scale(case.k, product, old);
-    within("gemm: norm-wise", bounds::gemm_normwise::<T>(), ratio(error.norm_frobenius(), scale))
+    ratio(error.norm_frobenius(), bounds::gemm_normwise_scale(case.k, product, old))
 }
 
 /// Bound 4: `A = B = 1 + δ`, with a δ that a lower precision loses.
 ///
 /// # Errors
 /// A lower precision was used.
-pub fn check_precision<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn check_precision<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     // 2^-25 and 2^-12: lost when rounded to f32, and to TF32, f16 or bf16
     let delta = if T::UNIT_ROUNDOFF < 1e-10 { (-25.0_f64).exp2() } else { (-12.0_f64).exp2() };
     for size in [1, 16, 96] {
         let ones = Stored::<T>::new(&Dense::from_fn(size, size, |_, _| 1.0 + delta), Storage::default());
         let mut c = ones.clone();
-        completed("gemm: completes", subject.gemm(Gemm::new(ones.view(), ones.view(), c.view_mut())))?;
+        completed("gemm: completes", trial.subject.gemm(Gemm::new(ones.view(), ones.view(), c.view_mut())))?;
         let expected = real(size) * (1.0 + 2.0 * delta + delta * delta);
         let error = c.dense().map(|x| x - expected).max_abs() / expected;
-        within("gemm: precision", bounds::precision::<T>(size), error)?;
+        trial.ledger.evidence("NN", size).within("gemm: precision", bounds::precision::<T>(size), error)?;
     }
     Ok(())
 }
@@ -90,11 +92,11 @@ pub fn check_precision<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure
 ///
 /// # Errors
 /// An element of the checksum is off, or memory was damaged.
-pub fn check_checksum<S: Subject, T: Scalar>(subject: &S, case: &GemmCase) -> Result<(), Failure> {
-    let data = case.data::<T>();
-    let verdict = run(subject, case, &data).and_then(|c| {
+pub fn check_checksum<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+    let (data, seen) = (case.data::<T>(), trial.case(case));
+    let verdict = run(trial.subject, case, &data).and_then(|c| {
         let worst = checksum_error::<T>(case, &data, &c.dense());
-        worst.within("gemm: checksum", bounds::checksum::<T>(case.k))
+        seen.worst("gemm: checksum", bounds::checksum::<T>(case.k), worst)
     });
     verdict.map_err(|failure| failure.in_case(case))
 }

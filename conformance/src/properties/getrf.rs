@@ -5,9 +5,9 @@ use lapidary_core::Scalar;
 use super::memory::{completed, surroundings};
 use crate::bounds::{self, real};
 use crate::cases::{Fill, GetrfCase, Rng, Shape};
-use crate::failure::within;
 use crate::oracle::residual::{factors, factors_by_checksum, growth, unpack};
 use crate::oracle::{Dense, loops};
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// What a factorisation left behind.
@@ -26,13 +26,13 @@ pub struct Factored {
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_getrf<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Result<(), Failure> {
-    let a = case.matrix::<T>();
-    let verdict = run::<S, T>(subject, case, &a).and_then(|factored| match case.shape {
-        Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&a, &factored),
+pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+    let (a, seen) = (case.matrix::<T>(), trial.case(case));
+    let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {
+        Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&seen, &a, &factored),
         Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => exact(&a, &factored),
         Shape::Wilkinson => exact(&a, &factored).and_then(|()| grown(case.n, &a, &factored)),
-        Shape::Dominant => unpivoted::<T>(&a, &factored),
+        Shape::Dominant => unpivoted::<T>(&seen, &a, &factored),
         Shape::Nan => poisoned(&a, &factored),
     });
     verdict.map_err(|failure| failure.in_case(case))
@@ -42,13 +42,14 @@ pub fn check_getrf<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Resu
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_large<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase) -> Result<(), Failure> {
-    let a = case.matrix::<T>();
+pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+    let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let rng = &mut Rng::new(!case.seed);
     let t = Fill::Uniform.matrix::<f64>(case.n, 1, rng);
-    let verdict = run::<S, T>(subject, case, &a).and_then(|factored| {
-        multipliers::<T>(&factored)?;
-        within("getrf: residual", bounds::getrf_residual(), factors_by_checksum::<T>(&factored.lu, &factored.ipiv, &a, &t))
+    let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| {
+        multipliers::<T>(&seen, &factored)?;
+        let residual = factors_by_checksum::<T>(&factored.lu, &factored.ipiv, &a, &t);
+        seen.within("getrf: residual", bounds::getrf_residual(), residual)
     });
     verdict.map_err(|failure| failure.in_case(case))
 }
@@ -67,18 +68,18 @@ fn row(i: usize, p: i32, m: usize) -> Result<usize, Failure> {
     named.ok_or_else(|| Failure::new("getrf: pivots", format!("ipiv[{i}] = {p} is not in {i}..{m}")))
 }
 
-fn regular<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+fn regular<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     expect("getrf: info", factored.info, 0)?;
-    multipliers::<T>(factored)?;
-    residual::<T>(a, factored)
+    multipliers::<T>(seen, factored)?;
+    residual::<T>(seen, a, factored)
 }
 
-fn residual<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
-    within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
+fn residual<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
+    seen.within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
 }
 
-fn multipliers<T: Scalar>(factored: &Factored) -> Result<(), Failure> {
-    within("getrf: multipliers", bounds::multiplier::<T>(), unpack(&factored.lu).0.max_abs())
+fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<(), Failure> {
+    seen.within("getrf: multipliers", bounds::multiplier::<T>(), unpack(&factored.lu).0.max_abs())
 }
 
 /// No step rounds, so that pivots, factors and `info` are those of the oracle.
@@ -101,12 +102,12 @@ fn grown(n: usize, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     if (got - expected).abs() > 0.0 { Err(Failure::new("getrf: growth", format!("{got}, expected {expected}"))) } else { Ok(()) }
 }
 
-fn unpivoted<T: Scalar>(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+fn unpivoted<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     expect("getrf: info", factored.info, 0)?;
     if let Some(i) = (0..factored.ipiv.len()).find(|&i| factored.ipiv[i] != i) {
         return Err(Failure::new("getrf: pivots", format!("ipiv[{i}] = {} without pivoting", factored.ipiv[i])));
     }
-    residual::<T>(a, factored)
+    residual::<T>(seen, a, factored)
 }
 
 /// A NaN must not hang the search for a pivot, and must not be lost.
@@ -117,6 +118,6 @@ fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     Ok(())
 }
 
-fn expect(property: &'static str, got: usize, expected: usize) -> Result<(), Failure> {
-    if got == expected { Ok(()) } else { Err(Failure::new(property, format!("{got}, expected {expected}"))) }
+fn expect(check: &'static str, got: usize, expected: usize) -> Result<(), Failure> {
+    if got == expected { Ok(()) } else { Err(Failure::new(check, format!("{got}, expected {expected}"))) }
 }

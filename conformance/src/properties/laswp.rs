@@ -5,14 +5,16 @@ use lapidary_core::{Laswp, Scalar};
 use super::memory::completed;
 use crate::cases::{LaswpCase, Stored};
 use crate::oracle::loops;
+use crate::trial::Trial;
 use crate::{Failure, Subject};
 
 /// The rows stand where a plain loop puts them and nothing else changed.
 ///
 /// # Errors
 /// An element of the buffer differs.
-pub fn check_laswp<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {
-    checked::<S, T>(subject, case).map_err(|failure| failure.in_case(case))
+pub fn check_laswp<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &LaswpCase) -> Result<(), Failure> {
+    trial.case(case);
+    checked::<S, T>(trial.subject, case).map_err(|failure| failure.in_case(case))
 }
 
 fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {

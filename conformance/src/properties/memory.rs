@@ -5,14 +5,15 @@ use std::fmt::Display;
 use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatRef, Result as CoreResult, Scalar, Side, Trsm};
 
 use crate::cases::{Fill, Rng, Storage, Stored};
+use crate::trial::Trial;
 use crate::{Failure, Subject};
 
 /// A call that should succeed did.
 ///
 /// # Errors
 /// It did not.
-pub fn completed<R>(property: &'static str, result: CoreResult<R>) -> Result<R, Failure> {
-    result.map_err(|error| Failure::new(property, error))
+pub fn completed<R>(check: &'static str, result: CoreResult<R>) -> Result<R, Failure> {
+    result.map_err(|error| Failure::new(check, error))
 }
 
 /// An operand that is only read is bit for bit what it was, with its surroundings.
@@ -45,12 +46,12 @@ fn refused<T: Scalar, R>(
     mut call: impl FnMut(&mut Stored<T>) -> CoreResult<R>,
 ) -> Result<(), Failure> {
     let mut after = before.clone();
-    let fail = |detail: String| Err(Failure::new("errors: wrong arguments", detail).in_case(&case));
+    let fail = |detail: &str| Err(Failure::new("errors: wrong arguments", format!("{case}: {detail}")));
     match call(&mut after).map_err(|e: Error| e.kind()) {
-        Ok(_) => fail("accepted".into()),
+        Ok(_) => fail("accepted"),
         Err(ErrorKind::InvalidArgument) if after.changed(before).is_none() => Ok(()),
-        Err(ErrorKind::InvalidArgument) => fail("refused, but the output changed".into()),
-        Err(kind) => fail(format!("refused as {kind}, not as an invalid argument")),
+        Err(ErrorKind::InvalidArgument) => fail("refused, but the output changed"),
+        Err(kind) => fail(&format!("refused as {kind}, not as an invalid argument")),
     }
 }
 
@@ -62,11 +63,11 @@ fn stored<T: Scalar>(rows: usize, cols: usize) -> Stored<T> {
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to C.
-pub fn gemm_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn gemm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (a, b) in [((5, 3), (3, 6)), ((4, 3), (3, 5)), ((4, 2), (3, 6)), ((0, 0), (3, 6)), ((3, 4), (3, 6))] {
         let (left, right) = (stored::<T>(a.0, a.1), stored::<T>(b.0, b.1));
         let case = format!("gemm A {}×{} B {}×{} C 4×6", a.0, a.1, b.0, b.1);
-        refused(case, &stored::<T>(4, 6), |c| subject.gemm(Gemm::new(left.view(), right.view(), c.view_mut())))?;
+        refused(case, &stored::<T>(4, 6), |c| trial.subject.gemm(Gemm::new(left.view(), right.view(), c.view_mut())))?;
     }
     Ok(())
 }
@@ -75,11 +76,11 @@ pub fn gemm_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It accepts it, calls it something else, or writes to B.
-pub fn trsm_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn trsm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (rows, cols, side) in [(4, 3, Side::Left), (5, 5, Side::Left), (4, 4, Side::Right), (0, 0, Side::Left)] {
         let a = stored::<T>(rows, cols);
         let case = format!("trsm {side} A {rows}×{cols} B 4×6");
-        refused(case, &stored::<T>(4, 6), |b| subject.trsm(Trsm::new(a.view(), b.view_mut()).side(side)))?;
+        refused(case, &stored::<T>(4, 6), |b| trial.subject.trsm(Trsm::new(a.view(), b.view_mut()).side(side)))?;
     }
     Ok(())
 }
@@ -88,10 +89,12 @@ pub fn trsm_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It accepts it, calls it something else, or writes to A.
-pub fn getrf_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn getrf_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for len in [3, 5, 0] {
         let mut ipiv = vec![0; len];
-        refused(format!("getrf A 4×6 ipiv {len}"), &stored::<T>(4, 6), |a| subject.getrf(Getrf::new(a.view_mut(), &mut ipiv)))?;
+        refused(format!("getrf A 4×6 ipiv {len}"), &stored::<T>(4, 6), |a| {
+            trial.subject.getrf(Getrf::new(a.view_mut(), &mut ipiv))
+        })?;
     }
     Ok(())
 }
@@ -100,13 +103,13 @@ pub fn getrf_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to B.
-pub fn getrs_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn getrs_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [(usize, usize, &[i32]); 5] =
         [(4, 3, &[0, 1, 2]), (3, 3, &[0, 1, 2]), (4, 4, &[0, 1, 2]), (4, 4, &[0, 1, 2, 4]), (4, 4, &[-1, 1, 2, 3])];
     for (rows, cols, ipiv) in wrong {
         let lu = stored::<T>(rows, cols);
         let case = format!("getrs A {rows}×{cols} B 4×2 ipiv {ipiv:?}");
-        refused(case, &stored::<T>(4, 2), |b| subject.getrs(Getrs::new(lu.view(), ipiv, b.view_mut())))?;
+        refused(case, &stored::<T>(4, 2), |b| trial.subject.getrs(Getrs::new(lu.view(), ipiv, b.view_mut())))?;
     }
     Ok(())
 }
@@ -115,10 +118,12 @@ pub fn getrs_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to A.
-pub fn laswp_errors<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn laswp_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [&[i32]; 3] = [&[0, 4], &[-1], &[0, 1, 2, 3, 0]];
     for ipiv in wrong {
-        refused(format!("laswp A 4×3 ipiv {ipiv:?}"), &stored::<T>(4, 3), |a| subject.laswp(Laswp::new(a.view_mut(), ipiv)))?;
+        refused(format!("laswp A 4×3 ipiv {ipiv:?}"), &stored::<T>(4, 3), |a| {
+            trial.subject.laswp(Laswp::new(a.view_mut(), ipiv))
+        })?;
     }
     Ok(())
 }

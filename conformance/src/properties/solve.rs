@@ -5,18 +5,18 @@ use lapidary_core::{Getrf, Getrs, Scalar};
 use super::memory::{completed, read_only, surroundings};
 use crate::bounds;
 use crate::cases::{SolveCase, Stored};
-use crate::failure::within;
 use crate::oracle::Dense;
 use crate::oracle::residual::{hpl, solution};
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// getrf and getrs: memory, dget02 (bound 8) and HPL (bound 9).
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_solve<S: Subject, T: Scalar>(subject: &S, case: &SolveCase) -> Result<(), Failure> {
-    let (a, b) = case.matrices::<T>();
-    let verdict = run::<S, T>(subject, case, &a, &b).and_then(|x| residuals::<T>(&a.under(case.op), &x, &b));
+pub fn check_solve<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &SolveCase) -> Result<(), Failure> {
+    let ((a, b), seen) = (case.matrices::<T>(), trial.case(case));
+    let verdict = run::<S, T>(trial.subject, case, &a, &b).and_then(|x| residuals::<T>(&seen, &a.under(case.op), &x, &b));
     verdict.map_err(|failure| failure.in_case(case))
 }
 
@@ -35,9 +35,9 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dens
     Ok(x.dense())
 }
 
-fn residuals<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> Result<(), Failure> {
-    within("solve: residual", bounds::solve_residual(), solution::<T>(a, x, b))?;
-    within("solve: HPL", bounds::hpl(), hpl::<T>(a, x, b))
+fn residuals<T: Scalar>(seen: &Evidence<'_>, a: &Dense, x: &Dense, b: &Dense) -> Result<(), Failure> {
+    seen.within("solve: residual", bounds::solve_residual(), solution::<T>(a, x, b))?;
+    seen.within("solve: HPL", bounds::hpl(), hpl::<T>(a, x, b))
 }
 
 /// A singular matrix factors: `info` names the first zero pivot, and nothing is
@@ -45,15 +45,16 @@ fn residuals<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> Result<(), Failure> 
 ///
 /// # Errors
 /// The factorisation fails or reports another pivot.
-pub fn check_singular_is_no_error<S: Subject, T: Scalar>(subject: &S) -> Result<(), Failure> {
+pub fn check_singular_is_no_error<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (order, first) in [(1, 1), (2, 2), (9, 2)] {
         // equal rows leave zeros from the second pivot on
         let a = Dense::from_fn(order, order, |_, _| if order == 1 { 0.0 } else { 1.0 });
         let case = SolveCase::packed(order);
         let (mut lu, mut ipiv) = (Stored::<T>::new(&a, case.storage[0]), vec![-1; order]);
-        let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
+        trial.case(&case);
+        let info = completed("getrf: completes", trial.subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
         if info != first {
-            return Err(Failure::new("getrf: info", format!("{info}, expected {first}")).in_case(&case));
+            return Err(Failure::new("getrf: info", format!("{info}, expected {first}, for equal rows of order {order}")));
         }
     }
     Ok(())

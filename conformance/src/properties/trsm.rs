@@ -6,10 +6,11 @@ use super::memory::{completed, read_only, surroundings};
 use crate::bounds;
 use crate::cases::trsm::System;
 use crate::cases::{Fill, TrsmCase};
-use crate::failure::{ratio, within};
+use crate::failure::ratio;
 use crate::oracle::Dense;
 use crate::oracle::product::same_class;
 use crate::oracle::residual::linear;
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// Everything that one call owes: memory, class or spread of NaN, and bound 7
@@ -17,19 +18,19 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_trsm<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
-    check_system::<S, T>(subject, case, &case.system::<T>())
+pub fn check_trsm<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
+    check_system::<S, T>(trial, case, &case.system::<T>())
 }
 
 /// As [`check_trsm`], with a zero on the diagonal: IEEE division decides.
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_zero_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
+pub fn check_zero_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
     let mut system = case.system::<T>();
     let at = case.order / 2;
     system.e.set(at, at, 0.0);
-    check_system::<S, T>(subject, case, &system)
+    check_system::<S, T>(trial, case, &system)
 }
 
 /// As [`check_trsm`], with an equation `d·x = b` of subnormal numbers: the
@@ -38,7 +39,7 @@ pub fn check_zero_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> 
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_subnormal_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase) -> Result<(), Failure> {
+pub fn check_subnormal_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
     let equation = |d: f64, b: f64| {
         let mut system = case.system::<T>();
         let at = case.order / 2;
@@ -48,22 +49,23 @@ pub fn check_subnormal_pivot<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase
         system
     };
     let (d, b) = (T::MIN_POSITIVE / 8.0, T::MIN_POSITIVE / 2.0);
-    let kept = |x: f64| if x < subject.smallest::<T>() { 0.0 } else { x };
-    let x = run::<S, T>(subject, case, &equation(d, b)).map_err(|failure| failure.in_case(case))?;
-    solved::<S, T>(subject, case, &equation(kept(d), kept(b)), &x)
+    let kept = |x: f64| if x < trial.subject.smallest::<T>() { 0.0 } else { x };
+    let x = run::<S, T>(trial.subject, case, &equation(d, b)).map_err(|failure| failure.in_case(case))?;
+    solved::<S, T>(trial, case, &equation(kept(d), kept(b)), &x)
 }
 
-fn check_system<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<(), Failure> {
-    let x = run::<S, T>(subject, case, system).map_err(|failure| failure.in_case(case))?;
-    solved::<S, T>(subject, case, system, &x)
+fn check_system<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase, system: &System) -> Result<(), Failure> {
+    let x = run::<S, T>(trial.subject, case, system).map_err(|failure| failure.in_case(case))?;
+    solved::<S, T>(trial, case, system, &x)
 }
 
 /// Whether x solves the system as the mode wants it.
-fn solved<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System, x: &Dense) -> Result<(), Failure> {
+fn solved<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase, system: &System, x: &Dense) -> Result<(), Failure> {
+    let seen = trial.case(case);
     let plain = system.solve::<T>(case.alpha, case.uplo());
     let verdict = match case.mode {
-        TrsmMode::Substitution => substituted::<T>(case, system, [&plain, x], subject.smallest::<T>()),
-        TrsmMode::Inverted => inverted::<T>(case, system, &plain, x),
+        TrsmMode::Substitution => substituted::<T>(case, &seen, system, [&plain, x], trial.subject.smallest::<T>()),
+        TrsmMode::Inverted => inverted::<T>(case, &seen, system, [&plain, x]),
     };
     verdict.map_err(|failure| failure.in_case(case))
 }
@@ -78,7 +80,13 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &
     Ok(case.to_side(&b.dense()))
 }
 
-fn substituted<T: Scalar>(case: &TrsmCase, system: &System, [plain, x]: [&Dense; 2], smallest: f64) -> Result<(), Failure> {
+fn substituted<T: Scalar>(
+    case: &TrsmCase,
+    seen: &Evidence<'_>,
+    system: &System,
+    [plain, x]: [&Dense; 2],
+    smallest: f64,
+) -> Result<(), Failure> {
     same_classes(plain, x, same_class)?;
     if case.fill == Fill::Integers && plain.is_finite() {
         return exact(plain, x);
@@ -88,7 +96,8 @@ fn substituted<T: Scalar>(case: &TrsmCase, system: &System, [plain, x]: [&Dense;
     }
     let slack = bounds::underflow(case.order, system.e.max_abs().max(case.alpha.abs()), smallest);
     let residual = linear::<T>(&system.e, x, case.alpha, &system.f);
-    residual.worst(&x.map(|_| 0.0), slack).within("trsm: componentwise", bounds::trsm_substitution::<T>(case.order))
+    let worst = residual.worst(&x.map(|_| 0.0), slack);
+    seen.worst("trsm: componentwise", bounds::trsm_substitution::<T>(case.order), worst)
 }
 
 fn exact(plain: &Dense, x: &Dense) -> Result<(), Failure> {
@@ -101,7 +110,7 @@ fn exact(plain: &Dense, x: &Dense) -> Result<(), Failure> {
 
 /// With inverted blocks a NaN may spread inside its own column, never out of it,
 /// and never vanish.
-fn inverted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dense) -> Result<(), Failure> {
+fn inverted<T: Scalar>(case: &TrsmCase, seen: &Evidence<'_>, system: &System, [plain, x]: [&Dense; 2]) -> Result<(), Failure> {
     same_classes(plain, x, |plain, x| plain.is_finite() || !x.is_finite())?;
     let clean = |a: &Dense, j: usize| a.column(j).iter().all(|x| x.is_finite());
     if let Some(j) = (0..x.cols()).find(|&j| clean(plain, j) && !clean(x, j)) {
@@ -112,7 +121,7 @@ fn inverted<T: Scalar>(case: &TrsmCase, system: &System, plain: &Dense, x: &Dens
     }
     let residual = linear::<T>(&system.e, x, case.alpha, &system.f).rounded().norm_one();
     let scale = system.e.norm_one() * x.norm_one();
-    within("trsm: norm-wise", bounds::trsm_inverted::<T>(case.order), ratio(residual, scale))
+    seen.within("trsm: norm-wise", bounds::trsm_inverted::<T>(case.order), ratio(residual, scale))
 }
 
 fn same_classes(plain: &Dense, x: &Dense, same: impl Fn(f64, f64) -> bool) -> Result<(), Failure> {

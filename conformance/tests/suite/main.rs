@@ -2,14 +2,31 @@
 //! deliberate fault lacks the one that is there for it.
 
 mod agreement;
+mod controls;
 mod faults;
 mod naive;
+mod on_device;
 mod plain;
+mod subtle;
 mod wrong;
+mod wrong_device;
 
-use lapidary_conformance::Scope;
+use lapidary_conformance::suite::Property;
+use lapidary_conformance::{Failure, Ledger, Scope, Trial};
 
 /// A small scope: the loops under test are the slowest there are.
 fn scope(cases: u32) -> Scope {
     Scope { blocks: vec![4, 16], min: 0, max: 24, cases, large: vec![65], seed: 7 }
+}
+
+/// The outcome of one property.
+fn outcome<S>(subject: &S, property: &Property<S>, scope: &Scope) -> Result<(), Failure> {
+    (property.check)(&Trial { subject, scope, ledger: &Ledger::default() })
+}
+
+/// The property of a list that is called `routine::name`.
+fn find<'a, S>(list: &'a [Property<S>], name: &str) -> &'a Property<S> {
+    let (routine, name) = name.split_once("::").expect("a routine and a name");
+    let named = |property: &&Property<S>| property.routine == routine && property.name == name;
+    list.iter().find(named).expect("the suite has the property")
 }

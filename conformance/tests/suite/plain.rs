@@ -1,14 +1,14 @@
 //! Plain loops have every property.
 
 use crate::naive::Naive;
-use crate::scope;
-use lapidary_conformance::suite::properties;
+use crate::{outcome, scope};
+use lapidary_conformance::suite::properties_in;
 use lapidary_core::Scalar;
 
 fn all<T: Scalar>() {
-    for property in properties::<Naive, T>() {
-        if let Err(failure) = (property.check)(&Naive, &scope(150)) {
-            panic!("{}: {failure}", property.name);
+    for property in properties_in::<Naive, T>() {
+        if let Err(failure) = outcome(&Naive, &property, &scope(150)) {
+            panic!("{}: {failure}", property.full_name());
         }
     }
 }

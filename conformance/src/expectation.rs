@@ -1,0 +1,173 @@
+//! Known failures of devices and drivers, as data: `conformance/expectations.toml`.
+//!
+//! An entry excuses a trial on certain devices, for one reason. A trial that passes
+//! although an entry excuses it is a failure, so that the list cannot outlive its
+//! reasons; one that fails in another check than the named ones is a failure too.
+
+use serde::Deserialize;
+use wildmatch::WildMatch;
+
+use crate::Failure;
+use crate::report::{Identity, Verdict};
+
+/// A failure that is known.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expectation {
+    /// The trials, for example `f32::*::keeps_subnormals`; `*` and `?` stand for anything.
+    pub pattern: String,
+    /// The device, in the same way, against its model, driver and interface.
+    pub device: String,
+    /// The first version of the driver that fails; all before the end if none is named.
+    pub from: Option<String>,
+    /// The first version that fails no more; all if none is named.
+    pub before: Option<String>,
+    /// Only devices that are seen to flush subnormal numbers.
+    #[serde(default)]
+    pub flushes: bool,
+    /// The checks that fail, as failures name them.
+    pub checks: Vec<String>,
+    /// Why.
+    pub reason: String,
+    /// Where it is reported or decided.
+    pub link: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    expectation: Vec<Expectation>,
+}
+
+/// The entries that come with the suite.
+///
+/// # Panics
+/// Never: a test reads them.
+#[must_use]
+pub fn known() -> Vec<Expectation> {
+    read(include_str!("../expectations.toml")).expect("the file is right")
+}
+
+/// Reads entries.
+///
+/// # Errors
+/// The text is no TOML, or has other fields.
+pub fn read(text: &str) -> Result<Vec<Expectation>, String> {
+    toml::from_str(text).map(|file: File| file.expectation).map_err(|error| error.to_string())
+}
+
+impl Expectation {
+    /// Whether the entry is about this device.
+    #[must_use]
+    pub fn is_about(&self, subject: &Identity, flushes: bool) -> bool {
+        let Identity { device, driver, api, .. } = subject;
+        let version = version(driver);
+        let is_in_range = self.from.as_deref().is_none_or(|from| self::version(from) <= version)
+            && self.before.as_deref().is_none_or(|before| version < self::version(before));
+        let names = [device.clone(), format!("{device} {driver} {api}")];
+        let is_named = names.iter().any(|name| WildMatch::new(&self.device).matches(name));
+        is_named && is_in_range && (flushes || !self.flushes)
+    }
+
+    /// Whether the entry excuses the trial.
+    #[must_use]
+    pub fn covers(&self, trial: &str) -> bool {
+        WildMatch::new(&self.pattern).matches(trial)
+    }
+}
+
+/// The first number with dots in a text: `25.0.7` in `Mesa 25.0.7-2 (git)`. None is below
+/// every version.
+fn version(text: &str) -> Vec<u64> {
+    let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let first = numbers.map(|number| number.trim_matches('.')).find(|number| number.contains('.'));
+    first.unwrap_or_default().split('.').filter_map(|part| part.parse().ok()).collect()
+}
+
+/// The verdict of an outcome under the entries for a device, and the reason.
+#[must_use]
+pub fn judge(expectations: &[Expectation], trial: &str, outcome: Result<(), &Failure>) -> (Verdict, String) {
+    let mut covering = expectations.iter().filter(|entry| entry.covers(trial)).peekable();
+    let words = |entry: &Expectation| format!("{} ({})", entry.reason, entry.link);
+    match outcome {
+        Ok(()) => covering.peek().map_or((Verdict::Passed, String::new()), |entry| (Verdict::UnexpectedlyPassed, words(entry))),
+        Err(failure) => {
+            let reason = covering.find(|entry| entry.checks.iter().any(|check| check == failure.check));
+            reason.map_or((Verdict::Failed, String::new()), |entry| (Verdict::Expected, words(entry)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Expectation, judge, known, read, version};
+    use crate::Failure;
+    use crate::report::{Identity, Verdict};
+
+    const TEXT: &str = r#"
+[[expectation]]
+pattern = "f32::gemm::*nan*"
+device = "Model 7 *"
+from = "1.9"
+before = "1.12.3"
+checks = ["gemm: class"]
+reason = "skips zeros"
+link = "https://example.org/1"
+"#;
+
+    fn device(driver: &str) -> Identity {
+        Identity { device: "Model 7 rev B".to_owned(), driver: driver.to_owned(), ..Identity::default() }
+    }
+
+    fn entries() -> Vec<Expectation> {
+        read(TEXT).unwrap()
+    }
+
+    #[test]
+    fn a_known_failure_is_expected() {
+        let (verdict, why) = judge(&entries(), "f32::gemm::nan_propagates", Err(&Failure::new("gemm: class", "x")));
+        assert_eq!((verdict, why.as_str()), (Verdict::Expected, "skips zeros (https://example.org/1)"));
+    }
+
+    #[test]
+    fn an_unexpected_pass_is_a_failure() {
+        let (verdict, why) = judge(&entries(), "f32::gemm::nan_propagates", Ok(()));
+        assert!(verdict == Verdict::UnexpectedlyPassed && verdict.is_bad() && why.contains("skips zeros"));
+        assert_eq!(judge(&entries(), "f64::gemm::nan_propagates", Ok(())).0, Verdict::Passed);
+    }
+
+    #[test]
+    fn a_failure_for_another_reason_does_not_match() {
+        let (verdict, why) = judge(&entries(), "f32::gemm::nan_propagates", Err(&Failure::new("memory: canaries", "x")));
+        assert!(verdict == Verdict::Failed && why.is_empty());
+        let other_trial = judge(&entries(), "f32::gemm::random", Err(&Failure::new("gemm: class", "x")));
+        assert_eq!(other_trial.0, Verdict::Failed);
+    }
+
+    #[test]
+    fn versions_of_drivers_have_a_beginning_and_an_end() {
+        let about = |driver: &str| entries()[0].is_about(&device(driver), false);
+        assert!(about("driver 1.9") && about("v1.10.0-rc1") && about("Mesa 1.12.2"));
+        assert!(!about("1.8.99") && !about("1.12.3") && !about("2.0") && !about("unknown"));
+        assert_eq!(version("OpenCL 3.0 Mesa 25.0.7-2"), [3, 0]);
+        let other = Identity { device: "Model 70".to_owned(), ..device("1.9") };
+        assert!(!entries()[0].is_about(&other, true));
+    }
+
+    #[test]
+    fn entries_about_flushing_hold_where_it_is_seen() {
+        let [mut entry] = <[Expectation; 1]>::try_from(entries()).unwrap();
+        entry.flushes = true;
+        assert!(entry.is_about(&device("1.9"), true) && !entry.is_about(&device("1.9"), false));
+    }
+
+    #[test]
+    fn the_entries_of_the_suite_can_be_read_and_give_reasons() {
+        for entry in known() {
+            assert!(!entry.checks.is_empty() && !entry.reason.is_empty() && !entry.link.is_empty(), "{entry:?}");
+        }
+        assert!(read("[[expectation]]\npattern = \"x\"").is_err());
+        assert!(read(&TEXT.replace("reason", "cause")).is_err());
+    }
+}

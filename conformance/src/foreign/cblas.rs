@@ -1,0 +1,85 @@
+//! `cblas_?gemm` and `cblas_?trsm`.
+#![allow(unsafe_code, reason = "functions of foreign libraries")]
+
+use std::ffi::c_int;
+
+use lapidary_core::{Diag, Gemm, Layout, Op, Result, Scalar, Side, Trsm, Uplo};
+
+use super::integer::{Integer, int};
+use super::operand::{in_layout, input, output};
+use super::symbols::Interface;
+
+type GemmFn<T, I> = unsafe extern "C" fn(c_int, c_int, c_int, I, I, I, T, *const T, I, *const T, I, T, *mut T, I);
+type TrsmFn<T, I> = unsafe extern "C" fn(c_int, c_int, c_int, c_int, c_int, I, I, T, *const T, I, *mut T, I);
+
+fn order(layout: Layout) -> c_int {
+    match layout {
+        Layout::RowMajor => 101,
+        Layout::ColMajor => 102,
+    }
+}
+
+/// Conjugation without transposing is no standard value, and the identity for real numbers.
+fn trans(op: Op) -> c_int {
+    match op {
+        Op::NoTrans | Op::Conj => 111,
+        Op::Trans => 112,
+        Op::ConjTrans => 113,
+    }
+}
+
+fn uplo(uplo: Uplo) -> c_int {
+    match uplo {
+        Uplo::Upper => 121,
+        Uplo::Lower => 122,
+    }
+}
+
+fn diag(diag: Diag) -> c_int {
+    match diag {
+        Diag::NonUnit => 131,
+        Diag::Unit => 132,
+    }
+}
+
+fn side(side: Side) -> c_int {
+    match side {
+        Side::Left => 141,
+        Side::Right => 142,
+    }
+}
+
+/// `C ← α·op(A)·op(B) + β·C` in the order of C, for checked arguments.
+pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<'_, T>) -> Result<()> {
+    let (m, n, k) = args.size();
+    let [m, n, k] = [int::<I>("gemm", "m", m)?, int("gemm", "n", n)?, int("gemm", "k", k)?];
+    let layout = args.c.layout();
+    let (op_a, a) = in_layout(layout, args.op_a, args.a);
+    let (op_b, b) = in_layout(layout, args.op_b, args.b);
+    let (a, b, c) = (input("gemm", "lda", &a)?, input("gemm", "ldb", &b)?, output("gemm", "ldc", &mut args.c)?);
+    // SAFETY: the standard function in the library's integers; the arguments are checked,
+    // and the views vouch for the memory.
+    unsafe {
+        let gemm: GemmFn<T, I> = interface.find::<T, _>("gemm")?;
+        let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
+        gemm(order, ta, tb, m, n, k, args.alpha, a.at, a.ld, b.at, b.ld, args.beta, c.at, c.ld);
+    }
+    Ok(())
+}
+
+/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the order of B, for checked arguments.
+pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<'_, T>) -> Result<()> {
+    let [m, n] = [int::<I>("trsm", "m", args.b.rows())?, int("trsm", "n", args.b.cols())?];
+    let layout = args.b.layout();
+    let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
+    let (op, a) = in_layout(layout, args.op, args.a);
+    let (a, b) = (input("trsm", "lda", &a)?, output("trsm", "ldb", &mut args.b)?);
+    // SAFETY: the standard function in the library's integers; the arguments are checked,
+    // and the views vouch for the memory.
+    unsafe {
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>("trsm")?;
+        let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));
+        trsm(order(layout), side, uplo, trans(op), diag, m, n, args.alpha, a.at, a.ld, b.at, b.ld);
+    }
+    Ok(())
+}

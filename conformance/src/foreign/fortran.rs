@@ -1,0 +1,170 @@
+//! `?gemm_`, `?trsm_`, `?getrf_`, `?getrs_` and `?laswp_`: everything by reference,
+//! everything in columns, flags followed at the end by their lengths.
+#![allow(unsafe_code, reason = "functions of foreign libraries")]
+
+use std::ffi::c_char;
+
+use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Op, Result, Scalar, Trsm};
+
+use super::integer::{Integer, from_one, from_zero, int};
+use super::operand::{in_layout, input, output, with_columns, with_columns_mut};
+use super::symbols::Interface;
+
+type Flag = *const c_char;
+type GemmFn<T, I> = unsafe extern "C" fn(
+    Flag,
+    Flag,
+    *const I,
+    *const I,
+    *const I,
+    *const T,
+    *const T,
+    *const I,
+    *const T,
+    *const I,
+    *const T,
+    *mut T,
+    *const I,
+    usize,
+    usize,
+);
+type TrsmFn<T, I> = unsafe extern "C" fn(
+    Flag,
+    Flag,
+    Flag,
+    Flag,
+    *const I,
+    *const I,
+    *const T,
+    *const T,
+    *const I,
+    *mut T,
+    *const I,
+    usize,
+    usize,
+    usize,
+    usize,
+);
+type GetrfFn<T, I> = unsafe extern "C" fn(*const I, *const I, *mut T, *const I, *mut I, *mut I);
+type GetrsFn<T, I> = unsafe extern "C" fn(Flag, *const I, *const I, *const T, *const I, *const I, *mut T, *const I, *mut I, usize);
+type LaswpFn<T, I> = unsafe extern "C" fn(*const I, *mut T, *const I, *const I, *const I, *const I, *const I);
+
+/// The letter of a flag.
+fn letter(flag: &impl ToString) -> c_char {
+    flag.to_string().as_bytes()[0].cast_signed()
+}
+
+/// The letter of an operation; conjugation alone is the identity for real numbers.
+fn trans(op: Op) -> c_char {
+    letter(if op == Op::Conj { &Op::NoTrans } else { &op })
+}
+
+/// `C ← α·op(A)·op(B) + β·C`, or `Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ`, for checked arguments.
+pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, T>) -> Result<()> {
+    let Gemm { alpha, op_a, a, op_b, b, beta, c } = args;
+    let (op_a, a, op_b, b, mut c) = match c.layout() {
+        Layout::ColMajor => (op_a, a, op_b, b, c),
+        Layout::RowMajor => (op_b.flip(), b, op_a.flip(), a, c.t()),
+    };
+    let k = op_a.shape(a.shape()).1;
+    let [m, n, k] = [int::<I>("gemm", "m", c.rows())?, int("gemm", "n", c.cols())?, int("gemm", "k", k)?];
+    let ((op_a, a), (op_b, b)) = (in_layout(Layout::ColMajor, op_a, a), in_layout(Layout::ColMajor, op_b, b));
+    let (a, b, c) = (input("gemm", "lda", &a)?, input("gemm", "ldb", &b)?, output("gemm", "ldc", &mut c)?);
+    let (ta, tb) = (trans(op_a), trans(op_b));
+    // SAFETY: the standard function in the library's integers; the arguments are checked,
+    // and the views vouch for the memory.
+    unsafe {
+        let gemm: GemmFn<T, I> = interface.find::<T, _>("gemm")?;
+        gemm(&ta, &tb, &m, &n, &k, &alpha, a.at, &a.ld, b.at, &b.ld, &beta, c.at, &c.ld, 1, 1);
+    }
+    Ok(())
+}
+
+/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`, or the same transposed, for checked arguments.
+pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, T>) -> Result<()> {
+    let Trsm { side, uplo, op, diag, alpha, a, b, .. } = args;
+    let (side, op, mut b) = match b.layout() {
+        Layout::ColMajor => (side, op, b),
+        Layout::RowMajor => (side.flip(), op.flip(), b.t()),
+    };
+    let uplo = if a.layout() == Layout::ColMajor { uplo } else { uplo.flip() };
+    let (op, a) = in_layout(Layout::ColMajor, op, a);
+    let [m, n] = [int::<I>("trsm", "m", b.rows())?, int("trsm", "n", b.cols())?];
+    let (a, b) = (input("trsm", "lda", &a)?, output("trsm", "ldb", &mut b)?);
+    let (side, uplo, op, diag) = (letter(&side), letter(&uplo), trans(op), letter(&diag));
+    // SAFETY: as for `gemm`.
+    unsafe {
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>("trsm")?;
+        trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a.at, &a.ld, b.at, &b.ld, 1, 1, 1, 1);
+    }
+    Ok(())
+}
+
+/// `A = P·L·U`, for checked arguments; the value is `info`.
+pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_, T>) -> Result<usize> {
+    let Getrf { a, ipiv, pivoting } = args;
+    if !pivoting {
+        return Err(Error::new(ErrorKind::Unsupported, "getrf", "LAPACK has no factorisation without pivoting"));
+    }
+    // zero is no row in LAPACK's count: what the library does not set is seen
+    let (mut pivots, mut info) = (vec![I::from(0); ipiv.len()], I::from(0));
+    with_columns_mut(a, |mut a| {
+        let [m, n] = [int::<I>("getrf", "m", a.rows())?, int("getrf", "n", a.cols())?];
+        let a = output("getrf", "lda", &mut a)?;
+        // SAFETY: the standard function in the library's integers; the view vouches for the
+        // memory, and there are min(m, n) pivots.
+        unsafe {
+            let getrf: GetrfFn<T, I> = interface.find::<T, _>("getrf")?;
+            getrf(&m, &n, a.at, &a.ld, pivots.as_mut_ptr(), &mut info);
+        }
+        Ok(())
+    })?;
+    for (ours, theirs) in ipiv.iter_mut().zip(pivots) {
+        *ours = from_zero(theirs);
+    }
+    answer("getrf", info)
+}
+
+/// `B ← op(A)⁻¹·B` from factors, for checked arguments.
+pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_, T>) -> Result<()> {
+    let Getrs { op, lu, ipiv, b } = args;
+    let (op, pivots, mut info) = (trans(op), from_one::<I>(ipiv), I::from(0));
+    with_columns(lu, |lu| {
+        with_columns_mut(b, |mut b| {
+            let [n, nrhs] = [int::<I>("getrs", "n", b.rows())?, int("getrs", "nrhs", b.cols())?];
+            let (lu, b) = (input("getrs", "lda", &lu)?, output("getrs", "ldb", &mut b)?);
+            // SAFETY: as for `getrf`; the pivots are n rows of A.
+            unsafe {
+                let getrs: GetrsFn<T, I> = interface.find::<T, _>("getrs")?;
+                getrs(&op, &n, &nrhs, lu.at, &lu.ld, pivots.as_ptr(), b.at, &b.ld, &mut info, 1);
+            }
+            Ok(())
+        })
+    })?;
+    answer("getrs", info).map(|_| ())
+}
+
+/// Row exchanges, for checked arguments.
+pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_, T>) -> Result<()> {
+    let Laswp { a, ipiv, forward } = args;
+    let pivots = from_one::<I>(ipiv);
+    with_columns_mut(a, |mut a| {
+        let [n, last] = [int::<I>("laswp", "n", a.cols())?, int("laswp", "k2", ipiv.len())?];
+        let (first, step) = (I::from(1), I::from(if forward { 1 } else { -1 }));
+        let a = output("laswp", "lda", &mut a)?;
+        // SAFETY: as for `getrf`; the pivots are rows of A.
+        unsafe {
+            let laswp: LaswpFn<T, I> = interface.find::<T, _>("laswp")?;
+            laswp(&n, a.at, &a.ld, &first, &last, pivots.as_ptr(), &step);
+        }
+        Ok(())
+    })
+}
+
+/// `info`, where a negative one says that the library refuses an argument.
+fn answer<I: Integer>(operation: &'static str, info: I) -> Result<usize> {
+    let info: i64 = info.into();
+    let refused =
+        |_| Error::new(ErrorKind::DeviceFailed, operation, format!("the library refuses argument {}", info.wrapping_neg()));
+    usize::try_from(info).map_err(refused)
+}

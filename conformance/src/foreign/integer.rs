@@ -1,0 +1,69 @@
+//! Integers of a library: 32 bits (LP64) or 64 bits (ILP64).
+
+use lapidary_core::{Error, ErrorKind, Result};
+
+/// The size of a library's integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Width {
+    /// 32 bits.
+    Bits32,
+    /// 64 bits.
+    Bits64,
+}
+
+/// An integer that a library takes.
+pub(super) trait Integer: Copy + TryFrom<usize> + From<i32> + Into<i64> {}
+
+impl Integer for i32 {}
+impl Integer for i64 {}
+
+/// Calls `module::function::<T, I>(interface, arguments)` with the integers of the interface.
+macro_rules! by_width {
+    ($module:ident::$function:ident($interface:expr, $args:expr)) => {
+        match $interface.width() {
+            Width::Bits32 => $module::$function::<T, i32>($interface, $args),
+            Width::Bits64 => $module::$function::<T, i64>($interface, $args),
+        }
+    };
+}
+pub(super) use by_width;
+
+/// An argument by its name, as an integer of the library.
+pub(super) fn int<I: Integer>(operation: &'static str, name: &str, value: usize) -> Result<I> {
+    I::try_from(value).map_err(|_| {
+        let bits = 8 * size_of::<I>();
+        Error::new(ErrorKind::Unsupported, operation, format!("{name} = {value} exceeds the library's {bits}-bit integers"))
+    })
+}
+
+/// Row indices as LAPACK counts them, from one.
+pub(super) fn from_one<I: Integer>(ipiv: &[i32]) -> Vec<I> {
+    // the argument's check has seen that they are rows of a matrix, so that one more fits
+    ipiv.iter().map(|&p| I::from(p + 1)).collect()
+}
+
+/// Row indices as we count them, from zero; −1 for what is no index at all.
+pub(super) fn from_zero<I: Integer>(pivot: I) -> i32 {
+    i32::try_from(pivot.into().saturating_sub(1)).unwrap_or(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_beyond_the_integers_are_named() {
+        let size = 1 << 31;
+        let error = int::<i32>("gemm", "lda", size).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains("lda = 2147483648 exceeds the library's 32-bit integers"), "{error}");
+        assert_eq!(int::<i32>("gemm", "lda", size - 1).unwrap(), i32::MAX);
+        assert_eq!(int::<i64>("gemm", "lda", size).unwrap(), 1 << 31);
+    }
+
+    #[test]
+    fn pivots_are_counted_from_one_there_and_from_zero_here() {
+        assert_eq!(from_one::<i64>(&[0, 6]), [1, 7]);
+        assert_eq!([7, 0, i64::MIN, i64::MAX].map(from_zero), [6, -1, -1, -1]);
+    }
+}

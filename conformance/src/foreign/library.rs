@@ -1,0 +1,126 @@
+//! A loaded library as a subject.
+
+use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm, TrsmMode};
+
+use super::integer::{Width, by_width};
+use super::names::{CBLAS, FORTRAN, Source};
+use super::symbols::{Interface, load};
+use super::version::version;
+use super::{cblas, fortran};
+use crate::Subject;
+use crate::report::Identity;
+
+/// A BLAS, a LAPACK or both, loaded from shared libraries.
+#[derive(Debug)]
+pub struct Library {
+    name: String,
+    /// What it calls itself.
+    version: Option<String>,
+    fortran: Interface,
+    cblas: Option<Interface>,
+}
+
+impl Library {
+    /// Loads the library of a [name](super) such as `blas:libopenblas.so.0`.
+    ///
+    /// # Errors
+    /// The name is misspelled, a file cannot be loaded, or none has a routine of the BLAS
+    /// or LAPACK.
+    pub fn open(name: &str) -> Result<Self> {
+        let source = Source::parse(name)?;
+        let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
+        let fortran = Interface::new(&dylibs, FORTRAN, &["gemm", "trsm", "getrf", "getrs", "laswp"]);
+        let cblas = (!source.fortran).then(|| Interface::new(&dylibs, CBLAS, &["gemm", "trsm"])).filter(Interface::is_there);
+        if cblas.is_none() && !fortran.is_there() {
+            let none = format!("{name} has no routine of the BLAS or LAPACK, such as dgemm_ or sgetrf_");
+            return Err(Error::new(ErrorKind::NoSuchDevice, "open", none));
+        }
+        Ok(Library { name: name.into(), version: version(&dylibs), fortran, cblas })
+    }
+
+    /// The interface of cblas, where it has a routine.
+    fn cblas(&self, dtype: DType, routine: &str) -> Option<&Interface> {
+        self.cblas.as_ref().filter(|cblas| cblas.has(dtype, routine))
+    }
+
+    fn has(&self, dtype: DType, routine: &str) -> bool {
+        self.cblas(dtype, routine).is_some() || self.fortran.has(dtype, routine)
+    }
+}
+
+/// What neither the BLAS nor LAPACK lets a caller ask for, or ask without danger.
+fn missing(property: &str) -> Option<&'static str> {
+    match property {
+        "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "short_ld_is_refused" => {
+            Some("wrong arguments are refused before they reach the library, whose xerbla may stop the program")
+        }
+        "inverted_blocks" => Some("the BLAS does not let a caller ask for inverted blocks"),
+        "without_pivoting" => Some("LAPACK has no factorisation without pivoting"),
+        _ => None,
+    }
+}
+
+/// The routines of a library that a property calls.
+fn needed(routine: &str, property: &str) -> &'static [&'static str] {
+    match routine {
+        "gemm" => &["gemm"],
+        "trsm" => &["trsm"],
+        "laswp" => &["laswp"],
+        "getrf" => &["getrf"],
+        "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
+        _ => &["gemm", "trsm", "getrf", "getrs"],
+    }
+}
+
+impl Subject for Library {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn identity(&self) -> Identity {
+        let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
+        let api = if self.cblas.is_some() { "cblas and Fortran" } else { "Fortran" };
+        let bits = if self.fortran.width() == Width::Bits64 { 64 } else { 32 };
+        let driver = self.version.clone().unwrap_or_default();
+        Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {bits}-bit integers"), os }
+    }
+
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        missing(property).map(str::to_owned).or_else(|| {
+            let needed = needed(routine, property);
+            let symbol = needed.iter().find(|routine| !self.has(dtype, routine))?;
+            Some(format!("the library has no {}", self.fortran.symbol(dtype, symbol)))
+        })
+    }
+
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let args = args.check()?.into_inner();
+        match self.cblas(T::DTYPE, "gemm") {
+            Some(interface) => by_width!(cblas::gemm(interface, args)),
+            None => by_width!(fortran::gemm(&self.fortran, args)),
+        }
+    }
+
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let args = args.check()?.into_inner();
+        if args.mode == TrsmMode::Inverted {
+            return Err(Error::new(ErrorKind::Unsupported, "trsm", "the BLAS does not let a caller ask for inverted blocks"));
+        }
+        match self.cblas(T::DTYPE, "trsm") {
+            Some(interface) => by_width!(cblas::trsm(interface, args)),
+            None => by_width!(fortran::trsm(&self.fortran, args)),
+        }
+    }
+
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        by_width!(fortran::getrf(&self.fortran, args.check()?.into_inner()))
+    }
+
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        by_width!(fortran::getrs(&self.fortran, args.check()?.into_inner()))
+    }
+
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        by_width!(fortran::laswp(&self.fortran, args.check()?.into_inner()))
+    }
+}

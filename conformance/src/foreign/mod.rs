@@ -1,0 +1,48 @@
+//! Libraries of others as subjects: any BLAS and LAPACK that is a shared library,
+//! through its C interface.
+//!
+//! A library is named as
+//!
+//! ```text
+//! blas:PATH[,PATH…][#fortran]
+//! ```
+//!
+//! - `blas:libopenblas.so.0`: a path, or a name that the loader finds.
+//! - `blas:/…/libblas.so.3,/…/liblapack.so.3`: a routine is sought in one file after the
+//!   other. They are loaded in this order, so that a LAPACK which needs "libblas.so.3"
+//!   takes the one before it, and not the one that the system prefers.
+//! - Products and triangular solves go through `cblas_?gemm` and `cblas_?trsm` where the
+//!   library has them; with `#fortran` through `?gemm_` and `?trsm_`, as everything else
+//!   does. These are two ways with code of their own in many libraries, and both can be
+//!   graded. The name of a file hardly ends in `#fortran`, and a shell leaves it alone.
+//!
+//! Symbols with and without an underscore are known, and those of 64-bit integers
+//! (`_64_`, `64_`, `_64`). Where the name does not tell the size of integers, a dot product
+//! of a length that the two sizes read differently does.
+//!
+//! What a library does not have is [`Unsupported`](lapidary_core::ErrorKind::Unsupported),
+//! and the error names the symbol: a routine, triangular solves by inverted blocks,
+//! factorisations without pivoting, sizes beyond its integers.
+//!
+//! **Wrong arguments** never reach the library: the reference implementation's `xerbla`
+//! stops the program, and there is no way to catch it that all libraries share. The
+//! argument structs' own check answers instead, so that the error properties say nothing
+//! of the library. They hold, since a caller of [`Library`] is refused as promised.
+//!
+//! **Layouts**: a product or a solve of any layouts is one call, by the order of cblas
+//! and by transposing flags; nothing is copied. LAPACK knows column-major matrices only:
+//! others are copied there and back, as its own C interface does.
+//!
+//! A library stays loaded until the program ends, since those with threads of their own
+//! do not survive being unloaded.
+
+mod cblas;
+mod fortran;
+mod integer;
+mod library;
+mod names;
+mod operand;
+mod symbols;
+mod version;
+
+pub use library::Library;

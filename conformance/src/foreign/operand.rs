@@ -1,0 +1,75 @@
+//! Operands as the interfaces take them.
+
+use lapidary_core::{Error, ErrorKind, Layout, MatMut, MatRef, Op, Result, Scalar};
+
+use super::integer::{Integer, int};
+
+/// A matrix in host memory: where it begins, and its stride.
+pub(super) struct Operand<P, I> {
+    pub at: P,
+    pub ld: I,
+}
+
+/// A matrix that is read.
+pub(super) fn input<T: Scalar, I: Integer>(operation: &'static str, ld: &str, a: &MatRef<'_, T>) -> Result<Operand<*const T, I>> {
+    let at = a.host_ptr().ok_or_else(|| on_device(operation))?;
+    Ok(Operand { at: at.cast_const(), ld: int(operation, ld, a.ld())? })
+}
+
+/// A matrix that is written.
+pub(super) fn output<T: Scalar, I: Integer>(
+    operation: &'static str,
+    ld: &str,
+    a: &mut MatMut<'_, T>,
+) -> Result<Operand<*mut T, I>> {
+    let at = a.host_ptr().ok_or_else(|| on_device(operation))?;
+    Ok(Operand { at, ld: int(operation, ld, a.ld())? })
+}
+
+fn on_device(operation: &'static str) -> Error {
+    Error::new(ErrorKind::Unsupported, operation, "the library takes matrices in host memory only")
+}
+
+/// `op(A)` as an operation on the same memory in a given layout.
+pub(super) fn in_layout<T: Scalar>(layout: Layout, op: Op, a: MatRef<'_, T>) -> (Op, MatRef<'_, T>) {
+    if a.layout() == layout { (op, a) } else { (op.flip(), a.t()) }
+}
+
+/// A copy in packed columns.
+struct Columns<T> {
+    data: Vec<T>,
+    shape: (usize, usize),
+}
+
+impl<T: Scalar> Columns<T> {
+    fn new(a: &MatRef<'_, T>) -> Self {
+        let (rows, cols) = a.shape();
+        let data = (0..cols).flat_map(|j| (0..rows).map(move |i| a.at(i, j))).collect();
+        Columns { data, shape: (rows, cols) }
+    }
+}
+
+/// Does something with a matrix in columns: with itself, or with a copy.
+pub(super) fn with_columns<T: Scalar, R>(a: MatRef<'_, T>, act: impl FnOnce(MatRef<'_, T>) -> Result<R>) -> Result<R> {
+    if a.layout() == Layout::ColMajor {
+        return act(a);
+    }
+    let Columns { data, shape: (rows, cols) } = Columns::new(&a);
+    act(MatRef::col_major(&data, rows, cols)?)
+}
+
+/// As [`with_columns`], and the copy is stored back.
+pub(super) fn with_columns_mut<T: Scalar, R>(mut a: MatMut<'_, T>, act: impl FnOnce(MatMut<'_, T>) -> Result<R>) -> Result<R> {
+    if a.layout() == Layout::ColMajor {
+        return act(a);
+    }
+    let Columns { mut data, shape: (rows, cols) } = Columns::new(&a.as_ref());
+    let result = act(MatMut::col_major(&mut data, rows, cols)?)?;
+    let copy = MatRef::col_major(&data, rows, cols)?;
+    for j in 0..cols {
+        for i in 0..rows {
+            a.set(i, j, copy.at(i, j));
+        }
+    }
+    Ok(result)
+}

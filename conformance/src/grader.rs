@@ -1,0 +1,94 @@
+//! One property after the other: from a subject to the report of a trial.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use lapidary_core::{DType, Scalar};
+
+use crate::expectation::{self, Expectation};
+use crate::report::{Identity, TrialReport, Verdict};
+use crate::suite::Property;
+use crate::trial::{Ledger, Trial};
+use crate::{Failure, Scope, Subject, flushes};
+
+/// What decides how a subject's trials are judged.
+#[derive(Clone, Debug)]
+pub struct Grader {
+    scope: Scope,
+    /// Entries about the subject in single and in double precision.
+    expectations: [Vec<Expectation>; 2],
+}
+
+impl Grader {
+    /// A grader of one subject; asks it whether it flushes subnormal numbers.
+    #[must_use]
+    pub fn new<S: Subject>(subject: &S, identity: &Identity, scope: Scope, known: &[Expectation]) -> Self {
+        let expectations = [about::<S, f32>(subject, identity, known), about::<S, f64>(subject, identity, known)];
+        Grader { scope, expectations }
+    }
+
+    /// A grader that expects no failure.
+    #[must_use]
+    pub fn strict(scope: Scope) -> Self {
+        Grader { scope, expectations: [Vec::new(), Vec::new()] }
+    }
+
+    /// Tries a property, unless the subject lacks what it needs.
+    pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
+        let why = subject.lacks(property.dtype, property.routine, property.name);
+        why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
+    }
+
+    /// Tries a property. A panic of the subject is a failure.
+    pub fn grade<S>(&self, subject: &S, property: &Property<S>) -> TrialReport {
+        let (start, ledger) = (Instant::now(), Ledger::default());
+        let trial = Trial { subject, scope: &self.scope, ledger: &ledger };
+        // nothing of ours is left half-way: the ledger is whole after each figure
+        let outcome = catch_unwind(AssertUnwindSafe(|| (property.check)(&trial)));
+        let outcome = outcome.unwrap_or_else(|panic| Err(Failure::new("suite: no panic", message(&*panic))));
+        let (cases, skipped, figures) = ledger.close();
+        let [single, double] = &self.expectations;
+        let expectations = if property.dtype == DType::F32 { single } else { double };
+        let name = property.full_name();
+        let (verdict, why) = match skipped {
+            Some(why) => (Verdict::Skipped, why),
+            None => expectation::judge(expectations, &name, outcome.as_ref().copied()),
+        };
+        let failure = outcome.err().map(|failure| failure.report());
+        TrialReport { name, verdict, why, seconds: start.elapsed().as_secs_f64(), cases, figures, failure, ..blank(property) }
+    }
+}
+
+/// The report of a property that does not apply.
+#[must_use]
+pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
+    TrialReport { why: why.to_owned(), ..blank(property) }
+}
+
+fn blank<S>(property: &Property<S>) -> TrialReport {
+    TrialReport {
+        name: property.full_name(),
+        dtype: property.dtype.to_string(),
+        routine: property.routine.to_owned(),
+        property: property.name.to_owned(),
+        about: property.about.to_owned(),
+        verdict: Verdict::Skipped,
+        why: String::new(),
+        seconds: 0.0,
+        cases: 0,
+        figures: Vec::new(),
+        failure: None,
+    }
+}
+
+/// The entries about a subject. A subject that cannot say whether it flushes will say why
+/// in its trials.
+fn about<S: Subject, T: Scalar>(subject: &S, identity: &Identity, known: &[Expectation]) -> Vec<Expectation> {
+    let flushes = subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);
+    known.iter().filter(|entry| entry.is_about(identity, flushes)).cloned().collect()
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}

@@ -1,0 +1,165 @@
+//! Tables of what passed: by routine, precision and flags, and by property.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::text;
+use super::view::Column;
+use crate::report::{Figure, Report, TrialReport, Verdict};
+
+/// More columns than this would not fit a printed page.
+const COLUMNS: usize = 16;
+
+/// A table with a verdict in every cell.
+#[derive(Serialize)]
+pub struct Table {
+    /// The routine.
+    pub routine: String,
+    /// What stands above the cells.
+    pub head: Vec<String>,
+    /// Rows: what stands before the cells, what explains it, the cells.
+    pub rows: Vec<(String, String, Vec<Cell>)>,
+}
+
+/// A verdict in a table.
+#[derive(Clone, Serialize)]
+pub struct Cell {
+    /// The style.
+    pub class: &'static str,
+    /// The sign.
+    pub sign: &'static str,
+    /// What stands beside the sign.
+    pub text: String,
+    /// What it says in full.
+    pub title: String,
+}
+
+impl Cell {
+    fn empty() -> Self {
+        Cell { class: "none", sign: "", text: String::new(), title: "not tried".into() }
+    }
+}
+
+/// What was seen for some flags: the gravest verdict, the worst figure.
+struct Seen<'a> {
+    verdict: Verdict,
+    worst: Option<&'a Figure>,
+    failure: String,
+}
+
+impl<'a> Seen<'a> {
+    fn see(&mut self, verdict: Verdict, figure: Option<&'a Figure>, failure: &str) {
+        if gravity(verdict) > gravity(self.verdict) {
+            self.verdict = verdict;
+            failure.clone_into(&mut self.failure);
+        }
+        // an exact check has no share of a bound that could be used
+        let figure = figure.filter(|figure| figure.limit > 0.0);
+        if figure.is_some_and(|figure| self.worst.is_none_or(|worst| figure.used() > worst.used())) {
+            self.worst = figure;
+        }
+    }
+
+    fn cell(&self) -> Cell {
+        let (sign, word) = text::verdict(self.verdict);
+        let used = self.worst.map_or(String::new(), |worst| text::share(worst.used()));
+        let parts = [self.failure.clone(), self.worst.map_or(String::new(), text::figure)];
+        let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Cell { class: text::class(self.verdict), sign, text: used, title: format!("{word}. {}", said.join(". ")) }
+    }
+}
+
+fn gravity(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Skipped | Verdict::Passed | Verdict::UnexpectedlyPassed => 0,
+        Verdict::Expected => 1,
+        Verdict::Failed => 2,
+    }
+}
+
+/// For each routine the precisions of each report against the flags.
+pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
+    routines(reports).iter().flat_map(|routine| flags_of(routine, reports, columns)).collect()
+}
+
+fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table> {
+    let rows: Vec<(&Column, BTreeMap<&str, Seen<'_>>)> =
+        columns.iter().map(|column| (column, seen(routine, &reports[column.report], &column.dtype))).collect();
+    let mut flags: Vec<&str> = rows.iter().flat_map(|(_, seen)| seen.keys().copied()).collect();
+    flags.sort_unstable();
+    flags.dedup();
+    let table = |flags: &[&str]| Table {
+        routine: routine.to_owned(),
+        head: flags.iter().map(|&flags| flags.to_owned()).collect(),
+        rows: rows
+            .iter()
+            .map(|(column, seen)| {
+                let cells = flags.iter().map(|flags| seen.get(flags).map_or_else(Cell::empty, Seen::cell));
+                (column.label.clone(), column.title.clone(), cells.collect())
+            })
+            .collect(),
+    };
+    flags.chunks(COLUMNS).map(table).collect()
+}
+
+/// By flags, what the trials of a routine in a precision saw.
+fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, Seen<'a>> {
+    let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+    let mut see = |flags: &'a str, verdict, figure, failure: &str| {
+        if !flags.is_empty() {
+            let passed = || Seen { verdict: Verdict::Passed, worst: None, failure: String::new() };
+            seen.entry(flags).or_insert_with(passed).see(verdict, figure, failure);
+        }
+    };
+    for trial in report.trials.iter().filter(|trial| trial.routine == routine && trial.dtype == dtype) {
+        for figure in &trial.figures {
+            see(&figure.flags, if text::over(figure) { trial.verdict } else { Verdict::Passed }, Some(figure), &trial.property);
+        }
+        if let Some(failure) = &trial.failure {
+            see(&failure.flags, trial.verdict, None, &format!("{}: {}", trial.property, failure.check));
+        }
+    }
+    seen
+}
+
+/// For each routine the properties against the precisions of each report.
+pub fn by_property(reports: &[Report], columns: &[Column]) -> Vec<Table> {
+    routines(reports).into_iter().map(|routine| properties_of(routine, reports, columns)).collect()
+}
+
+fn properties_of(routine: &str, reports: &[Report], columns: &[Column]) -> Table {
+    let mut properties: Vec<(&str, &str)> = Vec::new();
+    for trial in reports.iter().flat_map(|report| &report.trials).filter(|trial| trial.routine == routine) {
+        if !properties.iter().any(|&(property, _)| property == trial.property) {
+            properties.push((&trial.property, &trial.about));
+        }
+    }
+    let find = |property: &str, column: &Column| {
+        let mut trials = reports[column.report].trials.iter();
+        let found = trials.find(|t| t.routine == routine && t.property == property && t.dtype == column.dtype);
+        found.map_or_else(Cell::empty, verdict_of)
+    };
+    let row = |&(property, about): &(&str, &str)| {
+        (property.to_owned(), about.to_owned(), columns.iter().map(|column| find(property, column)).collect())
+    };
+    let head = columns.iter().map(|column| column.label.clone()).collect();
+    Table { routine: routine.to_owned(), head, rows: properties.iter().map(row).collect() }
+}
+
+fn verdict_of(trial: &TrialReport) -> Cell {
+    let (sign, word) = text::verdict(trial.verdict);
+    let why = trial.failure.as_ref().map_or(trial.why.clone(), |failure| format!("{}: {}", failure.check, failure.detail));
+    Cell { class: text::class(trial.verdict), sign, text: word.to_owned(), title: format!("{word}. {why}") }
+}
+
+/// The routines in the order of the suite.
+fn routines(reports: &[Report]) -> Vec<&str> {
+    let mut routines: Vec<&str> = Vec::new();
+    for trial in reports.iter().flat_map(|report| &report.trials) {
+        if !routines.contains(&&*trial.routine) {
+            routines.push(&trial.routine);
+        }
+    }
+    routines
+}

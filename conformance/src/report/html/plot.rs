@@ -1,0 +1,192 @@
+//! Error against size, with the bound drawn in.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::scale::{Scale, power_of_ten};
+use super::view::Column;
+use super::{render, text};
+use crate::bounds::real;
+use crate::report::{Figure, Report};
+
+const WIDTH: f64 = 430.0;
+const HEIGHT: f64 = 270.0;
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 42.0;
+
+/// Errors further below the bound than this are drawn at the lower edge.
+const DEPTH: f64 = 1e-6;
+
+/// The pictures of one check.
+#[derive(Serialize)]
+pub struct Plots {
+    /// The check.
+    pub check: String,
+    /// Number of its bound.
+    pub bound: u32,
+    /// One picture for each precision.
+    pub plots: Vec<Plot>,
+}
+
+/// A picture and what it says.
+#[derive(Serialize)]
+pub struct Plot {
+    /// The precision.
+    pub dtype: String,
+    /// The worst figure of each report, in words.
+    pub says: Vec<String>,
+    /// The drawing.
+    pub svg: String,
+}
+
+/// A point of a curve.
+#[derive(Serialize)]
+struct Point {
+    x: String,
+    y: String,
+    /// Which mark: that of a report.
+    mark: usize,
+    /// Whether it lies beyond the bound.
+    over: bool,
+    /// Whether it stands at an edge, since it lies outside the picture.
+    outside: bool,
+    title: String,
+}
+
+/// What the template draws.
+#[derive(Serialize)]
+struct Drawing {
+    id: String,
+    width: f64,
+    height: f64,
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    title: String,
+    says: Vec<String>,
+    /// Ticks: place and label.
+    sizes: Vec<(String, String)>,
+    errors: Vec<(String, String)>,
+    /// The bound, as the points of a line.
+    limit: String,
+    /// Where the bound's name stands.
+    name_at: String,
+    bound: u32,
+    points: Vec<Point>,
+}
+
+/// All checks that have a bound to draw, by the number of the bound.
+pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minijinja::Error> {
+    let mut checks: BTreeMap<(u32, &str), BTreeMap<&str, Series<'_>>> = BTreeMap::new();
+    for column in columns {
+        let trials = reports[column.report].trials.iter().filter(|trial| trial.dtype == column.dtype);
+        for figure in trials.flat_map(|trial| &trial.figures).filter(|figure| figure.limit > 0.0) {
+            let check = checks.entry((figure.bound, &figure.check)).or_default();
+            check.entry(&column.dtype).or_default().see(column.report, figure);
+        }
+    }
+    checks.into_iter().map(|((bound, check), dtypes)| of_check(reports, bound, check, &dtypes)).collect()
+}
+
+fn of_check(reports: &[Report], bound: u32, check: &str, dtypes: &BTreeMap<&str, Series<'_>>) -> Result<Plots, minijinja::Error> {
+    let plots = dtypes.iter().map(|(&dtype, series)| {
+        let drawing = series.drawing(reports, format!("{check}, {dtype}"));
+        let says = drawing.says.clone();
+        Ok(Plot { dtype: dtype.to_owned(), says, svg: render("plot.html", include_str!("plot.html"), drawing)? })
+    });
+    Ok(Plots { check: check.to_owned(), bound, plots: plots.collect::<Result<_, minijinja::Error>>()? })
+}
+
+/// The worst figure of each report and size.
+#[derive(Default)]
+struct Series<'a>(BTreeMap<(usize, usize), &'a Figure>);
+
+impl<'a> Series<'a> {
+    fn see(&mut self, report: usize, figure: &'a Figure) {
+        let worst = self.0.entry((report, figure.size)).or_insert(figure);
+        if figure.used() > worst.used() {
+            *worst = figure;
+        }
+    }
+
+    fn drawing(&self, reports: &[Report], title: String) -> Drawing {
+        let limits: BTreeMap<usize, f64> = self.0.values().map(|figure| (figure.size, figure.limit)).collect();
+        let (sizes, errors) = self.scales(&limits);
+        let on_line = |(&size, &limit): (&usize, &f64)| format!("{},{}", place(sizes.at(along(size))), place(errors.at(limit)));
+        let mut line: Vec<String> = limits.iter().map(on_line).collect();
+        // one size alone gives a line from edge to edge
+        if let [only] = &line[..] {
+            let y = only.split_once(',').expect("x,y").1;
+            line = vec![format!("{LEFT},{y}"), format!("{},{y}", WIDTH - RIGHT)];
+        }
+        let last = limits.last_key_value().map_or(0.0, |(_, &limit)| errors.at(limit));
+        Drawing {
+            id: title.chars().filter(char::is_ascii_alphanumeric).collect(),
+            width: WIDTH,
+            height: HEIGHT,
+            left: LEFT,
+            right: WIDTH - RIGHT,
+            top: TOP,
+            bottom: HEIGHT - BOTTOM,
+            says: (0..reports.len()).filter_map(|report| self.says(reports, report)).collect(),
+            sizes: sizes.ticks(2.0, 9).into_iter().map(|(power, x)| (place(x), size_label(power))).collect(),
+            errors: errors.ticks(10.0, 8).into_iter().map(|(power, y)| (place(y), power_of_ten(power))).collect(),
+            limit: line.join(" "),
+            name_at: place(if last < TOP + 14.0 { last + 13.0 } else { last - 5.0 }),
+            bound: self.0.values().next().map_or(0, |figure| figure.bound),
+            points: self.0.iter().map(|(&(report, size), figure)| point(report, along(size), figure, &sizes, &errors)).collect(),
+            title,
+        }
+    }
+
+    fn scales(&self, limits: &BTreeMap<usize, f64>) -> (Scale, Scale) {
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
+        };
+        let highest = range(&mut limits.values().copied()).1;
+        let drawn = |ratio: &f64| ratio.is_finite() && *ratio >= DEPTH * highest;
+        let ratios = self.0.values().map(|figure| figure.ratio).filter(drawn);
+        let errors = range(&mut ratios.chain(limits.values().copied()));
+        let sizes = range(&mut limits.keys().map(|&size| along(size)));
+        (Scale::around(2.0, sizes, (LEFT, WIDTH - RIGHT)), Scale::around(10.0, errors, (HEIGHT - BOTTOM, TOP)))
+    }
+
+    /// The worst figure of a report, in words.
+    fn says(&self, reports: &[Report], report: usize) -> Option<String> {
+        let figures = self.0.range((report, 0)..(report + 1, 0)).map(|(_, figure)| *figure);
+        let worst = figures.reduce(|worst, figure| if figure.used() > worst.used() { figure } else { worst })?;
+        let flags = if worst.flags.is_empty() { String::new() } else { format!(", {}", worst.flags) };
+        let said = format!("worst {} of the bound, at size {}{flags}", text::share(worst.used()), worst.size);
+        Some(if reports.len() > 1 { format!("{}: {said}", super::view::letter(report)) } else { said })
+    }
+}
+
+/// A size on a logarithmic axis; zero stands before one.
+fn along(size: usize) -> f64 {
+    if size == 0 { 0.5 } else { real(size) }
+}
+
+/// What stands below a power of two.
+fn size_label(power: i32) -> String {
+    if power < 0 { "0".to_owned() } else { 2_f64.powi(power).to_string() }
+}
+
+fn point(report: usize, size: f64, figure: &Figure, sizes: &Scale, errors: &Scale) -> Point {
+    Point {
+        x: place(sizes.at(size)),
+        y: place(errors.at(figure.ratio)),
+        mark: report % 4,
+        over: text::over(figure),
+        outside: !errors.holds(figure.ratio),
+        title: text::figure(figure),
+    }
+}
+
+/// A coordinate, to a tenth of a pixel.
+fn place(at: f64) -> String {
+    format!("{at:.1}")
+}

@@ -1,0 +1,71 @@
+//! Numbers and verdicts as they stand on the page.
+
+use crate::report::{Figure, Verdict};
+
+/// How much of a bound was used.
+pub fn share(used: f64) -> String {
+    match used {
+        _ if !used.is_finite() => "∞".to_owned(),
+        0.0 => "0 %".to_owned(),
+        _ if used < 0.01 => "< 1 %".to_owned(),
+        _ if used < 10.0 => format!("{:.0} %", 100.0 * used),
+        _ if used < 1e5 => format!("{used:.0} ×"),
+        _ => format!("{used:.0e} ×"),
+    }
+}
+
+/// A ratio or a limit.
+pub fn number(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "–".to_owned(),
+        _ if value.is_infinite() => "∞".to_owned(),
+        0.0 => "0".to_owned(),
+        _ if (0.01..1e4).contains(&value.abs()) => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// Whether a check failed.
+pub fn over(figure: &Figure) -> bool {
+    figure.used() > 1.0 || figure.used().is_nan()
+}
+
+/// A figure in one line.
+pub fn figure(figure: &Figure) -> String {
+    let flags = if figure.flags.is_empty() { String::new() } else { format!(" {}", figure.flags) };
+    let of = if figure.limit > 0.0 { format!("{} of ", share(figure.used())) } else { String::new() };
+    format!("{}{flags}, size {}: {} is {of}bound {}", figure.check, figure.size, number(figure.ratio), figure.bound)
+}
+
+/// A sign that is told from the others without colours, and a word.
+pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
+    match verdict {
+        Verdict::Passed => ("✔", "passed"),
+        Verdict::Failed => ("✘", "failed"),
+        Verdict::Expected => ("◐", "known failure"),
+        Verdict::UnexpectedlyPassed => ("‼", "unexpected pass"),
+        Verdict::Skipped => ("–", "skipped"),
+    }
+}
+
+/// The name of a style of the page.
+pub fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Passed => "good",
+        Verdict::Failed | Verdict::UnexpectedlyPassed => "bad",
+        Verdict::Expected => "known",
+        Verdict::Skipped => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        let shares = [0.0, 0.004, 0.314, 1.26, 12.0, 3e9, f64::INFINITY].map(share);
+        assert_eq!(shares, ["0 %", "< 1 %", "31 %", "126 %", "12 ×", "3e9 ×", "∞"]);
+        assert_eq!([0.0, 1.5, 4.44e-16, f64::INFINITY, f64::NAN].map(number), ["0", "1.500", "4.44e-16", "∞", "–"]);
+    }
+}

@@ -1,0 +1,80 @@
+//! The report as text.
+
+use super::{FORMAT, Report};
+
+impl Report {
+    /// The report as JSON, for a file.
+    ///
+    /// # Panics
+    /// Never: every field has a form in JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("no map has keys that are no text") + "\n"
+    }
+
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// The text is no report, or one of another format.
+    pub fn from_json(text: &str) -> Result<Report, String> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match value["format"].as_u64() {
+            Some(format) if format == u64::from(FORMAT) => serde_json::from_value(value).map_err(|error| error.to_string()),
+            Some(format) => Err(format!("a report of format {format}; this suite reads format {FORMAT}")),
+            None => Err("not a report of the conformance suite: it names no format".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::{FORMAT, Figure, Identity, Mode, Report, TrialReport, Verdict};
+
+    fn report() -> Report {
+        let figure = Figure {
+            bound: 1,
+            check: "gemm: componentwise".to_owned(),
+            size: 17,
+            flags: "NT".to_owned(),
+            ratio: f64::INFINITY,
+            limit: 4.0e-15,
+        };
+        let trial = TrialReport {
+            name: "f64::gemm::random".to_owned(),
+            dtype: "f64".to_owned(),
+            routine: "gemm".to_owned(),
+            property: "random".to_owned(),
+            about: String::new(),
+            verdict: Verdict::Failed,
+            why: String::new(),
+            seconds: 0.5,
+            cases: 3,
+            figures: vec![figure],
+            failure: None,
+        };
+        Report {
+            format: FORMAT,
+            suite: "0".to_owned(),
+            subject: Identity::default(),
+            mode: Mode::Quick,
+            seed: u64::MAX,
+            filter: None,
+            trials: vec![trial],
+            grades: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_report_comes_back_as_it_was_with_infinite_ratios() {
+        assert_eq!(Report::from_json(&report().to_json()).unwrap(), report());
+        assert!(!report().passed() && report().count(Verdict::Failed) == 1);
+    }
+
+    #[test]
+    fn other_formats_and_other_texts_are_refused() {
+        let refusal = |text: &str| Report::from_json(text).unwrap_err();
+        assert!(refusal(&Report { format: 99, ..report() }.to_json()).contains("format 99"));
+        assert!(refusal("{\"trials\": []}").contains("names no format"));
+        assert!(refusal("{\"format\": 1}").contains("suite") && !refusal("plain text").is_empty());
+    }
+}

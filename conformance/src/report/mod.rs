@@ -1,0 +1,228 @@
+//! What a run of the suite found, as data: the one source of the printed lines, of
+//! the file of figures and of the page.
+//!
+//! Every number that decided a verdict is here, so that a reader needs neither the
+//! device nor the suite to judge it.
+
+mod command;
+pub mod html;
+mod json;
+mod number;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The format of the file; another one is refused.
+pub const FORMAT: u32 = 1;
+
+/// A run of the suite, whole or under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The [format](FORMAT) of the file.
+    pub format: u32,
+    /// Version of the suite.
+    pub suite: String,
+    /// What was graded.
+    pub subject: Identity,
+    /// How much was tried.
+    pub mode: Mode,
+    /// Seed of the random cases.
+    pub seed: u64,
+    /// The trials that were asked for; all if none is given.
+    pub filter: Option<String>,
+    /// Every trial in the order of the suite.
+    pub trials: Vec<TrialReport>,
+    /// What the figures say together; empty before the last trial is done.
+    pub grades: Vec<Grade>,
+}
+
+/// What was graded, as far as it tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// How it is selected, for example `opencl:0`.
+    pub name: String,
+    /// Model of the device.
+    pub device: String,
+    /// Driver and its version.
+    pub driver: String,
+    /// The interface or library through which it is used.
+    pub api: String,
+    /// Operating system and architecture.
+    pub os: String,
+}
+
+/// How much is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Every property, in cases that take a minute together.
+    Quick,
+    /// More and larger cases.
+    Full,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Quick => "quick",
+            Mode::Full => "full",
+        })
+    }
+}
+
+/// One property in one precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialReport {
+    /// Precision, routine and property, for example `f64::gemm::beta_zero_ignores_nan`.
+    pub name: String,
+    /// `f32` or `f64`.
+    pub dtype: String,
+    /// What is tried: a routine, or `memory`, `transfer`, `ordering`, `program`, `faults`.
+    pub routine: String,
+    /// The property's name.
+    pub property: String,
+    /// What the property says, in one sentence.
+    pub about: String,
+    /// How it went.
+    pub verdict: Verdict,
+    /// Why it was skipped or was expected to fail; empty otherwise.
+    pub why: String,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Cases that were run, those of a search for a shorter failure included.
+    pub cases: usize,
+    /// The worst figure of each check, by flags and size.
+    pub figures: Vec<Figure>,
+    /// The shortest failure that was found.
+    pub failure: Option<FailureReport>,
+}
+
+/// How a trial went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The subject has the property.
+    Passed,
+    /// It has not.
+    Failed,
+    /// It has not, which is known, for the reason that is known.
+    Expected,
+    /// It has the property, though it is said not to: the expectation is to go.
+    UnexpectedlyPassed,
+    /// The property does not apply.
+    Skipped,
+}
+
+impl Verdict {
+    /// Whether the run is to be counted as failed.
+    #[must_use]
+    pub fn is_bad(self) -> bool {
+        matches!(self, Verdict::Failed | Verdict::UnexpectedlyPassed)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "FAILED",
+            Verdict::Expected => "expected to fail",
+            Verdict::UnexpectedlyPassed => "PASSED UNEXPECTEDLY",
+            Verdict::Skipped => "skipped",
+        })
+    }
+}
+
+/// The worst ratio that a check saw among cases with the same flags and about the same
+/// size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// Number of the bound in `docs/numerics.md`.
+    pub bound: u32,
+    /// The check, for example `gemm: componentwise`.
+    pub check: String,
+    /// The size on which the bound depends: k of a product, the order of a triangle or of
+    /// a system, n of a factorisation. That of the worst case.
+    pub size: usize,
+    /// The flags in the letters of the BLAS interface, for example `NT` or `LUNN`; empty if
+    /// there are none.
+    pub flags: String,
+    /// What was seen.
+    #[serde(with = "number")]
+    pub ratio: f64,
+    /// The largest ratio that passes.
+    #[serde(with = "number")]
+    pub limit: f64,
+}
+
+impl Figure {
+    /// How much of what the bound allows was used; above one the check failed.
+    #[must_use]
+    pub fn used(&self) -> f64 {
+        crate::failure::ratio(self.ratio, self.limit)
+    }
+}
+
+/// A failure, as data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailureReport {
+    /// The check that failed.
+    pub check: String,
+    /// Number of the bound in `docs/numerics.md`; none for a plain yes or no.
+    pub bound: Option<u32>,
+    /// What was seen, in words.
+    pub detail: String,
+    /// Row and column of the worst element.
+    pub at: Option<(usize, usize)>,
+    /// Observed ratio, where there is a bound.
+    #[serde(with = "number")]
+    pub ratio: f64,
+    /// The largest ratio that passes.
+    #[serde(with = "number")]
+    pub limit: f64,
+    /// The case, as it is pinned; empty where the trial has no random cases.
+    pub case: String,
+    /// Its flags.
+    pub flags: String,
+}
+
+impl fmt::Display for FailureReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.check, self.detail)?;
+        if let Some((i, j)) = self.at {
+            write!(f, " at ({i}, {j})")?;
+        }
+        if let Some(bound) = self.bound {
+            write!(f, ", ratio {:.3e} exceeds {:.3e} by docs/numerics.md, bound {bound}", self.ratio, self.limit)?;
+        }
+        if self.case.is_empty() { Ok(()) } else { write!(f, " [{}]", self.case) }
+    }
+}
+
+/// What the figures of several cases say together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grade {
+    /// Precision and quantity, for example `f64: growth of the error with k`.
+    pub name: String,
+    /// What was measured, with its unit.
+    pub value: String,
+    /// A letter or a word.
+    pub verdict: String,
+    /// What it means.
+    pub explanation: String,
+}
+
+impl Report {
+    /// Trials with a verdict.
+    #[must_use]
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.trials.iter().filter(|trial| trial.verdict == verdict).count()
+    }
+
+    /// Whether nothing went wrong that is not explained.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.trials.iter().all(|trial| !trial.verdict.is_bad())
+    }
+}

@@ -1,0 +1,117 @@
+//! Devices and products with one deliberate fault each are caught, by the property that is
+//! there for it, in what `--quick` tries.
+
+use std::collections::BTreeMap;
+
+use crate::faults::EXPECTED;
+use crate::on_device::OnDevice;
+use crate::subtle::Subtle;
+use crate::subtle::Way::{self, *};
+use crate::wrong_device::DeviceFault::{self, *};
+use crate::wrong_device::WrongDevice;
+use crate::{find, outcome};
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_conformance::suite::properties_in;
+use lapidary_conformance::{Scope, Subject};
+use lapidary_core::Scalar;
+
+/// Each fault of a device, the properties that catch it, and the checks that say so.
+pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
+    (StaleLocalMemory, "program::products", "program: gemm"),
+    (StaleLocalMemory, "gemm::integers_are_exact", "gemm: exact integers"),
+    (OneCommandReordered, "ordering::commands_run_in_order", "ordering: values"),
+    (DropsLastRowOfTransfer, "transfer::round_trip", "transfer: elements"),
+    (WritesBesideTransfer, "transfer::round_trip", "memory: canaries"),
+    (WritesBesideTransfer, "memory::gaps_untouched", "memory: canaries"),
+    (SwallowsErrors, "faults::too_much_memory_is_refused", "faults: too much memory"),
+    (LosesInfoOfPanel, "program::info_names_the_zero_pivot", "program: getrf info"),
+    (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),
+    (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
+];
+
+/// Faults that only double precision shows.
+pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
+    (RoundsTransfers, "transfer::round_trip", "transfer: elements"),
+    (SharesStaging, "ordering::threads_at_once", "ordering: values"),
+];
+
+/// The same for products.
+pub const WAYS: &[(Way, &str, &str)] = &[
+    (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
+    (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
+    (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
+];
+
+/// Faults of products that only double precision shows.
+pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
+
+fn expect<T: Scalar>(subject: &impl Subject, (name, expected): (&str, &str)) {
+    let failure = outcome(subject, find(&properties_in::<_, T>(), name), &Scope::quick(1));
+    let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
+    assert_eq!(failure.check, expected, "{} is caught for another reason: {failure}", subject.name());
+}
+
+#[test]
+fn faults_of_devices_are_caught() {
+    for &(fault, name, check) in DEVICES {
+        expect::<f32>(&OnDevice(WrongDevice::new(fault)), (name, check));
+    }
+    for &(fault, name, check) in DEVICES.iter().chain(DEVICES_IN_DOUBLE) {
+        expect::<f64>(&OnDevice(WrongDevice::new(fault)), (name, check));
+    }
+}
+
+#[test]
+fn subtle_products_are_caught() {
+    for &(way, name, check) in WAYS {
+        expect::<f32>(&Subtle::new(way), (name, check));
+    }
+    for &(way, name, check) in WAYS.iter().chain(WAYS_IN_DOUBLE) {
+        expect::<f64>(&Subtle::new(way), (name, check));
+    }
+}
+
+/// The device that the faults are put around has none.
+#[test]
+fn the_device_itself_has_every_property() {
+    let subject = OnDevice(CpuDevice::new(0, Some(1 << 30)));
+    for property in properties_in::<_, f64>().iter().filter(|property| property.name != "inverted_blocks") {
+        outcome(&subject, property, &Scope::quick(1)).unwrap_or_else(|failure| panic!("{}: {failure}", property.full_name()));
+    }
+}
+
+/// Strassen's products are good in norm: it takes the componentwise bound to tell them.
+#[test]
+fn a_norm_does_not_tell_strassen_from_others() {
+    let list = properties_in::<Subtle, f64>();
+    for name in ["gemm::integers_are_exact", "gemm::precision", "gemm::large", "gemm::tile_edges"] {
+        outcome(&Subtle::new(StrassenLike), find(&list, name), &Scope::quick(1)).unwrap();
+    }
+}
+
+/// Each fault with the properties that catch it.
+fn table() -> BTreeMap<String, Vec<&'static str>> {
+    let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let ways = WAYS.iter().chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
+    for (fault, property) in faults.chain(devices).chain(ways) {
+        let properties = table.entry(fault).or_default();
+        if !properties.contains(&property) {
+            properties.push(property);
+        }
+    }
+    table
+}
+
+#[test]
+fn the_table_in_the_documents_is_the_one_that_is_tested() {
+    let text = include_str!("../../../docs/conformance.md");
+    let rows = text.lines().skip_while(|line| !line.contains("checked by conformance/tests")).skip(3);
+    let told = rows.take_while(|line| line.starts_with('|')).map(|row| {
+        let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        (words[0].to_owned(), words[1..].iter().copied().filter(|word| word.contains("::")).collect::<Vec<_>>())
+    });
+    assert_eq!(told.collect::<BTreeMap<_, _>>(), table());
+    assert!(table().len() >= 15);
+}

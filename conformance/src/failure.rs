@@ -51,6 +51,12 @@ impl Failure {
         Failure { case: case.to_string(), flags: case.flags(), ..self }
     }
 
+    /// Names the device.
+    #[must_use]
+    pub fn on(self, device: &str) -> Self {
+        Failure { detail: format!("{device}: {}", self.detail), ..self }
+    }
+
     /// Says which case came before, where that matters.
     #[must_use]
     pub fn after(self, before: &impl Case) -> Self {

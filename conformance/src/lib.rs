@@ -17,12 +17,12 @@
 
 pub mod bounds;
 pub mod cases;
+pub mod device;
 pub mod expectation;
 pub mod failure;
 pub mod foreign;
 pub mod grader;
 pub mod harness;
-pub mod instructions;
 pub mod oracle;
 pub mod properties;
 pub mod report;
@@ -31,8 +31,8 @@ pub mod suite;
 pub mod trial;
 
 pub use cases::Scope;
+pub use device::Instructions;
 pub use failure::Failure;
 pub use grader::Grader;
-pub use instructions::Instructions;
 pub use subject::{Flushing, Subject, flushes};
 pub use trial::{Ledger, Trial};

@@ -1,6 +1,8 @@
 //! What the suite grades.
 
-use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, DeviceVisitor, MatMut, MatRef};
+// a subject is written in these words, by `routines_of` too
+pub use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
 use crate::report::Identity;
@@ -38,6 +40,10 @@ pub trait Subject: Sync {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
 
+    /// Shows the devices behind it; to a subject without any, what is asked of devices
+    /// does not apply.
+    fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
+
     /// `C ← α·op(A)·op(B) + β·C`.
     ///
     /// # Errors
@@ -68,6 +74,29 @@ pub trait Subject: Sync {
     /// # Errors
     /// Wrong row indices, or a failed device.
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
+}
+
+/// The routines of a [`Subject`] as those of one of its fields, which may call its
+/// factorisation by another name.
+#[macro_export]
+macro_rules! routines_of {
+    ($field:tt, $getrf:ident) => {
+        fn gemm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Gemm<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.gemm(args)
+        }
+        fn trsm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Trsm<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.trsm(args)
+        }
+        fn getrf<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrf<'_, T>) -> $crate::subject::Result<usize> {
+            self.$field.$getrf(args)
+        }
+        fn getrs<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrs<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.getrs(args)
+        }
+        fn laswp<T: $crate::subject::Scalar>(&self, args: $crate::subject::Laswp<'_, T>) -> $crate::subject::Result<()> {
+            self.$field.laswp(args)
+        }
+    };
 }
 
 /// A subject that takes subnormal numbers, operands and results, for zero, and owes
@@ -106,21 +135,10 @@ impl<S: Subject> Subject for Flushing<'_, S> {
     fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
         self.subject.lacks(dtype, routine, property)
     }
-    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        self.subject.gemm(args)
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        self.subject.devices(visitor);
     }
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        self.subject.trsm(args)
-    }
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        self.subject.getrf(args)
-    }
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        self.subject.getrs(args)
-    }
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        self.subject.laswp(args)
-    }
+    routines_of!(subject, getrf);
 }
 
 /// Whether a subject takes subnormal numbers for zero: operands (a subnormal number times

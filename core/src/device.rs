@@ -138,3 +138,9 @@ pub trait Device: Send + Sync + 'static {
     /// The kernel could not be built or failed.
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Self::Buffer>>) -> Result<()>;
 }
+
+/// Something done with devices of any backend, one by one: a closure cannot be generic.
+pub trait DeviceVisitor {
+    /// Does it with one of them.
+    fn visit<D: Device>(&mut self, device: &D);
+}

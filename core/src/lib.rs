@@ -57,7 +57,7 @@ pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
 pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use crew::Crew;
-pub use device::{Device, DeviceInfo, HostRect, Memory, Operand};
+pub use device::{Device, DeviceInfo, DeviceVisitor, HostRect, Memory, Operand};
 pub use dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 pub use engine::{Drive, Driver, Run, RunError, Trace, TraceEvent, reach, resident_device, run};
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};

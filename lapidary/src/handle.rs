@@ -5,7 +5,7 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_backend_opencl::OpenClDevice;
 #[cfg(feature = "wgpu")]
 use lapidary_backend_wgpu::WgpuDevice;
-use lapidary_core::{DeviceInfo, Drive, Driver, Element, Error, Instruction, Lane, RawMat, Result, Run, Scalar};
+use lapidary_core::{DeviceInfo, DeviceVisitor, Drive, Driver, Element, Error, Instruction, Lane, RawMat, Result, Run, Scalar};
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
@@ -74,6 +74,11 @@ impl Handle {
             #[cfg(test)]
             Handle::Null(_) => None,
         }
+    }
+
+    /// Shows the device.
+    pub(crate) fn show(&self, visitor: &mut impl DeviceVisitor) {
+        driver!(self, d => visitor.visit(d.device()));
     }
 
     /// See [`Driver::upload`].

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    Blocking, CacheCounts, Crew, DType, DeviceInfo, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction, Laswp,
-    Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Blocking, CacheCounts, Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home,
+    Instruction, Laswp, Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::handle::Handle;
@@ -144,6 +144,13 @@ impl Machine {
     /// What the devices are and have.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.handles.iter().map(Drive::info)
+    }
+
+    /// Shows the devices themselves, one after the other, between calls: for those who
+    /// grade them. The visitor must not call this machine.
+    pub fn visit_devices(&self, visitor: &mut impl DeviceVisitor) {
+        let _turn = self.turn();
+        self.handles.iter().for_each(|handle| handle.show(visitor));
     }
 
     /// Why devices of the selection are not there: a selection that names no numbers

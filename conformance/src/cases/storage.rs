@@ -81,6 +81,15 @@ impl<T: Scalar> Stored<T> {
         (line + self.storage.gap).max(1)
     }
 
+    /// Elements between neighbouring rows and between neighbouring columns.
+    #[must_use]
+    pub fn strides(&self) -> [usize; 2] {
+        match self.storage.layout {
+            Layout::ColMajor => [1, self.ld()],
+            Layout::RowMajor => [self.ld(), 1],
+        }
+    }
+
     /// Where element (i, j) lies in the buffer.
     fn index(&self, i: usize, j: usize) -> usize {
         let (i, j) = (i + self.storage.skip.0, j + self.storage.skip.1);

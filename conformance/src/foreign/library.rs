@@ -51,7 +51,7 @@ impl Library {
 /// What neither the BLAS nor LAPACK lets a caller ask for, or ask without danger.
 fn missing(property: &str) -> Option<&'static str> {
     match property {
-        "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "short_ld_is_refused" => {
+        "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "short_ld_is_refused" | "a_refused_call_leaves_no_trace" => {
             Some("wrong arguments are refused before they reach the library, whose xerbla may stop the program")
         }
         "inverted_blocks" => Some("the BLAS does not let a caller ask for inverted blocks"),
@@ -63,12 +63,14 @@ fn missing(property: &str) -> Option<&'static str> {
 /// The routines of a library that a property calls.
 fn needed(routine: &str, property: &str) -> &'static [&'static str] {
     match routine {
-        "gemm" => &["gemm"],
+        "gemm" | "faults" => &["gemm"],
         "trsm" => &["trsm"],
         "laswp" => &["laswp"],
         "getrf" => &["getrf"],
+        "solve" => &["getrf", "getrs"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
-        _ => &["gemm", "trsm", "getrf", "getrs"],
+        "memory" => &["gemm", "trsm", "getrf", "getrs"],
+        _ => &[],
     }
 }
 

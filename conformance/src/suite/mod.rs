@@ -2,6 +2,8 @@
 //! what devices do, then gemm, trsm, getrf, solve, faults.
 
 mod agreement;
+mod device;
+mod faults;
 mod gemm;
 mod getrf;
 mod memory;
@@ -61,13 +63,20 @@ fn under<S, T: Scalar>(routine: &'static str, entries: Vec<Entry<S>>) -> impl It
 /// All properties for the numbers `T`.
 #[must_use]
 pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
-    let memory = under::<S, T>("memory", memory::entries::<S, T>());
-    let laswp = under::<S, T>("laswp", memory::exchanges::<S, T>());
-    let gemm = under::<S, T>("gemm", gemm::entries::<S, T>());
-    let trsm = under::<S, T>("trsm", trsm::entries::<S, T>());
-    let getrf = under::<S, T>("getrf", getrf::entries::<S, T>());
-    let solve = under::<S, T>("solve", solve::entries::<S, T>());
-    memory.chain(laswp).chain(gemm).chain(trsm).chain(getrf).chain(solve).collect()
+    let lists = [
+        ("memory", memory::entries::<S, T>()),
+        ("transfer", device::transfers::<S, T>()),
+        ("ordering", device::ordering::<S, T>()),
+        ("program", device::program::<S, T>()),
+        ("laswp", memory::exchanges::<S, T>()),
+        ("gemm", gemm::entries::<S, T>()),
+        ("trsm", trsm::entries::<S, T>()),
+        ("getrf", getrf::entries::<S, T>()),
+        ("solve", solve::entries::<S, T>()),
+        ("faults", device::faults::<S, T>()),
+        ("faults", faults::entries::<S, T>()),
+    ];
+    lists.into_iter().flat_map(|(routine, entries)| under::<S, T>(routine, entries)).collect()
 }
 
 /// All properties, single precision first.

@@ -2,11 +2,12 @@
 
 use std::str::FromStr;
 
-use lapidary::core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary::core::{DType, DeviceVisitor, Getrf, Scalar};
 use lapidary::{Machine, MatMut, Select, Settings};
 use lapidary_conformance::properties::agreement::{Closeness, Pair};
-use lapidary_conformance::suite::{Compare, WITH_SUBNORMALS, agreements, properties};
-use lapidary_conformance::{Flushing, Scope, Subject, flushes};
+use lapidary_conformance::report::{Identity, TrialReport};
+use lapidary_conformance::suite::{agreements, properties_in};
+use lapidary_conformance::{Grader, Scope, Subject, expectation, harness, routines_of};
 
 /// A machine under its selection's name.
 pub struct Graded(pub String, pub Machine);
@@ -22,50 +23,42 @@ impl Subject for Graded {
     fn name(&self) -> String {
         self.0.clone()
     }
-    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        self.1.gemm(args)
+    fn identity(&self) -> Identity {
+        let names: Vec<&str> = self.1.devices().map(|device| device.description.as_str()).collect();
+        Identity { name: self.name(), device: names.join(" + "), ..Identity::default() }
     }
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        self.1.trsm(args)
+    fn computes(&self, dtype: DType) -> bool {
+        dtype != DType::F64 || self.1.devices().any(|device| device.f64)
     }
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        self.1.getrf_into(args)
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        self.1.visit_devices(visitor);
     }
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        self.1.getrs(args)
-    }
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        self.1.laswp(args)
-    }
+    routines_of!(1, getrf_into);
 }
 
-/// Every property, all failures at once. A machine that flushes fails where subnormal
-/// numbers matter, there alone, and not if they may be zero.
+/// Every property, all failures at once.
+#[allow(dead_code, reason = "each test file uses its part")]
 pub fn grade<T: Scalar>(subject: &Graded, scope: &Scope) {
-    let flushes = flushes::<_, T>(subject).unwrap();
-    let (owed, excused) = (properties::<Graded, T>(), properties::<Flushing<Graded>, T>());
-    let failures = owed.iter().zip(&excused).filter_map(|(owed, excused)| {
-        let verdict = (owed.check)(subject, scope);
-        let failure = if !flushes || !WITH_SUBNORMALS.contains(&owed.name) {
-            verdict.err()?.to_string()
-        } else if verdict.is_ok() {
-            "passes, though the machine flushes".to_owned()
-        } else {
-            (excused.check)(&Flushing(subject), scope).err()?.to_string()
-        };
-        Some(format!("{}: {failure}", owed.name))
-    });
-    let failures: Vec<String> = failures.collect();
-    assert!(failures.is_empty(), "{}\n{}", subject.name(), failures.join("\n"));
+    let grader = Grader::new(subject, &subject.identity(), scope.clone(), &expectation::known());
+    all_good(&subject.0, properties_in::<Graded, T>().iter().map(|property| grader.grade(subject, property)));
 }
 
 /// Every routine of both, all disagreements at once.
+#[allow(dead_code, reason = "each test file uses its part")]
 pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
-    let pair = Pair { one, other, closeness };
-    let compared = agreements::<Graded, Graded, T>().into_iter();
-    let apart = |(name, compare): (&str, Compare<Graded, Graded>)| compare(&pair, scope).err().map(|f| format!("{name}: {f}"));
-    let failures: Vec<String> = compared.filter_map(apart).collect();
-    assert!(failures.is_empty(), "{} and {}\n{}", one.name(), other.name(), failures.join("\n"));
+    let (pair, grader) = (Pair { one, other, closeness }, Grader::strict(scope.clone()));
+    let compared = agreements::<Graded, Graded, T>();
+    all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade(&pair, property)));
+}
+
+#[allow(dead_code, reason = "each test file uses its part")]
+fn all_good(name: &str, trials: impl Iterator<Item = TrialReport>) {
+    let complaint = |trial: TrialReport| {
+        let failed = harness::verdict(&trial).err()?;
+        Some(format!("{}: {}", trial.name, failed.message().unwrap_or_default()))
+    };
+    let failures: Vec<String> = trials.filter_map(complaint).collect();
+    assert!(failures.is_empty(), "{name}\n{}", failures.join("\n"));
 }
 
 /// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
@@ -75,6 +68,7 @@ pub fn limited(bytes: usize) -> Settings {
 
 /// A panel so tall that one work-item would go round for long: rows of an LU that are
 /// multiplied out are the rows of the matrix.
+#[allow(dead_code, reason = "each test file uses its part")]
 pub fn tall_panel<T: Scalar>(subject: &Graded) {
     const M: usize = 9000;
     const N: usize = 12;

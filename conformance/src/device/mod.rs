@@ -1,0 +1,93 @@
+//! Below the routines: memory, transfers, the order of commands, instructions and errors
+//! of the devices that a subject [offers](crate::Subject::devices).
+
+pub mod faults;
+pub mod instructions;
+pub mod ordering;
+pub mod transfer;
+
+pub use instructions::Instructions;
+
+use std::marker::PhantomData;
+
+use lapidary_core::{DType, Device, DeviceVisitor, Scalar};
+
+use crate::{Failure, Ledger, Scope, Subject, Trial};
+
+/// What is tried on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// See [`transfer::round_trip`].
+    RoundTrip,
+    /// See [`transfer::bits`].
+    Bits,
+    /// See [`transfer::indices`].
+    Indices,
+    /// See [`ordering::chain`].
+    Chain,
+    /// See [`ordering::threads`].
+    Threads,
+    /// See [`instructions::products`].
+    Products,
+    /// See [`instructions::new_memory`].
+    NewMemory,
+    /// See [`instructions::moves`].
+    Moves,
+    /// See [`instructions::triangles`].
+    Triangles,
+    /// See [`instructions::panels`].
+    Panels,
+    /// See [`instructions::zero_pivot`].
+    ZeroPivot,
+    /// See [`faults::too_much_memory`].
+    TooMuchMemory,
+}
+
+impl Probe {
+    fn run<D: Device, T: Scalar>(self, trial: &Trial<'_, D>) -> Result<(), Failure> {
+        match self {
+            Probe::RoundTrip => transfer::round_trip::<D, T>(trial),
+            Probe::Bits => transfer::bits::<D, T>(trial),
+            Probe::Indices => transfer::indices(trial),
+            Probe::Chain => ordering::chain::<D, T>(trial),
+            Probe::Threads => ordering::threads::<D, T>(trial),
+            Probe::Products => instructions::products::<D, T>(trial),
+            Probe::NewMemory => instructions::new_memory::<D, T>(trial),
+            Probe::Moves => instructions::moves::<D, T>(trial),
+            Probe::Triangles => instructions::triangles::<D, T>(trial),
+            Probe::Panels => instructions::panels::<D, T>(trial),
+            Probe::ZeroPivot => instructions::zero_pivot::<D, T>(trial),
+            Probe::TooMuchMemory => faults::too_much_memory::<D, T>(trial),
+        }
+    }
+}
+
+/// Tries something on every device of a subject that computes in the precision of `T`.
+///
+/// # Errors
+/// The first failure, with the name of the device.
+pub fn every<S: Subject, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
+    let Trial { subject, scope, ledger } = *trial;
+    let mut round = Round::<T> { probe, scope, ledger, verdict: None, dtype: PhantomData };
+    subject.devices(&mut round);
+    round.verdict.unwrap_or_else(|| trial.skip("the subject offers no device of its own"))
+}
+
+/// A visit to one device after the other, until one fails.
+struct Round<'a, T> {
+    probe: Probe,
+    scope: &'a Scope,
+    ledger: &'a Ledger,
+    verdict: Option<Result<(), Failure>>,
+    dtype: PhantomData<T>,
+}
+
+impl<T: Scalar> DeviceVisitor for Round<'_, T> {
+    fn visit<D: Device>(&mut self, device: &D) {
+        let computes = device.info().f64 || T::DTYPE != DType::F64;
+        if computes && !matches!(self.verdict, Some(Err(_))) {
+            let trial = Trial { subject: device, scope: self.scope, ledger: self.ledger };
+            self.verdict = Some(self.probe.run::<D, T>(&trial).map_err(|failure| failure.on(&device.info().name)));
+        }
+    }
+}

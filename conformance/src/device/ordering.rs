@@ -1,0 +1,106 @@
+//! The order of commands: when a method returns, its effect is complete and visible to
+//! every thread.
+#![allow(unsafe_code, reason = "a device's methods are unsafe")]
+
+use lapidary_core::{Device, HostRect, Instruction, Memory, Operand, Scalar};
+
+use crate::cases::Rng;
+use crate::properties::memory::completed;
+use crate::{Failure, Trial};
+
+/// Registers of the chain, and the order of the matrix in each.
+const REGISTERS: usize = 4;
+const N: usize = 33;
+
+/// What is done next, to which register, from which other.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Write(usize),
+    Copy(usize, usize),
+    Scale(usize, f64),
+    Read(usize),
+}
+
+fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
+    let any = |rng: &mut Rng| match (rng.below(4), rng.below(REGISTERS), rng.below(REGISTERS)) {
+        (0, to, _) => Step::Write(to),
+        (1, to, from) if to != from => Step::Copy(to, from),
+        (1 | 2, to, _) => Step::Scale(to, [-1.0, 0.5, 2.0][rng.below(3)]),
+        (_, to, _) => Step::Read(to),
+    };
+    let first = (0..REGISTERS).map(Step::Write);
+    first.chain((0..count).map(|_| any(rng))).chain((0..REGISTERS).map(Step::Read)).collect()
+}
+
+/// Transfers, copies and scalings of a few registers in a row, each depending on the one
+/// before: what is read is what the same steps give on the host.
+///
+/// # Errors
+/// It is something else.
+pub fn chain<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
+        trial.ledger.evidence("", N);
+        walk::<D, T>(trial.subject, trial.scope.seed ^ round)?;
+    }
+    Ok(())
+}
+
+/// The same from several threads at once, each with registers of its own.
+///
+/// # Errors
+/// A thread reads something else.
+pub fn threads<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    let (device, seed) = (trial.subject, trial.scope.seed);
+    trial.ledger.evidence("", N);
+    std::thread::scope(|scope| {
+        let running: Vec<_> = (0..4_u64).map(|thread| scope.spawn(move || walk::<D, T>(device, seed ^ (thread << 32)))).collect();
+        let panicked = || Err(Failure::new("ordering: no panic", "a thread panicked"));
+        running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| panicked()))
+    })
+}
+
+fn walk<D: Device, T: Scalar>(device: &D, seed: u64) -> Result<(), Failure> {
+    let rng = &mut Rng::new(seed);
+    let bytes = N * N * size_of::<T>();
+    let registers = (0..REGISTERS).map(|_| completed("ordering: completes", device.alloc(bytes))).collect::<Result<Vec<_>, _>>()?;
+    let mut expected = vec![vec![T::ZERO; N * N]; REGISTERS];
+    let steps = steps(rng, 40);
+    for (at, &step) in steps.iter().enumerate() {
+        let done = |result| completed("ordering: completes", result);
+        match step {
+            Step::Write(to) => {
+                expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
+                // SAFETY: the memory and the buffers are ours; so below.
+                done(unsafe { device.write(rect(&mut expected[to]), &registers[to]) })?;
+            }
+            Step::Copy(to, from) => {
+                let copy = Instruction::<T, _>::Copy { a: whole(&registers[from]), b: whole(&registers[to]) };
+                done(unsafe { device.launch(&copy) })?;
+                expected[to] = expected[from].clone();
+            }
+            Step::Scale(to, factor) => {
+                let beta = T::from_f64(factor);
+                done(unsafe { device.launch(&Instruction::Scale { beta, c: whole(&registers[to]) }) })?;
+                expected[to].iter_mut().for_each(|x| *x = beta * *x);
+            }
+            Step::Read(from) => {
+                let mut got = vec![T::ZERO; N * N];
+                done(unsafe { device.read(&registers[from], rect(&mut got)) })?;
+                if got != expected[from] {
+                    let detail =
+                        format!("step {at} of {:?} (seed {seed:#x}) does not give what it gives on the host", &steps[..=at]);
+                    return Err(Failure::new("ordering: values", detail));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rect<T>(data: &mut [T]) -> HostRect<T> {
+    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: N, rows: N, cols: N }
+}
+
+fn whole<B>(buffer: &B) -> Operand<'_, B> {
+    Operand { memory: Memory::Buffer(buffer), offset: 0, rows: N, cols: N, ld: N }
+}

@@ -1,0 +1,136 @@
+//! Transfers: rectangles of host memory arrive and return, and nothing else is written.
+#![allow(unsafe_code, reason = "a device's methods are unsafe")]
+
+use lapidary_core::{Device, HostRect, Scalar};
+use proptest::strategy::Strategy;
+
+use crate::cases::storage::storage;
+use crate::cases::{Case, Fill, Rng, Storage, Stored};
+use crate::properties::memory::{completed, read_only, surroundings};
+use crate::suite::search;
+use crate::{Failure, Scope, Trial};
+
+/// A rectangle that goes to a device and comes back elsewhere.
+#[derive(Clone, Copy)]
+struct TransferCase {
+    rows: usize,
+    cols: usize,
+    /// How it lies in host memory before and after.
+    storage: [Storage; 2],
+    fill: Fill,
+    seed: u64,
+}
+
+impl std::fmt::Display for TransferCase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let TransferCase { rows, cols, storage: [from, to], fill, seed } = self;
+        write!(f, "transfer rows={rows} cols={cols} from:{from} to:{to} {fill} seed={seed:#x}")
+    }
+}
+
+impl std::fmt::Debug for TransferCase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl Case for TransferCase {
+    fn flags(&self) -> String {
+        let letter = |storage: &Storage| if storage.layout == lapidary_core::Layout::ColMajor { "N" } else { "T" };
+        self.storage.iter().map(letter).collect()
+    }
+
+    fn size(&self) -> usize {
+        self.rows.max(self.cols)
+    }
+}
+
+fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use<> {
+    let storage = proptest::array::uniform2(storage());
+    (scope.extents(), storage, crate::cases::seed()).prop_map(move |([rows, cols, _], storage, seed)| {
+        // a rectangle without elements is never moved
+        TransferCase { rows: rows.max(1), cols: cols.max(1), storage, fill, seed }
+    })
+}
+
+/// Rectangles of every shape, packed and with gaps, in either layout, come back in either.
+///
+/// # Errors
+/// An element is not what it was, or memory around the rectangle changed.
+pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<D, T>(trial, case))?;
+    // more than any piece in which a transfer may be cut
+    let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
+    let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
+    let case = TransferCase { rows: 2 * large + 1, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
+    moved::<D, T>(trial, &case)
+}
+
+/// NaN with their payloads, infinities, zeros of either sign and subnormal numbers are
+/// moved like any others.
+///
+/// # Errors
+/// A bit changed on the way.
+pub fn bits<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    for fill in [Fill::Rising, Fill::NonFinite, Fill::Zeros, Fill::Poison] {
+        let scope = &trial.scope.part(8);
+        search(scope, cases(scope, fill), |case| moved::<D, T>(trial, case))?;
+    }
+    Ok(())
+}
+
+fn moved<D: Device, T: Scalar>(trial: &Trial<'_, D>, case: &TransferCase) -> Result<(), Failure> {
+    trial.case(case);
+    carried::<D, T>(trial.subject, case).map_err(|failure| failure.in_case(case))
+}
+
+fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase) -> Result<(), Failure> {
+    let TransferCase { rows, cols, storage: [from, to], .. } = *case;
+    let data = case.fill.matrix::<T>(rows, cols, &mut Rng::new(case.seed));
+    let mut source = Stored::<T>::new(&data, from);
+    let (before, expected) = (source.clone(), Stored::<T>::new(&data, to));
+    let mut target = Stored::<T>::new(&data.map(|_| 0.0), to);
+    let buffer = completed("transfer: completes", device.alloc(rows * cols * size_of::<T>()))?;
+    // SAFETY: the memory and the buffer are ours, and of that size.
+    unsafe {
+        completed("transfer: completes", device.write(rect(&mut source), &buffer))?;
+        completed("transfer: completes", device.read(&buffer, rect(&mut target)))?;
+    }
+    read_only("the source", &before, &source)?;
+    surroundings("the target", &target)?;
+    match target.changed(&expected) {
+        None => Ok(()),
+        Some(at) => Err(Failure::new("transfer: elements", format!("element {at} of the host's buffer differs"))),
+    }
+}
+
+/// The rectangle of a matrix in host memory.
+fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect<T> {
+    let [row_stride, col_stride] = stored.strides();
+    let mut view = stored.view_mut();
+    let (rows, cols) = view.shape();
+    HostRect { origin: view.reborrow().host_ptr().expect("host memory"), row_stride, col_stride, rows, cols }
+}
+
+/// Row indices: a column of integers.
+///
+/// # Errors
+/// One is not what it was.
+pub fn indices<D: Device>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    for rows in [1, 2, 63, 64, 65, 2 * trial.scope.max] {
+        trial.ledger.evidence("", rows);
+        let sent: Vec<i32> = (0..rows).map(|i| i32::try_from(i).expect("few rows") * 65_537 - 7).collect();
+        let (mut from, mut to) = (sent.clone(), vec![0; rows]);
+        let column = |data: &mut Vec<i32>| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: 1 };
+        let buffer = completed("transfer: completes", trial.subject.alloc(size_of_val(&sent[..])))?;
+        // SAFETY: the memory and the buffer are ours, and of that size.
+        unsafe {
+            completed("transfer: completes", trial.subject.write(column(&mut from), &buffer))?;
+            completed("transfer: completes", trial.subject.read(&buffer, column(&mut to)))?;
+        }
+        if let Some(i) = (0..rows).find(|&i| sent[i] != to[i]) {
+            return Err(Failure::new("transfer: elements", format!("index {i} of {rows} is {}, was {}", to[i], sent[i])));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! What the devices behind a subject do, below the routines.
+
+use lapidary_core::Scalar;
+
+use super::Entry;
+use crate::Subject;
+use crate::device::{Probe, every};
+
+/// Entries for probes: each a name, a sentence and what is tried.
+macro_rules! entries {
+    ($($name:literal, $about:literal => $probe:ident;)+) => {
+        vec![$(($name, $about, |trial| every::<S, T>(trial, Probe::$probe))),+]
+    };
+}
+
+pub(super) fn transfers<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+    entries! {
+        "round_trip", "Rectangles of every shape and layout arrive and come back whole, and nothing around them is written." => RoundTrip;
+        "bits_are_kept", "NaN, infinities, zeros of either sign and subnormal numbers are moved bit for bit." => Bits;
+        "indices", "Columns of row indices arrive and come back." => Indices;
+    }
+}
+
+pub(super) fn ordering<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+    entries! {
+        "commands_run_in_order", "Commands that depend on one another give what the same steps give on the host." => Chain;
+        "threads_at_once", "So they do from several threads, each with buffers of its own." => Threads;
+    }
+}
+
+pub(super) fn program<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+    entries! {
+        "products", "The instruction gemm keeps bound 1 on operands inside larger buffers." => Products;
+        "new_memory_is_not_read", "With β = 0 the instruction gemm does not read its result." => NewMemory;
+        "scale_and_copy", "Scaling by a power of two and copying do not round." => Moves;
+        "triangles", "The instructions trsm and trtri keep bound 7." => Triangles;
+        "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;
+        "info_names_the_zero_pivot", "info is the row of a zero pivot in the whole matrix." => ZeroPivot;
+    }
+}
+
+pub(super) fn faults<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+    entries! {
+        "too_much_memory_is_refused", "More memory than there is is refused as such, and other buffers keep their values." => TooMuchMemory;
+    }
+}

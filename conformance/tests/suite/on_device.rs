@@ -1,0 +1,117 @@
+//! A device as a subject: each routine is an upload, an instruction or a few, a download.
+
+use lapidary_conformance::Subject;
+use lapidary_core::{
+    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, Layout, MatMut, MatRef, Memory, Operand,
+    Result, Scalar, Side, Swaps, Trsm, Uplo,
+};
+
+/// The device.
+pub struct OnDevice<D>(pub D);
+
+/// The rectangle of a matrix in host memory.
+fn rect<T: Element>(view: &MatRef<'_, T>) -> HostRect<T> {
+    let (row_stride, col_stride) = if view.layout() == Layout::ColMajor { (1, view.ld()) } else { (view.ld(), 1) };
+    HostRect { origin: view.host_ptr().expect("host memory"), row_stride, col_stride, rows: view.rows(), cols: view.cols() }
+}
+
+fn whole<B>(buffer: &B, (rows, cols): (usize, usize)) -> Operand<'_, B> {
+    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1) }
+}
+
+impl<D: Device> OnDevice<D> {
+    fn upload<T: Element>(&self, view: &MatRef<'_, T>) -> Result<D::Buffer> {
+        let buffer = self.0.alloc(view.rows() * view.cols() * size_of::<T>())?;
+        if view.rows() * view.cols() > 0 {
+            // SAFETY: the caller lends the matrix; the buffer is ours.
+            unsafe { self.0.write(rect(view), &buffer)? };
+        }
+        Ok(buffer)
+    }
+
+    fn download<T: Element>(&self, buffer: &D::Buffer, view: &MatMut<'_, T>) -> Result<()> {
+        // SAFETY: as above; the matrix may be written.
+        if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, rect(&view.as_ref())) } } else { Ok(()) }
+    }
+
+    fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<()> {
+        // SAFETY: the operands are buffers of ours.
+        unsafe { self.0.launch(instruction) }
+    }
+}
+
+impl<D: Device> Subject for OnDevice<D> {
+    fn name(&self) -> String {
+        self.0.info().name.clone()
+    }
+
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        visitor.visit(&self.0);
+    }
+
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let Gemm { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
+        if c.rows() * c.cols() == 0 {
+            return Ok(());
+        }
+        let [x, y, z] = [self.upload(&a)?, self.upload(&b)?, self.upload(&c.as_ref())?];
+        let (a, b, shape) = (whole(&x, a.shape()), whole(&y, b.shape()), c.shape());
+        self.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c: whole(&z, shape) })?;
+        self.download(&z, &c)
+    }
+
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let Trsm { side, uplo, op, diag, alpha, a, b, .. } = args.check()?.into_inner();
+        if b.rows() * b.cols() == 0 {
+            return Ok(());
+        }
+        let [x, y] = [self.upload(&a)?, self.upload(&b.as_ref())?];
+        let (a, right) = (whole(&x, a.shape()), whole(&y, b.shape()));
+        self.launch(&Instruction::Trsm { side, uplo, op, diag, alpha, a, b: right })?;
+        self.download(&y, &b)
+    }
+
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
+        let order = ipiv.len();
+        if order == 0 {
+            return Ok(0);
+        }
+        let mut told = [0_i32];
+        let [pivots, info] = [self.upload(&MatRef::col_major(ipiv, order, 1)?)?, self.upload(&MatRef::col_major(&told, 1, 1)?)?];
+        let x = self.upload(&a.as_ref())?;
+        let (factors, ipiv_there, told_there) = (whole(&x, a.shape()), whole(&pivots, (order, 1)), whole(&info, (1, 1)));
+        self.launch(&Instruction::<T, _>::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there })?;
+        self.download(&x, &a)?;
+        self.download(&pivots, &MatMut::col_major(ipiv, order, 1)?)?;
+        self.download(&info, &MatMut::col_major(&mut told, 1, 1)?)?;
+        Ok(usize::try_from(told[0]).expect("info counts rows"))
+    }
+
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
+        let lower = |subject: &Self, b| subject.trsm(Trsm::new(lu, b).uplo(Uplo::Lower).diag(Diag::Unit).op(op));
+        let upper = |subject: &Self, b| subject.trsm(Trsm::new(lu, b).uplo(Uplo::Upper).op(op));
+        if op.is_trans() {
+            upper(self, b.reborrow())?;
+            lower(self, b.reborrow())?;
+            self.laswp(Laswp::new(b, ipiv).backward())
+        } else {
+            self.laswp(Laswp::new(b.reborrow(), ipiv))?;
+            lower(self, b.reborrow())?;
+            upper(self, b)
+        }
+    }
+
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        let Laswp { a, ipiv, forward } = args.check()?.into_inner();
+        if a.rows() * a.cols() * ipiv.len() == 0 {
+            return Ok(());
+        }
+        let [x, pivots] = [self.upload(&a.as_ref())?, self.upload(&MatRef::col_major(ipiv, ipiv.len(), 1)?)?];
+        let swaps = Swaps { side: Side::Left, forward, first_row: 0 };
+        let (moved, ipiv) = (whole(&x, a.shape()), whole(&pivots, (ipiv.len(), 1)));
+        self.launch(&Instruction::<T, _>::Laswp { swaps, a: moved, ipiv })?;
+        self.download(&x, &a)
+    }
+}

@@ -1,0 +1,196 @@
+//! Devices with one deliberate fault each, around the device of the CPU.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::{Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceFault {
+    /// A barrier is missing: the last short step along k works on the tiles of an earlier one.
+    StaleLocalMemory,
+    /// Some instructions run before the transfer that was asked for before them.
+    OneCommandReordered,
+    /// The last row of what is read is left as it was.
+    DropsLastRowOfTransfer,
+    /// What lies after the last element of a rectangle that is read is written.
+    WritesBesideTransfer,
+    /// Transfers go through numbers of single precision.
+    RoundsTransfers,
+    /// A refused allocation is taken for a small one.
+    SwallowsErrors,
+    /// `info` of a panel stays where it is computed.
+    LosesInfoOfPanel,
+    /// All threads share one buffer for what they read.
+    SharesStaging,
+    /// Memory that was never written is read with `β = 0`.
+    ReadsNewMemory,
+}
+
+type Buffer = <CpuDevice as Device>::Buffer;
+
+/// The CPU with a fault.
+pub struct WrongDevice {
+    inner: CpuDevice,
+    fault: DeviceFault,
+    writes: AtomicUsize,
+    /// Where a transfer went that is said to be done: the address of its buffer, and the bytes
+    /// before it.
+    late: Mutex<Option<(usize, Vec<i32>)>>,
+    staging: Mutex<Vec<f64>>,
+}
+
+impl WrongDevice {
+    /// A device with a memory of its own.
+    pub fn new(fault: DeviceFault) -> Self {
+        let inner = CpuDevice::new(0, Some(1 << 30));
+        WrongDevice { inner, fault, writes: AtomicUsize::new(0), late: Mutex::default(), staging: Mutex::default() }
+    }
+
+    fn is(&self, fault: DeviceFault) -> bool {
+        self.fault == fault
+    }
+}
+
+fn address(buffer: &Buffer) -> usize {
+    std::ptr::from_ref(buffer).addr()
+}
+
+/// A buffer as words.
+fn words(data: &mut [i32]) -> HostRect<i32> {
+    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
+}
+
+/// The first `count` columns of `op(A)`.
+fn columns<'b>(op: Op, a: Operand<'b, Buffer>, count: usize) -> Operand<'b, Buffer> {
+    if op.is_trans() { Operand { rows: count, ..a } } else { Operand { cols: count, ..a } }
+}
+
+impl Device for WrongDevice {
+    type Buffer = Buffer;
+
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+        match self.inner.alloc(bytes) {
+            Err(_) if self.is(DeviceFault::SwallowsErrors) => self.inner.alloc(64),
+            Ok(buffer) if self.is(DeviceFault::ReadsNewMemory) && bytes > 0 => {
+                // SAFETY: the buffer is ours and as large.
+                unsafe { self.inner.write(words(&mut vec![-1; bytes / 4]), &buffer)? };
+                Ok(buffer)
+            }
+            other => other,
+        }
+    }
+
+    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+        // SAFETY: as the caller promises; a buffer holds at least what is written.
+        unsafe {
+            if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
+                let mut before = vec![0; from.rows * from.cols * size_of::<T>() / 4];
+                self.inner.read(to, words(&mut before))?;
+                *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some((address(to), before));
+            }
+            self.inner.write(from, to)
+        }
+    }
+
+    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+        let HostRect { rows, cols, row_stride, col_stride, origin } = to;
+        let at = |i: usize, j: usize| origin.wrapping_add(i * row_stride + j * col_stride);
+        // SAFETY: as the caller promises; the suite's memory has a tail.
+        unsafe {
+            let last: Vec<T> = (0..cols).map(|j| at(rows - 1, j).read()).collect();
+            self.inner.read(from, to)?;
+            match self.fault {
+                DeviceFault::DropsLastRowOfTransfer if rows > 16 => (0..cols).for_each(|j| at(rows - 1, j).write(last[j])),
+                DeviceFault::WritesBesideTransfer if rows > 1 => at(rows - 1, cols - 1).add(1).write(at(0, 0).read()),
+                DeviceFault::RoundsTransfers if size_of::<T>() == 8 => {
+                    for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
+                        let element = at(i, j).cast::<f64>();
+                        element.write(f64::from(element.read() as f32));
+                    }
+                }
+                DeviceFault::SharesStaging if size_of::<T>() == 8 && row_stride == 1 => self.through_staging(to),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match (self.fault, *instruction) {
+                (DeviceFault::StaleLocalMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) => {
+                    let k = op_a.shape((a.rows, a.cols)).1;
+                    let step = |count, beta| {
+                        let (a, b) = (columns(op_a, a, count), columns(op_b.flip(), b, count));
+                        self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })
+                    };
+                    let tail = k % 8;
+                    if k < 8 || tail == 0 {
+                        return self.inner.launch(instruction);
+                    }
+                    step(k - tail, beta)?;
+                    step(tail, T::ONE)
+                }
+                (DeviceFault::LosesInfoOfPanel, Instruction::Getrf { pivoting, first_row, a, ipiv, info }) => {
+                    let elsewhere = self.inner.alloc(4)?;
+                    let info = Operand { memory: Memory::Buffer(&elsewhere), ..info };
+                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
+                }
+                (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
+                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-300), c })?;
+                    self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                }
+                (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
+                _ => self.inner.launch(instruction),
+            }
+        }
+    }
+}
+
+impl WrongDevice {
+    /// An instruction on what was in a buffer before the last transfer, which comes after it.
+    ///
+    /// # Safety
+    /// The contract of `Device::launch`.
+    unsafe fn before_its_transfer<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut touched = None;
+        instruction.operands(|operand, _| {
+            if let (Memory::Buffer(buffer), Some((at, _))) = (operand.memory, &late) {
+                touched = touched.or((address(buffer) == *at).then_some(buffer));
+            }
+        });
+        // SAFETY: as the caller promises; the buffer is as large as what was read from it.
+        unsafe {
+            let (Some(buffer), Some((_, mut before))) = (touched, late) else { return self.inner.launch(instruction) };
+            let mut written = vec![0; before.len()];
+            self.inner.read(buffer, words(&mut written))?;
+            self.inner.write(words(&mut before), buffer)?;
+            self.inner.launch(instruction)?;
+            self.inner.write(words(&mut written), buffer)
+        }
+    }
+
+    /// Puts the rectangle into memory that all threads share, and takes it out again.
+    ///
+    /// # Safety
+    /// The rectangle is one of `f64` and may be written.
+    unsafe fn through_staging<T: Element>(&self, to: HostRect<T>) {
+        // SAFETY: as the caller promises.
+        let mut elements = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j)));
+        let at = |(i, j): (usize, usize)| to.origin.wrapping_add(i + j * to.col_stride).cast::<f64>();
+        let data = elements.clone().map(|place| unsafe { at(place).read() }).collect();
+        *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;
+        std::thread::sleep(std::time::Duration::from_micros(200));
+        let staged = self.staging.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        staged.iter().for_each(|&x| if let Some(place) = elements.next() { unsafe { at(place).write(x) } });
+    }
+}

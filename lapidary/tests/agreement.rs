@@ -1,0 +1,27 @@
+//! One CPU device and several agree, and a panel that is tall.
+
+mod support;
+
+use lapidary::{Machine, Settings};
+use lapidary_conformance::Scope;
+use lapidary_conformance::properties::agreement::Closeness;
+use support::{Graded, agree, limited, tall_panel};
+
+fn several() -> Graded {
+    Graded::open("cpu:0,1,2", &Settings::default())
+}
+
+#[test]
+fn one_device_and_several_agree() {
+    let one = Graded::open("cpu:0", &Settings::default());
+    // too large to run as one kernel on the caller's thread
+    let scope = Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 3, large: vec![257, 400], seed: 2 };
+    agree::<f64>(&one, &several(), Closeness::Bounds, &scope);
+    agree::<f32>(&one, &Graded::open("cpu:0,1", &limited(96 << 10)), Closeness::Bounds, &scope);
+}
+
+#[test]
+fn a_tall_panel() {
+    tall_panel::<f64>(&several());
+    tall_panel::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default())));
+}

@@ -1,0 +1,109 @@
+//! The conformance suite as tests, one for each property: `cpu:0::f64::gemm::nan_propagates`.
+//!
+//! On the CPU in place, on several devices, out of core, and on the plain loops that define
+//! every instruction; on each OpenCL device of another make and on each adapter that are
+//! there. Where there are none a test says so and passes, unless `LAPIDARY_REQUIRE_OPENCL`
+//! or `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+
+mod support;
+
+use std::process::ExitCode;
+
+use lapidary::{Machine, Settings};
+use lapidary_conformance::{Scope, harness};
+use libtest_mimic::Trial;
+use support::{Graded, limited};
+
+/// Small calls, many of them; the blocks are the panels and kernels of the CPU.
+fn small() -> Scope {
+    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 45, large: vec![257, 400], seed: 1 }
+}
+
+/// Calls that are too large to run as one kernel on the caller's thread.
+fn planned() -> Scope {
+    Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 6, large: vec![257, 400], seed: 2 }
+}
+
+/// What a processor that stands in for a device does in a minute.
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+fn few(seed: u64) -> Scope {
+    Scope { cases: 12, ..Scope::quick(seed) }
+}
+
+/// The CPU's plain loops.
+fn by_definition(settings: &Settings) -> Graded {
+    Graded(format!("by definition {settings:?}"), Machine::by_definition(settings))
+}
+
+fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {
+    harness::tests(select, move || Graded::open(select, &Settings::default()), scope)
+}
+
+/// A subject that works within so many KiB in single precision, and twice as many in double.
+fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item = Trial> {
+    let within = |kib: usize, dtype: &'static str| {
+        let tests = harness::tests(name, move || open(&limited(kib << 10)), Scope { cases: 20, ..small() });
+        tests.into_iter().filter(move |test| test.name().contains(dtype))
+    };
+    within(48, "::f32::").chain(within(96, "::f64::"))
+}
+
+fn on_the_cpu() -> impl Iterator<Item = Trial> {
+    let one = selected("cpu:0", small());
+    let several = selected("cpu:0,1,2", planned());
+    let defined = harness::tests("definition", || by_definition(&Settings::default()), Scope { cases: 20, ..small() });
+    let one_out_of_core = out_of_core("cpu:0/out-of-core", |settings| Graded::open("cpu:0", settings));
+    let several_out_of_core = out_of_core("cpu:0,1,2/out-of-core", |settings| Graded::open("cpu:0,1,2", settings));
+    let defined_out_of_core = out_of_core("definition/out-of-core", by_definition);
+    one.into_iter().chain(several).chain(defined).chain(one_out_of_core).chain(several_out_of_core).chain(defined_out_of_core)
+}
+
+/// A test that passes where a kind of device is there, or need not be.
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+fn presence(kind: &'static str, required: &'static str, found: usize, notes: Vec<String>) -> Trial {
+    Trial::test(format!("{kind}::is_there"), move || match found {
+        0 if std::env::var_os(required).is_some() => Err(format!("no device: {notes:?}").into()),
+        0 => {
+            eprintln!("not run: {notes:?}");
+            Ok(())
+        }
+        _ => Ok(()),
+    })
+}
+
+/// The first device of every platform: drivers compile and round in their own ways.
+#[cfg(feature = "opencl")]
+fn on_opencl() -> Vec<Trial> {
+    let listing = lapidary::opencl::list();
+    let platform = |index: usize| &listing.devices[index].platform_name;
+    let is_first = |&index: &usize| (0..index).all(|before| platform(before) != platform(index));
+    let tests = |index: usize| {
+        let select = format!("opencl:{index}");
+        harness::tests(&select.clone(), move || Graded::open(&select, &Settings::default()), few(11))
+    };
+    let mut all: Vec<Trial> = (0..listing.devices.len()).filter(is_first).flat_map(tests).collect();
+    all.push(presence("opencl", "LAPIDARY_REQUIRE_OPENCL", listing.devices.len(), listing.notes));
+    all
+}
+
+#[cfg(feature = "wgpu")]
+fn on_wgpu() -> Vec<Trial> {
+    let listing = lapidary::wgpu::list();
+    let tests = |index: usize| {
+        let select = format!("wgpu:{index}");
+        harness::tests(&select.clone(), move || Graded::open(&select, &Settings::default()), few(21))
+    };
+    let mut all: Vec<Trial> = (0..listing.devices.len()).flat_map(tests).collect();
+    all.push(presence("wgpu", "LAPIDARY_REQUIRE_WGPU", listing.devices.len(), listing.notes));
+    all
+}
+
+fn main() -> ExitCode {
+    #[cfg_attr(not(any(feature = "opencl", feature = "wgpu")), allow(unused_mut, reason = "more kinds, more tests"))]
+    let mut tests: Vec<Trial> = on_the_cpu().collect();
+    #[cfg(feature = "opencl")]
+    tests.extend(on_opencl());
+    #[cfg(feature = "wgpu")]
+    tests.extend(on_wgpu());
+    harness::conclude(tests)
+}

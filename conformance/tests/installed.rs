@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 }
 
 fn tests(name: &str) -> Vec<Trial> {
-    let scope = Scope { cases: 9, large: vec![130], ..Scope::quick(5) };
+    let scope = Scope { large: vec![130], ..Scope::quick(7) };
     match Library::open(name) {
         Ok(_) => {
             let name = name.to_owned();

@@ -22,6 +22,7 @@ pub mod expectation;
 pub mod failure;
 pub mod foreign;
 pub mod grader;
+pub mod grades;
 pub mod harness;
 pub mod oracle;
 pub mod properties;

@@ -34,15 +34,15 @@ pub trait Subject: Sync {
         true
     }
 
+    /// Shows the devices behind it; to a subject without any, what is asked of devices
+    /// does not apply.
+    fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
+
     /// Why a property of the suite says nothing about it, if that is so: the trial is
     /// skipped for this reason. Only who lacks what a property needs may say so.
     fn lacks(&self, dtype: DType, _routine: &str, _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
-
-    /// Shows the devices behind it; to a subject without any, what is asked of devices
-    /// does not apply.
-    fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
 
     /// `C ← α·op(A)·op(B) + β·C`.
     ///
@@ -132,26 +132,33 @@ impl<S: Subject> Subject for Flushing<'_, S> {
     fn computes(&self, dtype: DType) -> bool {
         self.subject.computes(dtype)
     }
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
-        self.subject.lacks(dtype, routine, property)
-    }
     fn devices(&self, visitor: &mut impl DeviceVisitor) {
         self.subject.devices(visitor);
+    }
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        self.subject.lacks(dtype, routine, property)
     }
     routines_of!(subject, getrf);
 }
 
-/// Whether a subject takes subnormal numbers for zero: operands (a subnormal number times
-/// four) and results (the smallest normal number times a half).
+/// Whether a subject takes subnormal numbers for zero, operands and results.
 ///
 /// # Errors
 /// A call failed.
 pub fn flushes<S: Subject, T: Scalar>(subject: &S) -> Result<bool> {
-    let product = |x: f64, y: f64| {
+    flushed::<S, T>(subject).map(|(operands, results)| operands && results)
+}
+
+/// Whether a subject takes subnormal numbers for zero: as operands (a subnormal number times
+/// four), and as results (the smallest normal number times a half).
+///
+/// # Errors
+/// A call failed.
+pub fn flushed<S: Subject, T: Scalar>(subject: &S) -> Result<(bool, bool)> {
+    let is_zero = |x: f64, y: f64| {
         let (x, y, mut z) = ([T::from_f64(x)], [T::from_f64(y)], [T::ONE]);
         let [x, y] = [&x, &y].map(|x| MatRef::col_major(x, 1, 1));
-        subject.gemm(Gemm::new(x?, y?, MatMut::col_major(&mut z, 1, 1)?)).map(|()| z[0])
+        subject.gemm(Gemm::new(x?, y?, MatMut::col_major(&mut z, 1, 1)?)).map(|()| z[0] == T::ZERO)
     };
-    let (operand, result) = (product(T::MIN_POSITIVE / 2.0, 4.0)?, product(T::MIN_POSITIVE, 0.5)?);
-    Ok(operand == T::ZERO && result == T::ZERO)
+    Ok((is_zero(T::MIN_POSITIVE / 2.0, 4.0)?, is_zero(T::MIN_POSITIVE, 0.5)?))
 }

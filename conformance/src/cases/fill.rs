@@ -56,6 +56,21 @@ impl fmt::Display for Fill {
 }
 
 impl Fill {
+    /// Every kind.
+    pub const ALL: [Fill; 11] = [
+        Fill::Uniform,
+        Fill::Integers,
+        Fill::Graded,
+        Fill::Wide,
+        Fill::Tiny,
+        Fill::Rising,
+        Fill::Huge,
+        Fill::NonFinite,
+        Fill::Zeros,
+        Fill::Infinities,
+        Fill::Poison,
+    ];
+
     /// A matrix whose elements are numbers of type `T`.
     #[must_use]
     pub fn matrix<T: Scalar>(self, rows: usize, cols: usize, rng: &mut Rng) -> Dense {

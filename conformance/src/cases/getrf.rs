@@ -39,6 +39,23 @@ pub enum Shape {
     Nan,
 }
 
+impl Shape {
+    /// Every kind.
+    pub const ALL: [Shape; 11] = [
+        Shape::Random,
+        Shape::Graded,
+        Shape::Exact,
+        Shape::Ties,
+        Shape::Singular,
+        Shape::ZeroColumn,
+        Shape::Permuted,
+        Shape::Dominant,
+        Shape::Wilkinson,
+        Shape::Hilbert,
+        Shape::Nan,
+    ];
+}
+
 /// One call of getrf.
 #[derive(Clone, Copy, PartialEq)]
 pub struct GetrfCase {

@@ -56,6 +56,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
         ("a_and_b_may_be_one_matrix", "A and B are the same memory.", |trial| {
             few::<S, T>(trial, &[Fill::Uniform, Fill::Integers], GemmCase::of_one_matrix)
         }),
+        (
+            "no_fast_products",
+            "Large beside small elements in sizes that halve: products with fewer multiplications fail bound 1 (Demmel's grade A).",
+            halving::<S, T>,
+        ),
         ("error_growth", "The error grows at most linearly in k = 16 … 1024.", error_growth::<S, T>),
         ("skinny", "One extent of 8 beside long ones, by checksum.", skinny::<S, T>),
         ("powers_of_two", "Sizes that are powers of two, by checksum.", powers_of_two::<S, T>),
@@ -106,6 +111,13 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
         gemm::check_gemm::<S, T>(trial, &case.all_ops()[at % 4])?;
     }
     Ok(())
+}
+
+fn halving<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    let sizes = (2..).map(|power| 1 << power).take_while(|&n| n <= trial.scope.max.max(64));
+    let case = |n, seed| GemmCase { fill: Fill::Graded, beta: 0.0, ..GemmCase::packed([n, n, n], seed) };
+    let cases = sizes.flat_map(|n| (0..2).map(move |seed| case(n, seed)));
+    cases.flat_map(GemmCase::all_ops).try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
 }
 
 fn error_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ mod faults;
 mod gemm;
 mod getrf;
 mod memory;
+mod pinned;
 mod search;
 mod solve;
 mod trsm;
@@ -73,6 +74,7 @@ pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
         ("trsm", trsm::entries::<S, T>()),
         ("getrf", getrf::entries::<S, T>()),
         ("solve", solve::entries::<S, T>()),
+        ("cases", pinned::entries::<S, T>()),
         ("faults", device::faults::<S, T>()),
         ("faults", faults::entries::<S, T>()),
     ];
@@ -83,4 +85,27 @@ pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
 #[must_use]
 pub fn properties<S: Subject>() -> Vec<Property<S>> {
     [properties_in::<S, f32>(), properties_in::<S, f64>()].concat()
+}
+
+/// Whether a query selects a trial: a part of its name, or, with `*` and `?`, all of it.
+#[must_use]
+pub fn selects(query: &str, name: &str) -> bool {
+    let is_pattern = query.contains(['*', '?']);
+    if is_pattern { wildmatch::WildMatch::new(query).matches(name) } else { name.contains(query) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::selects;
+
+    #[test]
+    fn queries_are_parts_or_patterns() {
+        let name = "f64::gemm::nan_propagates";
+        for query in ["", "gemm", "f64::gemm", name, "*nan*", "f??::gemm::*"] {
+            assert!(selects(query, name), "{query}");
+        }
+        for query in ["f32", "gemm::n?", "gemm*"] {
+            assert!(!selects(query, name), "{query}");
+        }
+    }
 }

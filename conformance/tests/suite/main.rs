@@ -2,10 +2,14 @@
 //! deliberate fault lacks the one that is there for it.
 
 mod agreement;
+mod controls;
 mod faults;
 mod naive;
+mod on_device;
 mod plain;
+mod subtle;
 mod wrong;
+mod wrong_device;
 
 use lapidary_conformance::suite::Property;
 use lapidary_conformance::{Failure, Ledger, Scope, Trial};

@@ -2,8 +2,8 @@
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
-    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, Layout, MatMut, MatRef, Memory, Operand,
-    Result, Scalar, Side, Swaps, Trsm, Uplo,
+    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, Layout, MatMut, MatRef, Memory,
+    Operand, Result, Scalar, Side, Swaps, Trsm, Uplo,
 };
 
 /// The device.

@@ -145,7 +145,7 @@ impl Device for WrongDevice {
                     self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
                 }
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
-                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-300), c })?;
+                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
                 }
                 (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
@@ -191,6 +191,10 @@ impl WrongDevice {
         *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;
         std::thread::sleep(std::time::Duration::from_micros(200));
         let staged = self.staging.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        staged.iter().for_each(|&x| if let Some(place) = elements.next() { unsafe { at(place).write(x) } });
+        staged.iter().for_each(|&x| {
+            if let Some(place) = elements.next() {
+                unsafe { at(place).write(x) }
+            }
+        });
     }
 }

@@ -1,0 +1,63 @@
+//! Failures that were found and shrunk, each in a file of `conformance/cases/`.
+
+use lapidary_core::Scalar;
+
+use super::Entry;
+use crate::cases::{Pinned, pinned};
+use crate::{Failure, Subject, Trial};
+
+/// A property for each file, by its name.
+macro_rules! files {
+    ($($name:ident)+) => {
+        /// Names and texts of the files.
+        #[cfg(test)]
+        const FILES: &[(&str, &str)] = &[$((stringify!($name), include_str!(concat!("../../cases/", stringify!($name), ".case")))),+];
+
+        pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+            vec![$({
+                const TEXT: &str = include_str!(concat!("../../cases/", stringify!($name), ".case"));
+                (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, TEXT))
+            }),+]
+        }
+    };
+}
+
+files! {
+    gemm_drops_the_last_product
+    gemm_last_row_is_stale
+    trsm_right_upper_transposed
+    getrf_last_column_of_a_tile
+    getrf_second_of_equal_pivots
+    laswp_backward
+}
+
+/// The first remark says what the file is about.
+fn about(text: &'static str) -> &'static str {
+    pinned::remarks(text).next().unwrap_or_default()
+}
+
+fn check<S: Subject, T: Scalar>(trial: &Trial<'_, S>, text: &str) -> Result<(), Failure> {
+    let case: Pinned = text.parse().map_err(|error| Failure::new("suite: pinned case", error))?;
+    case.check::<S, T>(trial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FILES;
+    use crate::cases::{Pinned, pinned};
+
+    #[test]
+    fn every_file_is_listed_and_says_what_it_is_about() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("cases");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<String> = entries.filter_map(|name| name.strip_suffix(".case").map(str::to_owned)).collect();
+        let mut listed: Vec<&str> = FILES.iter().map(|file| file.0).collect();
+        files.sort();
+        listed.sort_unstable();
+        assert_eq!(files, listed);
+        for (name, text) in FILES {
+            text.parse::<Pinned>().unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(pinned::remarks(text).next().is_some_and(|about| about.ends_with('.')), "{name}");
+        }
+    }
+}

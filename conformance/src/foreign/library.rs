@@ -83,6 +83,8 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "solve" => &["getrf", "getrs"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
         "memory" => &["gemm", "trsm", "getrf", "getrs"],
+        // a pinned case is called after its routine
+        "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
         _ => &[],
     }
 }

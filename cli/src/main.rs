@@ -1,6 +1,7 @@
 //! `lapidary`: the command line of Lapidary.
 
 mod bench;
+mod conformance;
 mod dense;
 mod failure;
 mod io;

@@ -28,8 +28,12 @@ impl DeviceOptions {
         let environment = Settings::from_env()?;
         let (memory_limit, nb) = (self.memory_limit.or(environment.memory_limit), nb.or(environment.nb));
         let settings = Settings { memory_limit, nb, ..environment };
-        let select = self.device.as_deref().map_or_else(Select::from_env, str::parse)?;
-        Ok(Machine::with_settings(&select, &settings)?)
+        Ok(Machine::with_settings(&self.selection()?, &settings)?)
+    }
+
+    /// What is selected.
+    pub fn selection(&self) -> Result<Select> {
+        Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
     }
 }
 

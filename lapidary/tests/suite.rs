@@ -27,7 +27,7 @@ fn planned() -> Scope {
 /// What a processor that stands in for a device does in a minute.
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 fn few(seed: u64) -> Scope {
-    Scope { cases: 12, ..Scope::quick(seed) }
+    Scope { max: 110, cases: 12, large: vec![257], ..Scope::quick(seed) }
 }
 
 /// The CPU's plain loops.

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cache;
+mod conformance;
 mod devices;
 mod hpl;
 mod plan;
@@ -26,7 +27,8 @@ Examples:
   lapidary devices
   lapidary solve A.mtx b.csv -o x.npy
   lapidary bench gemm --n 512,1024,2048 --plot gemm.svg
-  lapidary hpl --n 4000";
+  lapidary hpl --n 4000
+  lapidary conformance --device opencl:0 --report opencl.html";
 
 #[derive(Subcommand, Debug)]
 enum Verb {
@@ -40,6 +42,8 @@ enum Verb {
     Hpl(hpl::Args),
     /// Show how a routine would run, without running it
     Plan(plan::Args),
+    /// Prove a device right, or show where it is not, and grade it
+    Conformance(conformance::Args),
     /// List or clear the compiled programs
     Cache(cache::Args),
 }
@@ -52,6 +56,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Verb::Bench(args) => bench::run(args),
         Verb::Hpl(args) => hpl::run(args),
         Verb::Plan(args) => plan::run(args),
+        Verb::Conformance(args) => conformance::run(args),
         Verb::Cache(args) => cache::run(args),
     }
 }

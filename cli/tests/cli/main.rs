@@ -1,6 +1,7 @@
 //! The command line as a script sees it: files, messages, exit status.
 
 mod bad_input;
+mod conformance;
 mod good_input;
 mod programs;
 mod solve;

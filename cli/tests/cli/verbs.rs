@@ -101,7 +101,7 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
 #[test]
 fn help_answers_with_examples() {
     let s = Sandbox::new();
-    for verb in ["devices", "solve", "bench", "hpl", "plan"] {
+    for verb in ["devices", "solve", "bench", "hpl", "plan", "conformance"] {
         let out = s.run(&[verb, "--help"]);
         assert_eq!(out.status, 0);
         assert!(out.stdout.contains("Example") && out.stdout.contains(&format!("lapidary {verb}")), "{}", out.stdout);

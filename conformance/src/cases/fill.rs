@@ -13,6 +13,8 @@ use crate::oracle::Dense;
 pub enum Fill {
     /// Uniform in [−1, 1).
     Uniform,
+    /// Uniform in [0, 1): sums grow, and their rounding errors with them.
+    Positive,
     /// Integers up to 8 in magnitude: products and sums are exact.
     Integers,
     /// Magnitudes from 2^-20 to 2^20.
@@ -31,7 +33,7 @@ pub enum Fill {
     NonFinite,
     /// Zeros of either sign; the other factor is infinite.
     Zeros,
-    /// Infinities of either sign.
+    /// Infinities of either sign; the other factor is zero.
     Infinities,
     /// NaN alone.
     Poison,
@@ -41,6 +43,7 @@ impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Fill::Uniform => "uniform",
+            Fill::Positive => "positive",
             Fill::Integers => "integers",
             Fill::Graded => "graded",
             Fill::Wide => "wide",
@@ -57,8 +60,9 @@ impl fmt::Display for Fill {
 
 impl Fill {
     /// Every kind.
-    pub const ALL: [Fill; 11] = [
+    pub const ALL: [Fill; 12] = [
         Fill::Uniform,
+        Fill::Positive,
         Fill::Integers,
         Fill::Graded,
         Fill::Wide,
@@ -81,6 +85,7 @@ impl Fill {
     fn element<T: Scalar>(self, rng: &mut Rng, rare: usize) -> f64 {
         match self {
             Fill::Uniform => rng.uniform(),
+            Fill::Positive => rng.uniform().abs(),
             Fill::Integers => rng.integer(8),
             Fill::Graded => rng.uniform() * (20.0 * rng.uniform()).exp2(),
             Fill::Wide => rng.uniform() * (-0.39 * T::MIN_POSITIVE.log2() * rng.uniform()).exp2(),
@@ -109,8 +114,9 @@ impl Fill {
         match self {
             Fill::Wide | Fill::Tiny | Fill::Rising => Fill::Uniform,
             Fill::Zeros => Fill::Infinities,
-            Fill::Uniform | Fill::Integers | Fill::Graded | Fill::Huge => self,
-            Fill::NonFinite | Fill::Infinities | Fill::Poison => self,
+            Fill::Uniform | Fill::Positive | Fill::Integers | Fill::Graded | Fill::Huge => self,
+            Fill::Infinities => Fill::Zeros,
+            Fill::NonFinite | Fill::Poison => self,
         }
     }
 }

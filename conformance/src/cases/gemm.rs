@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Case, Rng, Scope, factor, nonzero_factor, op, seed};
+use super::{Case, Rng, Scope, below, factor, nonzero_factor, op, packed, seed};
 use crate::oracle::Dense;
 
 /// One call of gemm.
@@ -55,6 +55,17 @@ impl Case for GemmCase {
 
     fn size(&self) -> usize {
         self.k
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let extents = [
+            below(case.m).filter(|_| !case.same).map(|m| GemmCase { m, ..case }).collect::<Vec<_>>(),
+            below(case.n).filter(|_| !case.same).map(|n| GemmCase { n, ..case }).collect(),
+            below(case.k).map(|k| GemmCase { k, ..case }).collect(),
+            packed(case.storage).map(|storage| GemmCase { storage, ..case }).collect(),
+        ];
+        extents.concat()
     }
 }
 

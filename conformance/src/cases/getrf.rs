@@ -7,7 +7,7 @@ use lapidary_core::{Getrf, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, Stored, storage};
-use super::{Case, Fill, Rng, Scope, seed};
+use super::{Case, Fill, Rng, Scope, below, packed, seed};
 use crate::bounds::real;
 use crate::oracle::{Dense, product};
 
@@ -85,6 +85,14 @@ impl Case for GetrfCase {
 
     fn size(&self) -> usize {
         self.n
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let rows = below(case.m).map(|m| GetrfCase { m, ..case });
+        let cols = below(case.n).map(|n| GetrfCase { n, ..case });
+        let storage = packed([case.storage]).map(|[storage]| GetrfCase { storage, ..case });
+        rows.chain(cols).chain(storage).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use lapidary_core::Scalar;
 use proptest::prelude::*;
 
 use super::storage::{Storage, storage};
-use super::{Case, Fill, Rng, Scope, seed};
+use super::{Case, Fill, Rng, Scope, below, packed, seed};
 use crate::oracle::Dense;
 
 /// One call of laswp.
@@ -41,6 +41,15 @@ impl Case for LaswpCase {
 
     fn size(&self) -> usize {
         self.m
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let rows = below(case.m).map(|m| LaswpCase { m, count: case.count.min(m), ..case });
+        let cols = below(case.n).map(|n| LaswpCase { n, ..case });
+        let count = below(case.count).map(|count| LaswpCase { count, ..case });
+        let storage = packed([case.storage]).map(|[storage]| LaswpCase { storage, ..case });
+        rows.chain(cols).chain(count).chain(storage).collect()
     }
 }
 

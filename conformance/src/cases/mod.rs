@@ -27,12 +27,26 @@ pub use storage::{Storage, Stored};
 pub use trsm::TrsmCase;
 
 /// A case of a routine: it prints on one line, from which it can be [read](pinned) again.
-pub trait Case: std::fmt::Display {
+pub trait Case: Copy + std::fmt::Display {
     /// The flags in the letters of the BLAS interface.
     fn flags(&self) -> String;
 
     /// The size on which its bounds depend.
     fn size(&self) -> usize;
+
+    /// Cases that are simpler by one step, the larger steps first.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+/// Extents below one: small ones next to powers of two, half of it, and one less.
+pub(crate) fn below(extent: usize) -> impl Iterator<Item = usize> {
+    [1, 2, 3, 5, 9, 17, 33, extent / 2, extent.saturating_sub(1)].into_iter().filter(move |&less| less < extent)
+}
+
+/// The storages with one of them packed.
+pub(crate) fn packed<const N: usize>(storage: [Storage; N]) -> impl Iterator<Item = [Storage; N]> {
+    let is_plain = move |at: &usize| storage[*at] != Storage::default();
+    (0..N).filter(is_plain).map(move |at| std::array::from_fn(|i| if i == at { Storage::default() } else { storage[i] }))
 }
 
 /// How much is tried: the sizes, and how often.
@@ -57,7 +71,7 @@ impl Scope {
     /// Every property in about a minute on a device that a processor stands in for.
     #[must_use]
     pub fn quick(seed: u64) -> Self {
-        Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 110, cases: 24, large: vec![257], seed }
+        Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 130, cases: 40, large: vec![257, 520], seed }
     }
 
     /// More cases, beyond the tiles of a graphics card.

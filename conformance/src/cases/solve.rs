@@ -6,7 +6,7 @@ use lapidary_core::{Op, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, storage};
-use super::{Case, Fill, Rng, Scope, op, seed};
+use super::{Case, Fill, Rng, Scope, below, op, packed, seed};
 use crate::oracle::Dense;
 
 /// One call of getrf and one of getrs.
@@ -38,6 +38,13 @@ impl Case for SolveCase {
 
     fn size(&self) -> usize {
         self.n
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let order = below(case.n).map(|n| SolveCase { n, ..case });
+        let nrhs = below(case.nrhs).map(|nrhs| SolveCase { nrhs, ..case });
+        order.chain(nrhs).chain(packed(case.storage).map(|storage| SolveCase { storage, ..case })).collect()
     }
 }
 

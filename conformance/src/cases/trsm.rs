@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::fill::{Fill, canary};
 use super::storage::{Storage, Stored, storage};
-use super::{Case, Rng, Scope, factor, op, seed};
+use super::{Case, Rng, Scope, below, factor, op, packed, seed};
 use crate::bounds::real;
 use crate::oracle::residual::triangle;
 use crate::oracle::{Dense, loops, product};
@@ -48,6 +48,13 @@ impl Case for TrsmCase {
 
     fn size(&self) -> usize {
         self.order
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let order = below(case.order).map(|order| TrsmCase { order, ..case });
+        let nrhs = below(case.nrhs).map(|nrhs| TrsmCase { nrhs, ..case });
+        order.chain(nrhs).chain(packed(case.storage).map(|storage| TrsmCase { storage, ..case })).collect()
     }
 }
 

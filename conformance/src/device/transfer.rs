@@ -5,7 +5,7 @@ use lapidary_core::{Device, HostRect, Scalar};
 use proptest::strategy::Strategy;
 
 use crate::cases::storage::storage;
-use crate::cases::{Case, Fill, Rng, Storage, Stored};
+use crate::cases::{Case, Fill, Rng, Storage, Stored, below, packed};
 use crate::properties::memory::{completed, read_only, surroundings};
 use crate::suite::search;
 use crate::{Failure, Scope, Trial};
@@ -42,6 +42,13 @@ impl Case for TransferCase {
 
     fn size(&self) -> usize {
         self.rows.max(self.cols)
+    }
+
+    fn simpler(&self) -> Vec<Self> {
+        let case = *self;
+        let rows = below(case.rows).filter(|&rows| rows > 0).map(|rows| TransferCase { rows, ..case });
+        let cols = below(case.cols).filter(|&cols| cols > 0).map(|cols| TransferCase { cols, ..case });
+        rows.chain(cols).chain(packed(case.storage).map(|storage| TransferCase { storage, ..case })).collect()
     }
 }
 

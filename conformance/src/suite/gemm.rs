@@ -37,7 +37,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             random::<S, T>(trial, &[Fill::NonFinite], |case| case)
         }),
         ("zero_times_infinity_is_nan", "Zeros are multiplied like any other number.", |trial| {
-            few::<S, T>(trial, &[Fill::Zeros], |case| GemmCase { alpha: 1.0, same: false, ..case })
+            few::<S, T>(trial, &[Fill::Zeros, Fill::Infinities], |case| GemmCase { alpha: 1.0, same: false, ..case })
         }),
         ("wide_exponents", "Magnitudes over four fifths of the exponents keep the bounds.", |trial| {
             random::<S, T>(trial, &[Fill::Wide], |case| case)
@@ -121,9 +121,9 @@ fn halving<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
 }
 
 fn error_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    let cases =
-        (4..=10).flat_map(|power| (0..4).map(move |seed| GemmCase { beta: 0.0, ..GemmCase::packed([24, 24, 1 << power], seed) }));
-    cases.into_iter().try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
+    let case = |k, seed| GemmCase { fill: Fill::Positive, beta: 0.0, ..GemmCase::packed([24, 24, k], seed) };
+    let mut cases = (4..=10).flat_map(|power| (0..4).map(move |seed| case(1 << power, seed)));
+    cases.try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
 }
 
 fn checksums<S: Subject, T: Scalar>(trial: &Trial<'_, S>, extents: impl IntoIterator<Item = [usize; 3]>) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use proptest::strategy::Strategy;
 use super::{Entry, search};
 use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Storage, TrsmCase};
 use crate::properties::{gemm, getrf, laswp, memory, solve, trsm};
-use crate::{Failure, Subject, Trial};
+use crate::{Failure, Scope, Subject, Trial};
 
 pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     vec![
@@ -32,18 +32,33 @@ pub(super) fn exchanges<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
+/// Changes how operands lie in memory.
+type Change = fn(Storage) -> Storage;
+
 /// Random calls of every routine on operands that lie in memory as `stored` says.
-fn every_routine<S: Subject, T: Scalar>(trial: &Trial<'_, S>, stored: fn(Storage) -> Storage) -> Result<(), Failure> {
+fn every_routine<S: Subject, T: Scalar>(trial: &Trial<'_, S>, stored: Change) -> Result<(), Failure> {
     let scope = &trial.scope.part(4);
-    let gemms = GemmCase::any(scope, &[Fill::Uniform]).prop_map(move |case| GemmCase { storage: case.storage.map(stored), ..case });
-    search(scope, gemms, |case| gemm::check_gemm::<S, T>(trial, case))?;
-    let trsms = TrsmCase::any(scope, TrsmMode::Substitution, &[Fill::Uniform])
-        .prop_map(move |case| TrsmCase { storage: case.storage.map(stored), ..case });
-    search(scope, trsms, |case| trsm::check_trsm::<S, T>(trial, case))?;
-    let getrfs = GetrfCase::any(scope, &[Shape::Random]).prop_map(move |case| GetrfCase { storage: stored(case.storage), ..case });
-    search(scope, getrfs, |case| getrf::check_getrf::<S, T>(trial, case))?;
-    let solves = SolveCase::any(scope).prop_map(move |case| SolveCase { storage: case.storage.map(stored), ..case });
-    search(scope, solves, |case| solve::check_solve::<S, T>(trial, case))
+    search(scope, gemms(scope, stored), |case| gemm::check_gemm::<S, T>(trial, case))?;
+    search(scope, trsms(scope, stored), |case| trsm::check_trsm::<S, T>(trial, case))?;
+    search(scope, getrfs(scope, stored), |case| getrf::check_getrf::<S, T>(trial, case))?;
+    search(scope, solves(scope, stored), |case| solve::check_solve::<S, T>(trial, case))
+}
+
+fn gemms(scope: &Scope, stored: Change) -> impl Strategy<Value = GemmCase> + use<> {
+    GemmCase::any(scope, &[Fill::Uniform]).prop_map(move |case| GemmCase { storage: case.storage.map(stored), ..case })
+}
+
+fn trsms(scope: &Scope, stored: Change) -> impl Strategy<Value = TrsmCase> + use<> {
+    let cases = TrsmCase::any(scope, TrsmMode::Substitution, &[Fill::Uniform]);
+    cases.prop_map(move |case| TrsmCase { storage: case.storage.map(stored), ..case })
+}
+
+fn getrfs(scope: &Scope, stored: Change) -> impl Strategy<Value = GetrfCase> + use<> {
+    GetrfCase::any(scope, &[Shape::Random]).prop_map(move |case| GetrfCase { storage: stored(case.storage), ..case })
+}
+
+fn solves(scope: &Scope, stored: Change) -> impl Strategy<Value = SolveCase> + use<> {
+    SolveCase::any(scope).prop_map(move |case| SolveCase { storage: case.storage.map(stored), ..case })
 }
 
 /// A product of NaN alone, then one of integers in the same sizes.

@@ -25,7 +25,7 @@ macro_rules! files {
 files! {
     gemm_drops_the_last_product
     gemm_last_row_is_stale
-    trsm_right_upper_transposed
+    trsm_opposite_triangle
     getrf_last_column_of_a_tile
     getrf_second_of_equal_pivots
     laswp_backward

@@ -2,9 +2,10 @@
 
 use std::fmt::Debug;
 
-use proptest::strategy::Strategy;
+use proptest::strategy::{BoxedStrategy, Strategy};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
+use crate::cases::Case;
 use crate::{Failure, Scope};
 
 /// Tries random cases and shrinks a failure to a short one. The cases depend on
@@ -12,20 +13,50 @@ use crate::{Failure, Scope};
 ///
 /// # Errors
 /// The failure of the shortest case found.
-pub fn search<C: Debug>(
+pub fn search<C: Case + Debug>(
     scope: &Scope,
-    cases: impl Strategy<Value = C>,
+    cases: impl Strategy<Value = C> + 'static,
     check: impl Fn(&C) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    shortest(scope, &cases.boxed(), &check)
+}
+
+/// One function for each kind of case, not one for each subject: it is large, and there are
+/// many subjects.
+fn shortest<C: Case + Debug>(
+    scope: &Scope,
+    cases: &BoxedStrategy<C>,
+    check: &dyn Fn(&C) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let config = Config { cases: scope.cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&scope.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
-    let outcome = runner.run(&cases, |case| check(&case).map_err(|failure| TestCaseError::fail(failure.to_string())));
+    let outcome = runner.run(cases, |case| check(&case).map_err(|failure| TestCaseError::fail(failure.to_string())));
     match outcome {
         Ok(()) => Ok(()),
-        Err(TestError::Fail(_, case)) => check(&case).and_then(|()| Err(unsteady(&case))),
+        Err(TestError::Fail(_, case)) => match check(&case) {
+            Ok(()) => Err(unsteady(&case)),
+            Err(failure) => Err(simplest(case, failure, check)),
+        },
         Err(TestError::Abort(reason)) => Err(Failure::new("suite: cases", reason)),
+    }
+}
+
+/// Steps to simpler cases for as long as one of them fails in the same check: what the
+/// strategies draw is simple in other ways than extents that are chosen from a list.
+fn simplest<C: Case>(mut case: C, mut failure: Failure, check: &dyn Fn(&C) -> Result<(), Failure>) -> Failure {
+    let mut tries = 300;
+    loop {
+        let mut fails = |simpler: C| {
+            tries -= 1;
+            let found = check(&simpler).err().filter(|found| found.check == failure.check)?;
+            Some((simpler, found))
+        };
+        match case.simpler().into_iter().find_map(&mut fails) {
+            Some(step) if tries > 0 => (case, failure) = step,
+            _ => return failure,
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Devices and products with one deliberate fault each are caught, by the property that is
 //! there for it, in what `--quick` tries.
 
+use std::collections::BTreeMap;
+
+use crate::faults::EXPECTED;
 use crate::on_device::OnDevice;
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
@@ -84,4 +87,31 @@ fn a_norm_does_not_tell_strassen_from_others() {
     for name in ["gemm::integers_are_exact", "gemm::precision", "gemm::large", "gemm::tile_edges"] {
         outcome(&Subtle::new(StrassenLike), find(&list, name), &Scope::quick(1)).unwrap();
     }
+}
+
+/// Each fault with the properties that catch it.
+fn table() -> BTreeMap<String, Vec<&'static str>> {
+    let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let ways = WAYS.iter().chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
+    for (fault, property) in faults.chain(devices).chain(ways) {
+        let properties = table.entry(fault).or_default();
+        if !properties.contains(&property) {
+            properties.push(property);
+        }
+    }
+    table
+}
+
+#[test]
+fn the_table_in_the_documents_is_the_one_that_is_tested() {
+    let text = include_str!("../../../docs/conformance.md");
+    let rows = text.lines().skip_while(|line| !line.contains("checked by conformance/tests")).skip(3);
+    let told = rows.take_while(|line| line.starts_with('|')).map(|row| {
+        let words: Vec<&str> = row.split('`').skip(1).step_by(2).collect();
+        (words[0].to_owned(), words[1..].iter().copied().filter(|word| word.contains("::")).collect::<Vec<_>>())
+    });
+    assert_eq!(told.collect::<BTreeMap<_, _>>(), table());
+    assert!(table().len() >= 15);
 }

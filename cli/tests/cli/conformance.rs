@@ -1,0 +1,69 @@
+//! The verb `conformance`.
+
+use crate::support::{Sandbox, outcome, refused};
+
+const FEW: [&str; 5] = ["conformance", "--device", "cpu:0", "--filter", "f64::laswp"];
+
+#[test]
+fn a_run_prints_its_trials_and_writes_figures_and_a_page() {
+    let s = Sandbox::new();
+    let filter = ["--filter", "f64::gemm::*nan*", "--json", "r.json", "--report", "r.html"];
+    let run = s.run(&[&["conformance", "--device", "cpu:0", "--quick", "--seed", "3"][..], &filter].concat());
+    outcome(&run, 0);
+    assert!(run.stdout.contains("passed                f64::gemm::nan_propagates"), "{}", run.stdout);
+    assert!(run.stdout.contains("f64: precision") && run.stdout.contains("0 failed, 0 failed as expected"), "{}", run.stdout);
+    let report = s.json("r.json");
+    assert_eq!((&report["subject"]["name"], &report["mode"], &report["seed"]), (&"cpu:0".into(), &"quick".into(), &3.into()));
+    let names: Vec<&str> = report["trials"].as_array().unwrap().iter().map(|trial| trial["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["f64::gemm::beta_zero_ignores_nan", "f64::gemm::nan_propagates", "f64::gemm::zero_times_infinity_is_nan"]);
+    assert!(report["trials"][0]["figures"][0]["limit"].is_number() && report["grades"].as_array().unwrap().len() > 5);
+    assert!(s.read("r.html").to_lowercase().starts_with("<!doctype html>"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let s = Sandbox::new();
+    for file in ["a.json", "b.json"] {
+        outcome(&s.run(&["conformance", "--device", "cpu:0", "--filter", "f32::solve::random", "--json", file]), 0);
+    }
+    outcome(&s.run(&["conformance", "--device", "cpu:0", "--filter", "f32::solve::random", "--seed", "2", "--json", "c.json"]), 0);
+    let figures = |file: &str| s.json(file)["trials"][0]["figures"].clone();
+    assert_eq!(figures("a.json"), figures("b.json"));
+    assert_ne!(figures("a.json"), figures("c.json"));
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_cut_off() {
+    let s = Sandbox::new();
+    let few = |more: &[&'static str]| s.run(&[&FEW[..], more].concat());
+    outcome(&few(&["--json", "r.json"]), 0);
+    let mut report = s.json("r.json");
+    let all = report["trials"].as_array().unwrap().len();
+    report["trials"].as_array_mut().unwrap().truncate(1);
+    report["trials"][0]["seconds"] = 1234.5.into();
+    report["grades"] = serde_json::json!([]);
+    s.text("r.json", &report.to_string());
+    let run = few(&["--json", "r.json", "--resume"]);
+    outcome(&run, 0);
+    assert!(!run.stdout.contains("wrong_arguments") && run.stdout.contains("rows_move"), "{}", run.stdout);
+    let report = s.json("r.json");
+    assert_eq!((&report["trials"][0]["seconds"], report["trials"].as_array().unwrap().len()), (&1234.5.into(), all));
+    refused(&s, &[&FEW[..], &["--json", "r.json", "--resume", "--seed", "9"]].concat(), &["r.json", "another run"]);
+    s.text("old.json", "{\"format\": 99}");
+    refused(&s, &[&FEW[..], &["--json", "old.json", "--resume"]].concat(), &["old.json", "format 99"]);
+}
+
+#[test]
+fn trials_are_listed_and_wrong_usage_is_told() {
+    let s = Sandbox::new();
+    let run = s.run(&["conformance", "--list", "--filter", "getrf::ties"]);
+    outcome(&run, 0);
+    assert_eq!(run.stdout.lines().count(), 2, "{}", run.stdout);
+    assert!(run.stdout.starts_with("f32::getrf::ties_keep_the_first_row "), "{}", run.stdout);
+    refused(&s, &["conformance", "--device", "cpu:0", "--filter", "potrf"], &["potrf", "--list"]);
+    refused(&s, &["conformance", "--quick", "--full"], &["--full"]);
+    refused(&s, &["conformance", "--resume"], &["--json"]);
+    refused(&s, &["conformance", "--subject", "blas:./none.so"], &["none.so"]);
+    refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["x"]);
+    outcome(&s.run(&["conformance", "--device", "opencl:99"]), 3);
+}

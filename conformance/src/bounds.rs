@@ -124,10 +124,10 @@ pub fn getrf_residual() -> Bound {
     Bound { number: 8, name: "dget01", limit: 30.0 }
 }
 
-/// `|l_ij| ≤ 1 + 4u`: partial pivoting took place.
+/// `|l_ij| − 1 ≤ 4u`: partial pivoting took place.
 #[must_use]
 pub fn multiplier<T: Scalar>() -> Bound {
-    Bound { number: 8, name: "multipliers", limit: 1.0 + 4.0 * T::UNIT_ROUNDOFF }
+    Bound { number: 8, name: "multipliers", limit: 4.0 * T::UNIT_ROUNDOFF }
 }
 
 /// `‖B − A·X‖₁ / (‖A‖₁·‖X‖₁·ε) < 30`.

@@ -16,10 +16,12 @@ mod kernels;
 mod platform;
 mod program;
 mod queue;
+mod startup;
 mod transfers;
 
 pub use batch::Batch;
 pub use buffer::Buffer;
 pub use device::{WgpuDevice, required_features, required_limits};
 pub use platform::{Found, Listing, list};
+pub use startup::startup;
 pub use wgpu;

@@ -51,6 +51,7 @@ pub mod schedule;
 pub mod simulate;
 mod slots;
 mod staging;
+mod startup;
 mod sync;
 
 pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
@@ -72,3 +73,4 @@ pub use schedule::{Rest, Schedule};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
 pub use staging::Piece;
+pub use startup::Startup;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use lapidary::{Select, Settings};
+use lapidary::{ProgramCache, Select, Settings};
 use serde_json::{Value, json};
 
 use super::plot::check_picture;
@@ -20,7 +20,7 @@ use crate::trace::Event;
 /// Flags of `bench startup`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// One OpenCL device
+    /// One OpenCL or wgpu device
     #[arg(long, value_name = "SEL", default_value = "opencl:0")]
     device: String,
     /// Write every figure here
@@ -42,11 +42,10 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--plot", args.plot.as_ref())])?;
-    let index = index(&args.device)?;
+    let startup = startup(&args.device)?;
     if args.here {
         let cache = Arc::new(Settings::from_env()?.program_cache());
-        let stages = lapidary::opencl::startup(index, cache)?;
-        out(&json!(stages).to_string());
+        out(&json!(startup(cache)?).to_string());
         return Ok(());
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
@@ -59,11 +58,18 @@ pub fn run(args: &Args) -> Result<()> {
     args.plot.iter().try_for_each(|path| draw(path, &args.device, [("cold", &cold), ("warm", &warm)]))
 }
 
-fn index(device: &str) -> Result<usize> {
+/// What measures the start of a device.
+fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Vec<(&'static str, f64)>>> {
     // the selection is read by the library, so that its mistakes are told alike
     device.parse::<Select>()?;
-    let number = device.strip_prefix("opencl:").and_then(|number| number.parse().ok());
-    number.ok_or_else(|| Failure::usage(format!("--device {device}: startup is measured on one OpenCL device, such as opencl:0")))
+    let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {
+        ("opencl", Ok(index)) => Some((lapidary::opencl::startup as fn(_, _) -> _, index)),
+        ("wgpu", Ok(index)) => Some((lapidary::wgpu::startup as fn(_, _) -> _, index)),
+        _ => None,
+    });
+    let refusal = || Failure::usage(format!("--device {device}: startup is measured on one device, such as opencl:0 or wgpu:0"));
+    let (startup, index): (_, usize) = measured.ok_or_else(refusal)?;
+    Ok(move |cache| startup(index, cache))
 }
 
 /// The stages in a new process, which keeps programs in `folder`, as the driver does.
@@ -74,7 +80,7 @@ fn measure(args: &Args, folder: &Path) -> Result<Stages> {
     // where drivers known to keep compiled kernels put them
     let drivers = folder.join("drivers");
     std::fs::create_dir_all(&drivers).map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
-    for name in ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "MESA_SHADER_CACHE_DIR", "NEO_CACHE_DIR"] {
+    for name in ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "__GL_SHADER_DISK_CACHE_PATH", "MESA_SHADER_CACHE_DIR", "NEO_CACHE_DIR"] {
         command.env(name, &drivers);
     }
     let output = command.output().map_err(|error| Failure::check(format!("cannot start a process: {error}")))?;

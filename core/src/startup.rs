@@ -1,0 +1,67 @@
+//! Where the time of a device's first call goes, stage by stage.
+
+use std::time::Instant;
+
+use crate::device::{Device, HostRect, Memory, Operand};
+use crate::enums::Op;
+use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::Instruction;
+
+/// Order of the product that is run.
+const N: usize = 64;
+
+/// The seconds of each stage of a start. Only the first use of a driver in a process
+/// tells what a user waits for.
+#[derive(Debug)]
+pub struct Startup {
+    stages: Vec<(&'static str, f64)>,
+    last: Instant,
+}
+
+impl Default for Startup {
+    fn default() -> Self {
+        Startup { stages: Vec::new(), last: Instant::now() }
+    }
+}
+
+impl Startup {
+    /// A stage has ended here.
+    pub fn lap(&mut self, stage: &'static str) {
+        self.stages.push((stage, self.last.elapsed().as_secs_f64()));
+        self.last = Instant::now();
+    }
+
+    /// Runs one small product in single precision, runs it again and gives everything
+    /// back; the seconds of all stages.
+    ///
+    /// # Errors
+    /// The device refuses, or computes a wrong product.
+    pub fn first_product(mut self, device: impl Device) -> Result<Vec<(&'static str, f64)>> {
+        let buffers = (0..3).map(|_| device.alloc(N * N * size_of::<f32>())).collect::<Result<Vec<_>>>()?;
+        self.lap("allocate");
+        let mut host = vec![1.0_f32; N * N];
+        let rect = HostRect { origin: host.as_mut_ptr(), row_stride: 1, col_stride: N, rows: N, cols: N };
+        // SAFETY: the host's matrix and the buffers are ours alone.
+        unsafe { buffers[..2].iter().try_for_each(|buffer| device.write(rect, buffer))? };
+        self.lap("write the operands");
+        for stage in ["run", "run again"] {
+            // SAFETY: as above.
+            unsafe { device.launch(&product(&buffers))? };
+            self.lap(stage);
+        }
+        // SAFETY: as above.
+        unsafe { device.read(&buffers[2], rect)? };
+        self.lap("read the result");
+        if host.iter().any(|&element| element != N as f32) {
+            return Err(Error::new(ErrorKind::DeviceFailed, "startup", "the product of ones is wrong"));
+        }
+        drop((buffers, device));
+        self.lap("release");
+        Ok(self.stages)
+    }
+}
+
+fn product<B>(buffers: &[B]) -> Instruction<f32, Operand<'_, B>> {
+    let operand = |i: usize| Operand { memory: Memory::Buffer(&buffers[i]), offset: 0, rows: N, cols: N, ld: N };
+    Instruction::Gemm { alpha: 1.0, op_a: Op::NoTrans, a: operand(0), op_b: Op::NoTrans, b: operand(1), beta: 0.0, c: operand(2) }
+}

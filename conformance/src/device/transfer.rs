@@ -66,10 +66,12 @@ fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use
 /// An element is not what it was, or memory around the rectangle changed.
 pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<D, T>(trial, case))?;
-    // more than any piece in which a transfer may be cut
+    // more than any piece in which a transfer may be cut, as far as a buffer holds it
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
+    let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
+    let rows = (2 * large + 1).min(room / large);
     let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
-    let case = TransferCase { rows: 2 * large + 1, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
+    let case = TransferCase { rows, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
     moved::<D, T>(trial, &case)
 }
 

@@ -101,7 +101,7 @@ fn empty(case: GemmCase) -> GemmCase {
 fn mixed(case: GemmCase) -> GemmCase {
     let stored = |storage: Storage, layout| Storage { layout, skip: (1 + storage.gap, 2), ..storage };
     let [a, b, c] = case.storage;
-    let layouts = [a.layout, a.layout.flip(), if case.seed % 2 == 0 { Layout::ColMajor } else { Layout::RowMajor }];
+    let layouts = [a.layout, a.layout.flip(), if case.seed.is_multiple_of(2) { Layout::ColMajor } else { Layout::RowMajor }];
     GemmCase { same: false, storage: [stored(a, layouts[0]), stored(b, layouts[1]), stored(c, layouts[2])], ..case }
 }
 

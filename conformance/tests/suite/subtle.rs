@@ -29,7 +29,7 @@ impl Subtle {
 
     fn product<T: Scalar>(&self, x: &Square<T>, y: &Square<T>, k: usize) -> Square<T> {
         match self.0 {
-            Way::StrassenLike if k % 2 == 0 && x.rows % 2 == 0 && y.cols % 2 == 0 => strassen(x, y),
+            Way::StrassenLike if (k | x.rows | y.cols).is_multiple_of(2) => strassen(x, y),
             Way::RightBelow512 if k > 512 => x.times_first(y, k - 1),
             Way::SumsInSinglePrecision => x.times_in_single(y),
             _ => x.times_first(y, k),

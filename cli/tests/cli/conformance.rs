@@ -64,7 +64,7 @@ fn trials_are_listed_and_wrong_usage_is_told() {
     refused(&s, &["conformance", "--quick", "--full"], &["--full"]);
     refused(&s, &["conformance", "--resume"], &["--json"]);
     refused(&s, &["conformance", "--subject", "blas:./none.so"], &["none.so"]);
-    refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["x"]);
+    refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["same file"]);
     outcome(&s.run(&["conformance", "--device", "opencl:99"]), 3);
 }
 

@@ -1,5 +1,8 @@
 //! A loaded library as a subject.
 
+use std::panic::resume_unwind;
+use std::thread;
+
 use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm, TrsmMode};
 
 use super::integer::{Width, by_width};
@@ -33,7 +36,7 @@ impl Library {
         let cblas = (!source.fortran).then(|| Interface::new(&dylibs, CBLAS, &["gemm", "trsm"])).filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
             let none = format!("{name} has no routine of the BLAS or LAPACK, such as dgemm_ or sgetrf_");
-            return Err(Error::new(ErrorKind::NoSuchDevice, "open", none));
+            return Err(Error::invalid("open", none));
         }
         Ok(Library { name: name.into(), version: version(&dylibs), fortran, cblas })
     }
@@ -48,10 +51,20 @@ impl Library {
     }
 }
 
+/// Runs on a thread with a stack like that of a program's first one, and larger: where many
+/// processors are allowed for, OpenBLAS's recursive factorisation fills that of an ordinary
+/// thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
+fn with_stack<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(64 << 20).spawn_scoped(scope, act).expect("a thread can be started");
+        thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
 /// What neither the BLAS nor LAPACK lets a caller ask for, or ask without danger.
 fn missing(property: &str) -> Option<&'static str> {
     match property {
-        "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "short_ld_is_refused" => {
+        "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "short_ld_is_refused" | "a_refused_call_leaves_no_trace" => {
             Some("wrong arguments are refused before they reach the library, whose xerbla may stop the program")
         }
         "inverted_blocks" => Some("the BLAS does not let a caller ask for inverted blocks"),
@@ -63,12 +76,16 @@ fn missing(property: &str) -> Option<&'static str> {
 /// The routines of a library that a property calls.
 fn needed(routine: &str, property: &str) -> &'static [&'static str] {
     match routine {
-        "gemm" => &["gemm"],
+        "gemm" | "faults" => &["gemm"],
         "trsm" => &["trsm"],
         "laswp" => &["laswp"],
         "getrf" => &["getrf"],
+        "solve" => &["getrf", "getrs"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
-        _ => &["gemm", "trsm", "getrf", "getrs"],
+        "memory" => &["gemm", "trsm", "getrf", "getrs"],
+        // a pinned case is called after its routine
+        "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
+        _ => &[],
     }
 }
 
@@ -79,9 +96,13 @@ impl Subject for Library {
 
     fn identity(&self) -> Identity {
         let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-        let api = if self.cblas.is_some() { "cblas and Fortran" } else { "Fortran" };
-        let bits = if self.fortran.width() == Width::Bits64 { 64 } else { 32 };
-        let driver = self.version.clone().unwrap_or_default();
+        let (api, known) = match &self.cblas {
+            Some(cblas) if !self.fortran.is_there() => ("cblas", cblas),
+            Some(_) => ("cblas and Fortran", &self.fortran),
+            None => ("Fortran", &self.fortran),
+        };
+        let bits = if known.width() == Width::Bits64 { 64 } else { 32 };
+        let driver = self.version.clone().unwrap_or_else(|| "a library that does not name itself".into());
         Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {bits}-bit integers"), os }
     }
 
@@ -113,7 +134,8 @@ impl Subject for Library {
     }
 
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        by_width!(fortran::getrf(&self.fortran, args.check()?.into_inner()))
+        let args = args.check()?.into_inner();
+        with_stack(|| by_width!(fortran::getrf(&self.fortran, args)))
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {

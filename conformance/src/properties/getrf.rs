@@ -78,8 +78,11 @@ fn residual<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> R
     seen.within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
 }
 
+/// The excess over one is recorded, since every factorisation has a multiplier of about one.
 fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<(), Failure> {
-    seen.within("getrf: multipliers", bounds::multiplier::<T>(), unpack(&factored.lu).0.max_abs())
+    let excess = unpack(&factored.lu).0.max_abs() - 1.0;
+    // not the larger of two: that would lose a NaN
+    seen.within("getrf: multipliers", bounds::multiplier::<T>(), if excess < 0.0 { 0.0 } else { excess })
 }
 
 /// No step rounds, so that pivots, factors and `info` are those of the oracle.

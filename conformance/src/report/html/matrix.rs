@@ -83,6 +83,12 @@ pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).iter().flat_map(|routine| flags_of(routine, reports, columns)).collect()
 }
 
+/// The routine whose flags a check has: a trial of the memory calls many.
+fn called<'a>(check: &'a str, trial: &'a TrialReport) -> &'a str {
+    let before = check.split(':').next().unwrap_or_default();
+    if ["gemm", "trsm", "getrf", "solve", "laswp"].contains(&before) { before } else { &trial.routine }
+}
+
 fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table> {
     let rows: Vec<(&Column, BTreeMap<&str, Seen<'_>>)> =
         columns.iter().map(|column| (column, seen(routine, &reports[column.report], &column.dtype))).collect();
@@ -106,18 +112,19 @@ fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table>
 /// By flags, what the trials of a routine in a precision saw.
 fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, Seen<'a>> {
     let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
-    let mut see = |flags: &'a str, verdict, figure, failure: &str| {
-        if !flags.is_empty() {
+    let mut see = |flags: &'a str, check: &'a str, trial: &'a TrialReport, verdict, figure: Option<&'a Figure>| {
+        if !flags.is_empty() && called(check, trial) == routine {
             let passed = || Seen { verdict: Verdict::Passed, worst: None, failure: String::new() };
-            seen.entry(flags).or_insert_with(passed).see(verdict, figure, failure);
+            seen.entry(flags).or_insert_with(passed).see(verdict, figure, &format!("{}: {check}", trial.property));
         }
     };
-    for trial in report.trials.iter().filter(|trial| trial.routine == routine && trial.dtype == dtype) {
+    for trial in report.trials.iter().filter(|trial| trial.dtype == dtype) {
         for figure in &trial.figures {
-            see(&figure.flags, if text::over(figure) { trial.verdict } else { Verdict::Passed }, Some(figure), &trial.property);
+            let verdict = if text::over(figure) { trial.verdict } else { Verdict::Passed };
+            see(&figure.flags, &figure.check, trial, verdict, Some(figure));
         }
         if let Some(failure) = &trial.failure {
-            see(&failure.flags, trial.verdict, None, &format!("{}: {}", trial.property, failure.check));
+            see(&failure.flags, &failure.check, trial, trial.verdict, None);
         }
     }
     seen

@@ -71,7 +71,7 @@ fn sample() -> Report {
         figure(check, (1, "TN", 64), (0.0, 1.5e-14)),
         figure("gemm: exact integers", (5, "NT", 9), (0.0, 0.0)),
     ];
-    let over = vec![figure(check, (1, "NT", 32), (f64::INFINITY, 8e-15))];
+    let over = vec![figure(check, (1, "NT", 32), (f64::INFINITY, 8e-15)), figure(check, (1, "CN", 33), (2.4e-14, 8.2e-15))];
     let random = trial("f64", "random", Verdict::Passed, figures);
     report("cpu:0", vec![random, failing(trial("f64", "alpha_zero", Verdict::Failed, over), "NC")])
 }
@@ -109,7 +109,7 @@ fn cell(page: &Document<'_>, row: usize, flags: &str) -> (String, String) {
 
 #[test]
 fn the_page_needs_nothing_from_outside() {
-    with_page(&[sample()], |page| {
+    with_page(&[sample(), sample()], |page| {
         let attributes = || page.descendants().flat_map(|node| node.attributes());
         let outside = attributes().filter(|a| ["src", "href", "srcset", "action", "data"].contains(&a.name()));
         assert!(outside.clone().count() > 0 && outside.clone().all(|a| a.value().starts_with('#')));
@@ -158,12 +158,24 @@ fn the_verdict_and_the_failure_stand_at_the_top() {
 }
 
 #[test]
+fn grades_stand_beside_one_another() {
+    let other = Report { grades: Vec::new(), ..sample() };
+    with_page(&[sample(), other], |page| {
+        let rows: Vec<Vec<String>> = with_class(page, "grades")
+            .flat_map(|table| table.descendants().filter(|node| node.tag_name().name() == "tr"))
+            .map(|row| row.children().filter(Node::is_element).map(text).collect())
+            .collect();
+        assert_eq!(rows, [["Grade", "A", "B"], ["f64: growth of the error with kwhat it means", "A 0.51", "–"]]);
+    });
+}
+
+#[test]
 fn flags_that_failed_are_told_from_those_that_passed() {
     with_page(&[sample()], |page| {
-        let cells = ["NN", "TN", "NT", "NC"].map(|flags| cell(page, 0, flags));
+        let cells = ["NN", "TN", "CN", "NT", "NC"].map(|flags| cell(page, 0, flags));
         let cells = cells.each_ref().map(|(class, text)| (&class[..], &text[..]));
-        // 1e-16 of 4e-15; 2e-15 of 3e-14; an infinite ratio; a failure without one
-        assert_eq!(cells, [("good", "✔ 2 %"), ("good", "✔ 7 %"), ("bad", "✘ ∞"), ("bad", "✘")]);
+        // 1e-16 of 4e-15; 2e-15 of 3e-14; 2.4e-14 of 8.2e-15; an infinite ratio; a failure without one
+        assert_eq!(cells, [("good", "✔ 2 %"), ("good", "✔ 7 %"), ("bad", "✘ 293 %"), ("bad", "✘ ∞"), ("bad", "✘")]);
     });
 }
 
@@ -196,7 +208,7 @@ fn the_bound_and_the_errors_stand_where_they_should() {
             .descendants()
             .filter_map(|node| Some((node, pair(node.attribute("transform")?.strip_prefix("translate(")?.strip_suffix(')')?))))
             .collect();
-        assert_eq!((limits.len(), points.len()), (4, 4), "sizes 16, 32, 64 and 130");
+        assert_eq!((limits.len(), points.len()), (5, 5), "sizes 16, 32, 33, 64 and 130");
         for (&limit, (node, point)) in limits.iter().zip(&points) {
             assert!((limit.0 - point.0).abs() < 1e-9, "the sizes agree");
             let over = node.attribute("class").unwrap().contains("over");

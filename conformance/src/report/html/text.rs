@@ -48,6 +48,16 @@ pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
+/// A number of trials with a verdict.
+pub fn counted(count: usize, verdict: Verdict) -> String {
+    let word = match verdict {
+        Verdict::Expected if count > 1 => "known failures",
+        Verdict::UnexpectedlyPassed if count > 1 => "unexpected passes",
+        _ => self::verdict(verdict).1,
+    };
+    format!("{count} {word}")
+}
+
 /// The name of a style of the page.
 pub fn class(verdict: Verdict) -> &'static str {
     match verdict {
@@ -66,6 +76,7 @@ mod tests {
     fn numbers_are_short() {
         let shares = [0.0, 0.004, 0.314, 1.26, 12.0, 3e9, f64::INFINITY].map(share);
         assert_eq!(shares, ["0 %", "< 1 %", "31 %", "126 %", "12 ×", "3e9 ×", "∞"]);
+        assert_eq!([1, 2].map(|count| counted(count, Verdict::Expected)), ["1 known failure", "2 known failures"]);
         assert_eq!([0.0, 1.5, 4.44e-16, f64::INFINITY, f64::NAN].map(number), ["0", "1.500", "4.44e-16", "∞", "–"]);
     }
 }

@@ -183,7 +183,7 @@ impl<'a> Subject<'a> {
         };
         let all = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Skipped];
         let some = all.into_iter().filter(|&verdict| report.count(verdict) > 0);
-        let counts: Vec<String> = some.map(|verdict| format!("{} {}", report.count(verdict), text::verdict(verdict).1)).collect();
+        let counts: Vec<String> = some.map(|verdict| text::counted(report.count(verdict), verdict)).collect();
         Subject {
             letter,
             identity: &report.subject,

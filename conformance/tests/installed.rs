@@ -1,0 +1,34 @@
+//! The libraries of this machine have the properties that they are not known to lack: the
+//! suite asks for nothing that a careful library cannot give.
+//!
+//! A library that is not installed stands in the list as a test that is ignored.
+
+use std::process::ExitCode;
+
+use lapidary_conformance::foreign::Library;
+use lapidary_conformance::{Scope, harness};
+use libtest_mimic::Trial;
+
+/// Where Debian puts netlib's libraries, beside those that it prefers.
+const NETLIB: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3,/usr/lib/x86_64-linux-gnu/lapack/liblapack.so.3";
+
+fn main() -> ExitCode {
+    let names = ["blas:libopenblas.so.0", NETLIB];
+    harness::conclude(
+        names.into_iter().flat_map(|name| ["", "#fortran"].into_iter().flat_map(move |way| tests(name, way))).collect(),
+    )
+}
+
+/// The tests of a library through one of its interfaces; through Fortran's those that cblas
+/// answers otherwise.
+fn tests(name: &str, way: &str) -> Vec<Trial> {
+    let name = format!("{name}{way}");
+    if let Err(error) = Library::open(&name) {
+        return vec![Trial::test(format!("{name} is not installed: {error}"), || Ok(())).with_ignored_flag(true)];
+    }
+    let scope = Scope { large: vec![130], ..Scope::quick(7) };
+    let opened = name.clone();
+    let tests = harness::tests(&name, move || Library::open(&opened).expect("it was opened before"), scope);
+    let differs = |test: &Trial| way.is_empty() || ["::gemm::", "::trsm::"].iter().any(|routine| test.name().contains(routine));
+    tests.into_iter().filter(differs).collect()
+}

@@ -51,8 +51,7 @@ impl WgpuDevice {
     /// There is no such adapter, or it gives no device.
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let listing = list();
-        let found = listing.devices.get(index);
-        let found = found.ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", listing.instead_of(index)))?;
+        let found = listing.device(index)?;
         Self::with_limits(found, index, required_limits(&found.adapter), memory, cache)
     }
 
@@ -89,6 +88,9 @@ impl WgpuDevice {
     /// application's buffers, and its work in the queue comes before and after ours.
     /// The device should be made with [`required_features`] and [`required_limits`]:
     /// without them it has no double precision and less room.
+    ///
+    /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
+    /// of these for each device of the application, and set no callback after it.
     ///
     /// # Errors
     /// The device's limits are too low for any kernel, or it is lost.

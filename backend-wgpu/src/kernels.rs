@@ -12,7 +12,7 @@ use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
 /// Bytes for the arguments of the calls of one pass.
-const ARGUMENTS: usize = 1 << 20;
+const ARGUMENTS: usize = GATHERED.1 * LONGEST;
 
 /// Calls of the first pass of an instruction, and most calls of any. The device works on
 /// a pass while the next one is gathered, which holds twice as many.
@@ -184,7 +184,7 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        if self.calls.len() == self.room || self.staged.len() + self.stride > ARGUMENTS {
+        if self.calls.len() == self.room {
             self.submit()?;
             self.room = GATHERED.1.min(2 * self.room);
         }

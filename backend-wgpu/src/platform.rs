@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
 
 /// The interfaces that adapters are looked for through.
@@ -30,8 +31,13 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// The device of that number.
+    pub(crate) fn device(&self, index: usize) -> Result<&Found> {
+        self.devices.get(index).ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "open", self.instead_of(index)))
+    }
+
     /// What there is in place of a device of that number.
-    pub(crate) fn instead_of(&self, index: usize) -> String {
+    fn instead_of(&self, index: usize) -> String {
         let there: Vec<String> =
             self.devices.iter().enumerate().map(|(i, found)| format!("wgpu:{i} ({})", found.info.name)).collect();
         let there = if there.is_empty() { "no adapter".to_owned() } else { there.join(", ") };
@@ -71,9 +77,12 @@ pub fn list() -> Listing {
     Listing { devices, notes }
 }
 
-/// Bytes of the largest buffer that a kernel reaches.
+/// Bytes of the largest buffer that a kernel reaches, which counts elements in 32 bits:
+/// some interfaces would bind more.
 pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
-    usize::try_from(limits.max_storage_buffer_binding_size.min(limits.max_buffer_size)).unwrap_or(usize::MAX)
+    const COUNTED: u64 = (1 << 31) - 4;
+    let bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(COUNTED);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// What kernels may use.

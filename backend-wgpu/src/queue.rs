@@ -1,5 +1,6 @@
 //! A device's one queue: submissions, waits with an end, errors as values.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
@@ -33,6 +34,8 @@ pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
+    /// Submissions that have ended.
+    finished: Arc<AtomicU64>,
     /// Nanoseconds that a wait may take.
     patience: AtomicU64,
 }
@@ -44,7 +47,7 @@ impl Queue {
         device.set_device_lost_callback(move |reason, message| {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
-        Queue { device, queue, lost, patience: AtomicU64::new(nanoseconds(PATIENCE)) }
+        Queue { device, queue, lost, finished: Arc::default(), patience: AtomicU64::new(nanoseconds(PATIENCE)) }
     }
 
     /// The longest wait from now on.
@@ -98,32 +101,47 @@ impl Queue {
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);
         let done = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&done);
-        self.queue.on_submitted_work_done(move || told.store(true, Ordering::Release));
+        let (told, finished) = (Arc::clone(&done), Arc::clone(&self.finished));
+        self.queue.on_submitted_work_done(move || {
+            finished.fetch_add(1, Ordering::Relaxed);
+            told.store(true, Ordering::Release);
+        });
         Submission(done)
     }
 
     /// Waits until a submission is done: looks again and again, at first at once, then
     /// after a part of the time that has passed. Waits inside of drivers may end late by
-    /// milliseconds, and those of wgpu may fail when several threads wait.
+    /// milliseconds, and those of wgpu may fail when several threads wait. Patience is for
+    /// the next submission that ends, whichever it is.
     pub fn wait(&self, submission: &Submission) -> Result<()> {
-        let start = Instant::now();
+        let (start, mut ended) = (Instant::now(), (Instant::now(), self.finished.load(Ordering::Relaxed)));
         loop {
-            let polled = self.device.poll(wgpu::PollType::Poll);
+            self.poll();
             if let Some(lost) = self.lost() {
                 return Err(lost);
             }
             if submission.0.load(Ordering::Acquire) {
                 return Ok(());
             }
+            let finished = self.finished.load(Ordering::Relaxed);
+            if finished != ended.1 {
+                ended = (Instant::now(), finished);
+            }
             let waited = start.elapsed();
-            if polled.is_err() || waited >= self.patience() {
+            if ended.0.elapsed() >= self.patience() {
                 let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
             } else if waited < AWAKE {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep((waited / 32).min(DOZE));
             }
+        }
+    }
+
+    /// Lets wgpu see what has ended. It panics if the device is gone.
+    fn poll(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.device.poll(wgpu::PollType::Poll))).is_err() {
+            let _ = self.lost.set("the device is gone".to_owned());
         }
     }
 
@@ -136,9 +154,11 @@ impl Queue {
         self.wait(submission)?;
         let answer = told.recv_timeout(self.patience());
         // memory of a device that is gone is not mapped
-        let failed = |error: &dyn std::fmt::Display| {
-            self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
-        };
-        answer.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+        answer.map_err(|error| self.unmapped(&error))?.map_err(|error| self.unmapped(&error))
+    }
+
+    /// Why memory is not mapped.
+    pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
+        self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
     }
 }

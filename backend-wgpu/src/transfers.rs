@@ -99,15 +99,15 @@ impl Transfers {
         let staging = self.take()?;
         let (bytes, at) = extent(&piece, rect.rows, size_of::<T>());
         let submission = self.queue.guarded("write", |device| {
-            let mut mapped = staging.get_mapped_range_mut(..bytes).expect("idle memory is mapped");
+            let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
             // SAFETY: the memory is mapped, holds the piece and is ours alone; the rest as the caller promises.
             unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
             drop(mapped);
             staging.unmap();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
             encoder.copy_buffer_to_buffer(&staging, 0, &buffer.0, at, bytes);
-            self.queue.submit(encoder)
-        })?;
+            Ok(self.queue.submit(encoder))
+        })??;
         Ok(UnderWay { piece, staging, submission })
     }
 
@@ -128,12 +128,13 @@ impl Transfers {
         let (bytes, _) = extent(&piece, rect.rows, size_of::<T>());
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
-            let mapped = staging.get_mapped_range(..bytes).expect("the memory is mapped");
+            let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
             // SAFETY: the memory holds the piece; the rest as the caller promises.
             unsafe { piece.unpack(mapped.as_ptr().cast(), rect) };
             drop(mapped);
             staging.unmap();
-        })?;
+            Ok(())
+        })??;
         self.give_back(staging);
         Ok(())
     }

@@ -20,8 +20,15 @@ pub struct Failure {
     pub ratio: f64,
     /// What was seen, in words.
     pub detail: String,
+    /// The case, if there is one.
+    pub case: Option<Box<InCase>>,
+}
+
+/// Where a check failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InCase {
     /// The case, as it prints.
-    pub case: String,
+    pub text: String,
     /// Its flags, as in the figures.
     pub flags: String,
 }
@@ -29,8 +36,7 @@ pub struct Failure {
 impl Failure {
     /// A plain yes-or-no check that does not hold.
     pub fn new(check: &'static str, detail: impl fmt::Display) -> Self {
-        let (detail, case, flags) = (detail.to_string(), String::new(), String::new());
-        Failure { check, bound: None, at: None, ratio: f64::NAN, detail, case, flags }
+        Failure { check, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: None }
     }
 
     /// Names the worst element.
@@ -48,7 +54,7 @@ impl Failure {
     /// Names the case.
     #[must_use]
     pub fn in_case(self, case: &impl Case) -> Self {
-        Failure { case: case.to_string(), flags: case.flags(), ..self }
+        Failure { case: Some(Box::new(InCase { text: case.to_string(), flags: case.flags() })), ..self }
     }
 
     /// Names the device.
@@ -73,8 +79,8 @@ impl Failure {
             at: self.at,
             ratio: self.ratio,
             limit: self.bound.map_or(f64::NAN, |bound| bound.limit),
-            case: self.case.clone(),
-            flags: self.flags.clone(),
+            case: self.case.as_ref().map_or_else(String::new, |case| case.text.clone()),
+            flags: self.case.as_ref().map_or_else(String::new, |case| case.flags.clone()),
         }
     }
 }

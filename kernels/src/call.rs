@@ -224,6 +224,9 @@ const GROUP: usize = 64;
 /// is done before the others have been told.
 const SPREAD: usize = 256;
 
+/// Work-items of a group that factors a panel together with others.
+const COLUMN: usize = 256;
+
 /// Most work-items that search one column.
 const SEARCHERS: usize = 512;
 
@@ -286,7 +289,27 @@ impl Choices {
 
     /// For devices with many multiprocessors.
     fn with_many(limits: &Limits, products: [Products; 2]) -> Self {
-        Choices { spread: SPREAD, shares: true, ..Self::within(limits, products, SEARCHERS) }
+        let choices = Self::within(limits, products, SEARCHERS);
+        let fits = |program: Program| program.check(limits).is_ok();
+        let dtype = DType::F64;
+        let shares = fits(choices.triangle(dtype, true)) && fits(choices.exchange(dtype));
+        let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
+        Choices { spread, shares, ..choices }
+    }
+
+    /// What solves triangles.
+    pub(crate) fn triangle(&self, dtype: DType, shared: bool) -> Program {
+        Program::Triangle { dtype, group: self.group, shared }
+    }
+
+    /// What exchanges rows, many at once.
+    pub(crate) fn exchange(&self, dtype: DType) -> Program {
+        Program::Exchange { dtype, items: GROUP.min(self.most) }
+    }
+
+    /// What factors a panel together with others.
+    pub(crate) fn columns(&self, dtype: DType) -> Program {
+        Program::Columns { dtype, items: 1 << COLUMN.min(self.most).ilog2() }
     }
 
     /// How products of a precision are computed.

@@ -12,10 +12,12 @@ pub const PANEL: usize = 16;
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
 const LANES: usize = 8;
-/// Exchanges that are made at once; work-items of [`Program::Exchange`] at least.
-pub const BATCH: usize = 32;
+/// Exchanges that are made at once.
+const BATCH: usize = 32;
 /// Batches of exchanges that are prepared at once.
 const BATCHES: usize = 16;
+/// Elements of a square that [`Program::Pad`] turns, one more in each line.
+const SQUARE: usize = 32 * 33;
 /// Columns in which one group of [`Program::Exchange`] moves elements.
 pub const PLACES: usize = 8;
 
@@ -158,12 +160,15 @@ impl Program {
         match *self {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
-            Program::Pad { items, .. } => group(items),
+            Program::Pad { dtype, items } => local("a square", SQUARE * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
             Program::Elements { group: items, .. } => group(items),
             Program::Triangle { dtype, group: items, shared } => {
                 let bytes = if shared { TRIANGLE * TRIANGLE * dtype.size() } else { 0 };
                 local("a triangle", bytes).and_then(|()| group(items))
+            }
+            Program::Exchange { items, .. } if !items.is_multiple_of(BATCH) || !(PLACES * BATCH).is_multiple_of(items.max(1)) => {
+                Err(format!("{items} work-items do not share {PLACES} columns of {BATCH} exchanges equally"))
             }
             Program::Exchange { items, .. } => {
                 // the lines of each exchange and where it finds them, and what two lines hold
@@ -172,6 +177,9 @@ impl Program {
             // a magnitude and a row for each work-item
             Program::Panel { dtype, items } => {
                 local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
+            }
+            Program::Columns { items, .. } if !items.is_power_of_two() || items < LANES => {
+                Err(format!("{items} work-items do not halve into rows of {LANES}"))
             }
             // the same, a column of its rows, and less than the half again for the search
             Program::Columns { dtype, items } => {

@@ -72,6 +72,7 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("dst", Out),
             ("dst_at", Size),
             ("dst_ld", Size),
+            ("lines_pad", Size),
             ("k_pad", Size),
         ],
         "pack" => vec![

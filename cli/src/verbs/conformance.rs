@@ -1,7 +1,7 @@
 //! `lapidary conformance`: proves a device right, or shows where it is not, and grades it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lapidary_conformance::expectation;
 use lapidary_conformance::foreign::Library;
@@ -47,10 +47,16 @@ pub struct Args {
     /// Go on where the run that wrote the --json file was cut off
     #[arg(long, requires = "json")]
     resume: bool,
+    /// Run nothing, and put reports that runs have written by --json side by side on the page
+    #[arg(long, value_name = "FILE.json", num_args = 1.., requires = "report", conflicts_with_all = RUNS)]
+    compare: Vec<PathBuf>,
     /// List the trials without running them
     #[arg(long)]
     list: bool,
 }
+
+/// Flags that say what to run.
+const RUNS: &[&str] = &["device", "subject", "quick", "full", "filter", "seed", "json", "resume", "list"];
 
 const HELP: &str = "\
 Each trial is one property in one precision: f64::gemm::nan_propagates. A run depends on nothing but
@@ -60,7 +66,8 @@ Examples:
   lapidary conformance --device opencl:0 --json opencl.json --report opencl.html
   lapidary conformance --device wgpu:0 --full --json wgpu.json --resume
   lapidary conformance --device cpu:0 --filter 'f64::gemm::*'
-  lapidary conformance --subject blas:libopenblas.so.0 --report openblas.html";
+  lapidary conformance --subject blas:libopenblas.so.0 --json openblas.json
+  lapidary conformance --compare opencl.json openblas.json --report both.html";
 
 impl Args {
     fn mode(&self) -> Mode {
@@ -89,6 +96,9 @@ pub fn run(args: &Args) -> Result<()> {
     if args.list {
         args.selected::<Graded>()?.iter().for_each(|property| out(&format!("{:44}  {}", property.full_name(), property.about)));
         return Ok(());
+    }
+    if !args.compare.is_empty() {
+        return compare(&args.compare, args.report.as_deref());
     }
     match &args.subject {
         Some(name) => examine(args, &Library::open(name)?),
@@ -132,11 +142,35 @@ fn begun<S: Subject>(args: &Args, subject: &S) -> Result<Report> {
         grades: Vec::new(),
     };
     let Some(path) = args.json.as_deref().filter(|path| args.resume && path.exists()) else { return Ok(empty) };
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
-    let before = Report::from_json(&text).map_err(|error| Failure::file(path, error))?;
+    let before = read(path)?;
     let same = Report { trials: Vec::new(), grades: Vec::new(), ..before.clone() } == empty;
     let another = "is of another run: device, driver, mode, seed, filter and suite must be the same to go on";
     if same { Ok(Report { grades: Vec::new(), ..before }) } else { Err(Failure::file(path, another)) }
+}
+
+fn read(path: &Path) -> Result<Report> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
+    Report::from_json(&text).map_err(|error| Failure::file(path, error))
+}
+
+/// Puts reports on one page. What they say of their subjects is no failure of this command.
+fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
+    let reports = files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
+    for report in &reports {
+        let verdict = if report.passed() { "conforms" } else { "does not conform" };
+        out(&format!(
+            "{}: {verdict}, {} of {} trials passed",
+            report.subject.name,
+            report.count(Verdict::Passed),
+            report.trials.len()
+        ));
+    }
+    page.map_or(Ok(()), |path| write_page(path, &reports))
+}
+
+fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
+    let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
+    atomic::write(path, |out| out.write_all(page.as_bytes()))
 }
 
 fn save(args: &Args, report: &Report) -> Result<()> {
@@ -181,8 +215,7 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
         out(&format!("{:width$}  {:24}  {}", grade.name, grade.verdict, grade.value));
     }
     if let Some(path) = &args.report {
-        let page = html::page(report).map_err(|error| Failure::write(path, error))?;
-        atomic::write(path, |out| out.write_all(page.as_bytes()))?;
+        write_page(path, std::slice::from_ref(report))?;
     }
     let count = |verdict| report.count(verdict);
     let [passed, failed, unexpected] = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed].map(count);

@@ -64,6 +64,22 @@ fn trials_are_listed_and_wrong_usage_is_told() {
     refused(&s, &["conformance", "--quick", "--full"], &["--full"]);
     refused(&s, &["conformance", "--resume"], &["--json"]);
     refused(&s, &["conformance", "--subject", "blas:./none.so"], &["none.so"]);
-    refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["x"]);
+    refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["same file"]);
     outcome(&s.run(&["conformance", "--device", "opencl:99"]), 3);
+}
+
+#[test]
+fn reports_are_put_side_by_side() {
+    let s = Sandbox::new();
+    for (device, file) in [("cpu:0", "one.json"), ("cpu:0,1", "two.json")] {
+        outcome(&s.run(&["conformance", "--device", device, "--filter", "f64::laswp", "--json", file]), 0);
+    }
+    let run = s.run(&["conformance", "--compare", "one.json", "two.json", "--report", "both.html"]);
+    outcome(&run, 0);
+    assert!(run.stdout.contains("cpu:0: conforms, 2 of 2 trials passed\ncpu:0,1: conforms"), "{}", run.stdout);
+    let page = s.read("both.html");
+    assert!(page.contains("A: cpu:0</th>") && page.contains("B: cpu:0,1</th>"), "{page}");
+    refused(&s, &["conformance", "--compare", "one.json"], &["--report"]);
+    refused(&s, &["conformance", "--compare", "one.json", "--report", "x.html", "--full"], &["--full"]);
+    refused(&s, &["conformance", "--compare", "none.json", "--report", "x.html"], &["none.json"]);
 }

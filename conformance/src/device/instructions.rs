@@ -1,37 +1,13 @@
 //! Every instruction on one device at a size that an interpreter bears, on one
 //! thread: below the routines, and for a backend's own tests.
-#![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, Diag, Element, HostRect, Instruction, Memory, Op, Operand, Scalar, Side, Swaps, Uplo};
+use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo};
 
-use crate::bounds::{self, Bound, real};
-use crate::failure::{Worst, ratio};
-use crate::properties::memory::completed;
-use crate::trial::Evidence;
+use super::launches::{FIRST_ROW, Launches, column, done, inside, square};
+use super::square::{Matrix, N, equal, matrix, norm, product, sizes, triangle, turned, unit, wide};
+use crate::bounds::{self, real};
+use crate::failure::ratio;
 use crate::{Failure, Ledger, Scope, Trial};
-
-/// More than a triangle's block, a narrow panel, a work-item's tile; prime.
-const N: usize = 37;
-
-/// Elements before the first one, and between columns: operands lie inside their buffers.
-const OFFSET: usize = 3;
-const LD: usize = N + 5;
-/// What lies around them.
-const AROUND: f64 = 77.0;
-/// The row of its matrix at which a panel begins.
-const FIRST_ROW: usize = 5;
-
-/// A square matrix of the host.
-type Matrix<T> = Vec<T>;
-
-fn matrix<T: Scalar>(seed: usize) -> Matrix<T> {
-    let value = |i: usize| (((i + 13) * 7919 * (seed + 3)) % 1009) as f64 / 1009.0 - 0.5;
-    (0..N * N).map(|i| T::from_f64(value(i) + if i % (N + 1) == 0 { 3.0 } else { 0.0 })).collect()
-}
-
-fn rect<E>(data: &mut [E], rows: usize) -> HostRect<E> {
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: data.len() / rows }
-}
 
 /// The instructions of a device under test, for a backend's own tests. Each method panics
 /// at the first wrong result.
@@ -63,91 +39,6 @@ impl<D: Device> Instructions<'_, D> {
         let (scope, ledger) = (Scope::quick(1), Ledger::default());
         let trial = Trial { subject: self.0, scope: &scope, ledger: &ledger };
         check(&trial).unwrap_or_else(|failure| panic!("{failure}"));
-    }
-}
-
-/// A device, and where its figures go.
-struct Launches<'a, D> {
-    device: &'a D,
-    seen: Evidence<'a>,
-}
-
-fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
-    completed("program: completes", result)
-}
-
-impl<'a, D: Device> Launches<'a, D> {
-    fn new(trial: &Trial<'a, D>, flags: &str) -> Self {
-        Launches { device: trial.subject, seen: trial.ledger.evidence(flags, N) }
-    }
-
-    fn upload<E: Element>(&self, data: &[E], rows: usize) -> Result<D::Buffer, Failure> {
-        let buffer = done(self.device.alloc(size_of_val(data)))?;
-        // SAFETY: the copy and the buffer are ours.
-        done(unsafe { self.device.write(rect(&mut data.to_vec(), rows), &buffer) })?;
-        Ok(buffer)
-    }
-
-    fn download<E: Element>(&self, buffer: &D::Buffer, mut data: Vec<E>, rows: usize) -> Result<Vec<E>, Failure> {
-        // SAFETY: the data and the buffer are ours.
-        done(unsafe { self.device.read(buffer, rect(&mut data, rows)) })?;
-        Ok(data)
-    }
-
-    fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<(), Failure> {
-        // SAFETY: the operands lie in buffers of ours.
-        done(unsafe { self.device.launch(instruction) })
-    }
-
-    /// Runs an instruction on whole square matrices; the last one afterwards.
-    fn run<T: Scalar, const M: usize>(
-        &self,
-        inputs: [&Matrix<T>; M],
-        instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<T, Operand<'b, D::Buffer>>,
-    ) -> Result<Matrix<T>, Failure> {
-        let buffers = inputs.into_iter().map(|data| self.upload_inside(data)).collect::<Result<Vec<_>, _>>()?;
-        self.launch(&instruction(std::array::from_fn(|i| inside(&buffers[i]))))?;
-        self.download_inside(&buffers[M - 1])
-    }
-
-    /// A square matrix inside a larger buffer.
-    fn upload_inside<T: Scalar>(&self, data: &Matrix<T>) -> Result<D::Buffer, Failure> {
-        let mut inside = vec![T::from_f64(AROUND); OFFSET + N * LD];
-        (0..N * N).for_each(|e| inside[OFFSET + e % N + e / N * LD] = data[e]);
-        self.upload(&inside, OFFSET + N * LD)
-    }
-
-    /// The matrix, when nothing around it was written.
-    fn download_inside<T: Scalar>(&self, buffer: &D::Buffer) -> Result<Matrix<T>, Failure> {
-        let all = self.download(buffer, vec![T::ZERO; OFFSET + N * LD], OFFSET + N * LD)?;
-        let is_element = |at: usize| at >= OFFSET && (at - OFFSET) % LD < N;
-        let (elements, around): (Vec<_>, Vec<_>) = (0..all.len()).partition(|&at| is_element(at));
-        match around.into_iter().find(|&at| all[at].to_f64() != AROUND) {
-            None => Ok(elements.into_iter().map(|at| all[at]).collect()),
-            Some(at) => Err(Failure::new("memory: canaries", format!("element {at} of a buffer, around the operand, was written"))),
-        }
-    }
-
-    fn laswp<T: Scalar>(&self, a: &Matrix<T>, pivots: &D::Buffer, side: Side, forward: bool) -> Result<Matrix<T>, Failure> {
-        let swaps = Swaps { side, forward, first_row: FIRST_ROW };
-        let moved = self.upload_inside(a)?;
-        self.launch(&Instruction::<T, _>::Laswp { swaps, a: inside(&moved), ipiv: column(pivots, N) })?;
-        self.download_inside(&moved)
-    }
-
-    /// Element by element within a bound, over the scale that comes with what is right.
-    fn close(
-        &self,
-        check: &'static str,
-        bound: Bound,
-        computed: &[f64],
-        right: impl Iterator<Item = (f64, f64)>,
-    ) -> Result<(), Failure> {
-        let mut worst = Worst::default();
-        for (e, (computed, (right, scale))) in computed.iter().zip(right).enumerate() {
-            worst.see(ratio((computed - right).abs(), scale), (e % N, e / N));
-        }
-        self.seen.worst(check, bound, worst)
     }
 }
 
@@ -272,67 +163,4 @@ fn factored<D: Device, T: Scalar>(on: &Launches<'_, D>, a: &Matrix<T>) -> Result
     let (ipiv, told) = (column(&pivots, N), column(&info, 1));
     on.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row: FIRST_ROW, a: inside(&factors), ipiv, info: told })?;
     Ok((on.download_inside(&factors)?, pivots, on.download(&info, vec![7], 1)?[0]))
-}
-
-/// Where nothing rounds.
-fn equal<E: PartialEq + std::fmt::Debug>(check: &'static str, computed: &[E], right: &[E]) -> Result<(), Failure> {
-    match computed.iter().zip(right).position(|(computed, right)| computed != right) {
-        None => Ok(()),
-        Some(e) => Err(Failure::new(check, format!("element {e} is {:?}, not {:?}", computed[e], right[e]))),
-    }
-}
-
-/// A square operand inside its buffer.
-fn inside<B>(buffer: &B) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: OFFSET, rows: N, cols: N, ld: LD }
-}
-
-fn square<B>(buffer: &B) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows: N, cols: N, ld: N }
-}
-
-fn column<B>(buffer: &B, rows: usize) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols: 1, ld: rows }
-}
-
-fn wide<T: Scalar>(a: &Matrix<T>) -> Vec<f64> {
-    turned(Op::NoTrans, a)
-}
-
-fn turned<T: Scalar>(op: Op, a: &Matrix<T>) -> Vec<f64> {
-    let at = |i: usize, j: usize| if op.is_trans() { a[j + i * N] } else { a[i + j * N] };
-    (0..N * N).map(|e| at(e % N, e / N).to_f64()).collect()
-}
-
-fn triangle<T: Scalar>(a: &Matrix<T>, uplo: Uplo, diag: Diag) -> Matrix<T> {
-    let element = |(i, j): (usize, usize)| match i.cmp(&j) {
-        std::cmp::Ordering::Equal if diag == Diag::Unit => T::ONE,
-        std::cmp::Ordering::Equal => a[i + j * N],
-        order => {
-            if (order == std::cmp::Ordering::Greater) == (uplo == Uplo::Lower) {
-                a[i + j * N]
-            } else {
-                T::ZERO
-            }
-        }
-    };
-    (0..N * N).map(|e| element((e % N, e / N))).collect()
-}
-
-fn unit() -> impl Iterator<Item = f64> {
-    (0..N * N).map(|e| f64::from(u8::from(e % (N + 1) == 0)))
-}
-
-fn sizes(a: &[f64]) -> Vec<f64> {
-    a.iter().map(|x| x.abs()).collect()
-}
-
-/// The largest column sum.
-fn norm(a: &[f64]) -> f64 {
-    a.chunks(N).map(|column| column.iter().map(|x| x.abs()).sum()).fold(0.0, f64::max)
-}
-
-fn product(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let element = |i: usize, j: usize| (0..N).map(|k| a[i + k * N] * b[k + j * N]).sum();
-    (0..N * N).map(|e| element(e % N, e / N)).collect()
 }

@@ -3,7 +3,9 @@
 
 pub mod faults;
 pub mod instructions;
+mod launches;
 pub mod ordering;
+mod square;
 pub mod transfer;
 
 pub use instructions::Instructions;

@@ -61,40 +61,67 @@ pub fn threads<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure
 
 fn walk<D: Device, T: Scalar>(device: &D, seed: u64) -> Result<(), Failure> {
     let rng = &mut Rng::new(seed);
-    let bytes = N * N * size_of::<T>();
-    let registers = (0..REGISTERS).map(|_| completed("ordering: completes", device.alloc(bytes))).collect::<Result<Vec<_>, _>>()?;
-    let mut expected = vec![vec![T::ZERO; N * N]; REGISTERS];
+    let mut walk = Walk::<D, T>::new(device)?;
     let steps = steps(rng, 40);
     for (at, &step) in steps.iter().enumerate() {
-        let done = |result| completed("ordering: completes", result);
-        match step {
-            Step::Write(to) => {
-                expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
-                // SAFETY: the memory and the buffers are ours; so below.
-                done(unsafe { device.write(rect(&mut expected[to]), &registers[to]) })?;
-            }
-            Step::Copy(to, from) => {
-                let copy = Instruction::<T, _>::Copy { a: whole(&registers[from]), b: whole(&registers[to]) };
-                done(unsafe { device.launch(&copy) })?;
-                expected[to] = expected[from].clone();
-            }
-            Step::Scale(to, factor) => {
-                let beta = T::from_f64(factor);
-                done(unsafe { device.launch(&Instruction::Scale { beta, c: whole(&registers[to]) }) })?;
-                expected[to].iter_mut().for_each(|x| *x = beta * *x);
-            }
-            Step::Read(from) => {
-                let mut got = vec![T::ZERO; N * N];
-                done(unsafe { device.read(&registers[from], rect(&mut got)) })?;
-                if got != expected[from] {
-                    let detail =
-                        format!("step {at} of {:?} (seed {seed:#x}) does not give what it gives on the host", &steps[..=at]);
-                    return Err(Failure::new("ordering: values", detail));
-                }
-            }
+        if !walk.step(step, rng)? {
+            let detail = format!("step {at} of {:?} (seed {seed:#x}) does not give what it gives on the host", &steps[..=at]);
+            return Err(Failure::new("ordering: values", detail));
         }
     }
     Ok(())
+}
+
+/// The registers of a device, and the same on the host.
+struct Walk<'d, D: Device, T> {
+    device: &'d D,
+    registers: Vec<D::Buffer>,
+    expected: Vec<Vec<T>>,
+}
+
+fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
+    completed("ordering: completes", result)
+}
+
+impl<'d, D: Device, T: Scalar> Walk<'d, D, T> {
+    fn new(device: &'d D) -> Result<Self, Failure> {
+        let register = |_| done(device.alloc(N * N * size_of::<T>()));
+        let registers = (0..REGISTERS).map(register).collect::<Result<_, _>>()?;
+        Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS] })
+    }
+
+    /// Does a step on both sides; false if what is read is not what it is on the host.
+    fn step(&mut self, step: Step, rng: &mut Rng) -> Result<bool, Failure> {
+        let Walk { device, registers, expected } = self;
+        match step {
+            Step::Write(to) => {
+                expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
+                // SAFETY: the memory and the buffer are ours, and of that size.
+                done(unsafe { device.write(rect(&mut expected[to]), &registers[to]) })?;
+            }
+            Step::Copy(to, from) => {
+                self.launch(&Instruction::Copy { a: whole(&self.registers[from]), b: whole(&self.registers[to]) })?;
+                self.expected[to] = self.expected[from].clone();
+            }
+            Step::Scale(to, factor) => {
+                let beta = T::from_f64(factor);
+                self.launch(&Instruction::Scale { beta, c: whole(&self.registers[to]) })?;
+                self.expected[to].iter_mut().for_each(|x| *x = beta * *x);
+            }
+            Step::Read(from) => {
+                let mut got = vec![T::ZERO; N * N];
+                // SAFETY: the memory and the buffer are ours, and of that size.
+                done(unsafe { device.read(&registers[from], rect(&mut got)) })?;
+                return Ok(got == expected[from]);
+            }
+        }
+        Ok(true)
+    }
+
+    fn launch(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<(), Failure> {
+        // SAFETY: the operands are buffers of ours.
+        done(unsafe { self.device.launch(instruction) })
+    }
 }
 
 fn rect<T>(data: &mut [T]) -> HostRect<T> {

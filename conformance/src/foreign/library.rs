@@ -36,7 +36,7 @@ impl Library {
         let cblas = (!source.fortran).then(|| Interface::new(&dylibs, CBLAS, &["gemm", "trsm"])).filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
             let none = format!("{name} has no routine of the BLAS or LAPACK, such as dgemm_ or sgetrf_");
-            return Err(Error::new(ErrorKind::NoSuchDevice, "open", none));
+            return Err(Error::invalid("open", none));
         }
         Ok(Library { name: name.into(), version: version(&dylibs), fortran, cblas })
     }
@@ -96,8 +96,12 @@ impl Subject for Library {
 
     fn identity(&self) -> Identity {
         let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
-        let api = if self.cblas.is_some() { "cblas and Fortran" } else { "Fortran" };
-        let bits = if self.fortran.width() == Width::Bits64 { 64 } else { 32 };
+        let (api, known) = match &self.cblas {
+            Some(cblas) if !self.fortran.is_there() => ("cblas", cblas),
+            Some(_) => ("cblas and Fortran", &self.fortran),
+            None => ("Fortran", &self.fortran),
+        };
+        let bits = if known.width() == Width::Bits64 { 64 } else { 32 };
         let driver = self.version.clone().unwrap_or_else(|| "a library that does not name itself".into());
         Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {bits}-bit integers"), os }
     }

@@ -22,12 +22,13 @@
 //!
 //! What a library does not have is [`Unsupported`](lapidary_core::ErrorKind::Unsupported),
 //! and the error names the symbol: a routine, triangular solves by inverted blocks,
-//! factorisations without pivoting, sizes beyond its integers.
+//! factorisations without pivoting, sizes beyond its integers. The suite asks
+//! [`Subject::lacks`](crate::Subject::lacks) before, and skips what would need it.
 //!
 //! **Wrong arguments** never reach the library: the reference implementation's `xerbla`
 //! stops the program, and there is no way to catch it that all libraries share. The
-//! argument structs' own check answers instead, so that the error properties say nothing
-//! of the library. They hold, since a caller of [`Library`] is refused as promised.
+//! argument structs' own check refuses them, which says nothing of the library, so that
+//! the properties about it are skipped.
 //!
 //! **Layouts**: a product or a solve of any layouts is one call, by the order of cblas
 //! and by transposing flags; nothing is copied. LAPACK knows column-major matrices only:

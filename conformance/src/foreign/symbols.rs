@@ -12,9 +12,8 @@ use super::names::Style;
 /// Loads a library for as long as the program runs.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
     // SAFETY: loading runs the library's initialisers; the caller named it as a BLAS.
-    let dylib = unsafe { Dylib::new(path) }.map_err(|cause| {
-        Error::new(ErrorKind::NoSuchDevice, "open", format!("cannot load {}: {cause}", path.display())).caused_by(cause)
-    })?;
+    let dylib = unsafe { Dylib::new(path) }
+        .map_err(|cause| Error::invalid("open", format!("cannot load {}: {cause}", path.display())).caused_by(cause))?;
     Ok(Box::leak(Box::new(dylib)))
 }
 

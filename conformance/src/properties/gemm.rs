@@ -47,10 +47,7 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &Ge
 }
 
 fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c: &Dense, slack: f64) -> Result<(), Failure> {
-    if let Some(at) = exact.other_class(c) {
-        let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
-        return Err(Failure::new("gemm: class", detail).at(at));
-    }
+    classes(exact, c)?;
     if case.fill == Fill::Integers {
         return match exact.unequal(c) {
             None => Ok(()),
@@ -63,12 +60,35 @@ fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c:
     if case.fill == Fill::Positive { Ok(()) } else { seen.worst("gemm: Netlib", bounds::netlib_gemm::<T>(), worst) }
 }
 
+/// Every element is finite, NaN or infinite where the exact result is.
+fn classes(exact: &Product, c: &Dense) -> Result<(), Failure> {
+    let Some(at) = exact.other_class(c) else { return Ok(()) };
+    let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
+    Err(Failure::new("gemm: class", detail).at(at))
+}
+
 /// The ratio of bound 2.
 fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     let norm = |factor: f64, norm: &dyn Fn() -> f64| if factor == 0.0 { 0.0 } else { factor.abs() * norm() };
     let product = norm(case.alpha, &|| a.norm_frobenius() * b.norm_frobenius());
     let old = norm(case.beta, &|| c.norm_frobenius());
     ratio(error.norm_frobenius(), bounds::gemm_normwise_scale(case.k, product, old))
+}
+
+/// Bound 1 alone, for sums that are longer than those of Netlib's programs (bound 3).
+///
+/// # Errors
+/// The error is too large, or memory was damaged.
+pub fn check_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+    let (data, seen) = (case.data::<T>(), trial.case(case));
+    let verdict = run(trial.subject, case, &data).and_then(|c| {
+        let (a, b, old) = data.operands(case);
+        let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
+        classes(&exact, &c.dense())?;
+        let worst = exact.worst(&c.dense(), 0.0);
+        seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)
+    });
+    verdict.map_err(|failure| failure.in_case(case))
 }
 
 /// Bound 4: `A = B = 1 + δ`, with a δ that a lower precision loses.

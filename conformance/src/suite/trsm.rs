@@ -86,7 +86,7 @@ fn with_diag(case: TrsmCase, diag: Diag) -> TrsmCase {
 }
 
 fn empty(case: TrsmCase) -> TrsmCase {
-    if case.seed % 2 == 0 { TrsmCase { order: 0, ..case } } else { TrsmCase { nrhs: 0, ..case } }
+    if case.seed.is_multiple_of(2) { TrsmCase { order: 0, ..case } } else { TrsmCase { nrhs: 0, ..case } }
 }
 
 fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {

@@ -184,17 +184,16 @@ impl WrongDevice {
     /// # Safety
     /// The rectangle is one of `f64` and may be written.
     unsafe fn through_staging<T: Element>(&self, to: HostRect<T>) {
+        let places: Vec<(usize, usize)> = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j))).collect();
+        let at = |&(i, j): &(usize, usize)| to.origin.wrapping_add(i + j * to.col_stride).cast::<f64>();
         // SAFETY: as the caller promises.
-        let mut elements = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j)));
-        let at = |(i, j): (usize, usize)| to.origin.wrapping_add(i + j * to.col_stride).cast::<f64>();
-        let data = elements.clone().map(|place| unsafe { at(place).read() }).collect();
+        let data = places.iter().map(|place| unsafe { at(place).read() }).collect();
         *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;
         std::thread::sleep(std::time::Duration::from_micros(200));
         let staged = self.staging.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        staged.iter().for_each(|&x| {
-            if let Some(place) = elements.next() {
-                unsafe { at(place).write(x) }
-            }
-        });
+        for (place, &x) in places.iter().zip(&staged) {
+            // SAFETY: as above.
+            unsafe { at(place).write(x) };
+        }
     }
 }

@@ -6,9 +6,6 @@ use super::Sequence;
 use crate::call::{Arg, Call, Purpose, Target, View};
 use crate::program::{COLUMNS, PANEL, Program, notes, rows_of_group};
 
-/// Work-items of a group that factors a panel together with others.
-const ITEMS: usize = 256;
-
 /// Most rows of such a panel: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
 
@@ -120,10 +117,10 @@ impl<D: Target> Sequence<'_, D> {
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.
     unsafe fn getrf_columns<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, ipiv, info } = panel;
-        let items = 1 << ITEMS.min(self.device.choices().most).ilog2();
+        let program = self.device.choices().columns(T::DTYPE);
+        let items = program.local()[0];
         let groups = a.rows.div_ceil(rows_of_group(items));
         let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
-        let program = Program::Columns { dtype: T::DTYPE, items };
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
             let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];

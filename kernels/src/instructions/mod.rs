@@ -11,7 +11,7 @@ mod vectors;
 use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
 
 use crate::call::{Arg, Call, Choices, Target, View};
-use crate::program::{BATCH, PLACES, Program};
+use crate::program::{PLACES, Program};
 
 /// Enqueues the kernels of an instruction.
 ///
@@ -82,7 +82,7 @@ impl<D: Target> Sequence<'_, D> {
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
         let (dtype, kernel) = (T::DTYPE, if shares && swaps.side == Side::Left { "exchange" } else { "laswp" });
         if kernel == "exchange" {
-            let program = Program::Exchange { dtype, items: group.max(BATCH) };
+            let program = self.device.choices().exchange(dtype);
             return self.parts((a.cols, 1), [PLACES, 1], |device, (col, _, cols, _)| {
                 let a = a.sub(0, col, a.rows, cols);
                 let args = [&[count, Arg::Size(cols), forward, first][..], &Arg::output(a), &pivots].concat();

@@ -5,8 +5,8 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Choices, Purpose, Target, View};
-use crate::program::{Program, TRIANGLE};
+use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::program::TRIANGLE;
 
 impl<D: Target> Sequence<'_, D> {
     /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.
@@ -65,8 +65,8 @@ impl<D: Target> Sequence<'_, D> {
         };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
-        let Choices { group, shares: shared, .. } = *self.device.choices();
-        let program = Program::Triangle { dtype: T::DTYPE, group, shared };
+        let choices = self.device.choices();
+        let program = choices.triangle(T::DTYPE, choices.shares);
         self.parts((nrhs, 1), program.local(), |device, (r, _, nrhs, _)| {
             let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
             let sides = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
@@ -110,7 +110,7 @@ impl<D: Target> Sequence<'_, D> {
     ) -> Result<()> {
         let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let program = Program::Triangle { dtype: T::DTYPE, group: self.device.choices().group, shared: false };
+        let program = self.device.choices().triangle(T::DTYPE, false);
         let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }

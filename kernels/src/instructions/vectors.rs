@@ -121,12 +121,17 @@ impl<D: Target> Sequence<'_, D> {
     ) -> Result<View<'b, D::Buffer>> {
         const SIDE: usize = 32;
         let program = Program::Pad { dtype: T::DTYPE, items: MOVERS.min(self.device.choices().most) };
-        let source = [Arg::In(from.buffer), Arg::Size(from.at), Arg::Size(by_line), Arg::Size(by_k)];
-        let target = [Arg::Out(to.buffer), Arg::Size(to.at), Arg::Size(to.ld), Arg::Size(to.cols)];
-        let args = [&[Arg::Size(count), Arg::Size(k)][..], &source, &target].concat();
-        let global = [to.ld.div_ceil(SIDE) * program.local()[0], to.cols.div_ceil(SIDE)];
-        // SAFETY: as the caller promises; arguments as the kernel lists them.
-        unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args })? };
+        self.parts((to.ld, to.cols), [SIDE, SIDE], |device, (line, p, lines, terms)| {
+            let (count, k) = (lines.min(count.saturating_sub(line)), terms.min(k.saturating_sub(p)));
+            let at = from.at + line * by_line + p * by_k;
+            let source = [Arg::In(from.buffer), Arg::Size(at), Arg::Size(by_line), Arg::Size(by_k)];
+            let target =
+                [Arg::Out(to.buffer), Arg::Size(to.element(line, p)), Arg::Size(to.ld), Arg::Size(lines), Arg::Size(terms)];
+            let args = [&[Arg::Size(count), Arg::Size(k)][..], &source, &target].concat();
+            let global = [lines.div_ceil(SIDE) * program.local()[0], terms.div_ceil(SIDE)];
+            // SAFETY: as the caller promises; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "pad", global, args: &args }) }
+        })?;
         Ok(to)
     }
 }

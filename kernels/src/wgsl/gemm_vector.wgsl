@@ -63,7 +63,7 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     let p_b = t % {{ KV }}u;
     var from_b = args.b_at / {{ V }}u + p_b + (j0 + col_b) * b_ld;
     let step_b = {{ KV }}u;
-    let to_b = p_b * {{ V * LINE_B }}u + (col_b / {{ V }}u ^ ({{ SWIZZLE }}u * p_b));
+    let to_b = p_b * {{ V * LINE_B }}u + ((col_b / {{ V }}u) ^ ({{ SWIZZLE }}u * p_b));
     let part_b = col_b % {{ V }}u;
     {%- endif %}
     {%- for e in range(LOADS_B) %}

@@ -1,6 +1,6 @@
 // Lines of a matrix side by side, filled up with zeros: element (l, p) of `lines`
 // lines of k elements, src[src_at + l·by_line + p·by_k], goes to
-// dst[dst_at + l + p·dst_ld] for l below dst_ld and p below k_pad.
+// dst[dst_at + l + p·dst_ld] for l below lines_pad and p below k_pad.
 // A workgroup moves SIDE x SIDE elements, so that both sides are read and written in runs.
 const SIDE = 32u;
 var<workgroup> square: array<real, {{ 32 * 33 }}>;
@@ -24,7 +24,7 @@ fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index)
     for (var e = t; e < SIDE * SIDE; e += ITEMS) {
         let l = e % SIDE;
         let p = e / SIDE;
-        if (l0 + l < args.dst_ld && p0 + p < args.k_pad) {
+        if (l0 + l < args.lines_pad && p0 + p < args.k_pad) {
             {{ dst }}[args.dst_at + l0 + l + (p0 + p) * args.dst_ld] = square[l + p * (SIDE + 1u)];
         }
     }

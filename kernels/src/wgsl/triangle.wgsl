@@ -26,7 +26,7 @@ fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invoc
         let i = e % {{ NB }};
         let k = e / {{ NB }};
         var x = real(1);
-        if (k < i && i <= last || k == i && i <= last && args.unit == 0u) { x = {{ a }}[a_at + i * args.a_i + k * args.a_k]; }
+        if (i <= last && (k < i || (k == i && args.unit == 0u))) { x = {{ a }}[a_at + i * args.a_i + k * args.a_k]; }
         triangle[e] = x;
     }
     workgroupBarrier();

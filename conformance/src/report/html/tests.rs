@@ -158,6 +158,18 @@ fn the_verdict_and_the_failure_stand_at_the_top() {
 }
 
 #[test]
+fn grades_stand_beside_one_another() {
+    let other = Report { grades: Vec::new(), ..sample() };
+    with_page(&[sample(), other], |page| {
+        let rows: Vec<Vec<String>> = with_class(page, "grades")
+            .flat_map(|table| table.descendants().filter(|node| node.tag_name().name() == "tr"))
+            .map(|row| row.children().filter(Node::is_element).map(text).collect())
+            .collect();
+        assert_eq!(rows, [["Grade", "A", "B"], ["f64: growth of the error with kwhat it means", "A 0.51", "–"]]);
+    });
+}
+
+#[test]
 fn flags_that_failed_are_told_from_those_that_passed() {
     with_page(&[sample()], |page| {
         let cells = ["NN", "TN", "CN", "NT", "NC"].map(|flags| cell(page, 0, flags));

@@ -12,7 +12,8 @@ use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::{Graded, agree, grade, limited, tall_panel};
+use support::resident::Resident;
+use support::{Graded, agree, grade, limited, many_exchanges, tall_panel};
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -136,6 +137,9 @@ fn products_through_local_memory() {
         let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
+        tall_panel::<f64>(&tiled);
+        many_exchanges::<f32>(&tiled);
+        grade::<f64>(&Resident(tiled), &few());
     }
 }
 

@@ -14,7 +14,8 @@ use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
-use support::{Graded, agree, grade, limited, tall_panel};
+use support::resident::Resident;
+use support::{Graded, agree, grade, limited, many_exchanges, tall_panel};
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
@@ -92,6 +93,15 @@ fn products_through_workgroup_memory() {
         let tiled = made::<1>("tiles", index, &Settings::default(), |device| device.with_tiles().unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
+        // more rows than workgroups look at one by one, more exchanges than are prepared at once
+        tall_panel::<f32>(&tiled);
+        tall_panel::<f64>(&tiled);
+        many_exchanges::<f32>(&tiled);
+        many_exchanges::<f64>(&tiled);
+        // each routine as one instruction
+        let resident = Resident(tiled);
+        grade::<f64>(&resident, &few());
+        grade::<f32>(&resident, &few());
     }
 }
 
@@ -136,6 +146,9 @@ fn under_the_limits_of_a_browser() {
         // SwiftShader compiles a kernel with barriers for many seconds: few cases need few kernels
         let scope = if found.f64 { few() } else { Scope { max: 34, cases: 4, large: vec![], ..few() } };
         grade::<f32>(&capped, &scope);
+        if found.f64 {
+            grade::<f64>(&capped, &Scope { cases: 4, ..few() });
+        }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Machines as subjects of the conformance suite.
 
+#[allow(dead_code, reason = "each test file uses its part")]
+pub mod resident;
+
 use std::str::FromStr;
 
-use lapidary::core::{DType, DeviceVisitor, Getrf, Scalar};
+use lapidary::core::{DType, DeviceVisitor, Getrf, Laswp, Scalar};
 use lapidary::{Machine, MatMut, Select, Settings};
 use lapidary_conformance::properties::agreement::{Closeness, Pair};
 use lapidary_conformance::report::{Identity, TrialReport};
@@ -38,9 +41,9 @@ impl Subject for Graded {
 
 /// Every property, all failures at once.
 #[allow(dead_code, reason = "each test file uses its part")]
-pub fn grade<T: Scalar>(subject: &Graded, scope: &Scope) {
+pub fn grade<T: Scalar>(subject: &impl Subject, scope: &Scope) {
     let grader = Grader::new(subject, &subject.identity(), scope.clone(), &expectation::known());
-    all_good(&subject.0, properties_in::<Graded, T>().iter().map(|property| grader.grade(subject, property)));
+    all_good(&subject.name(), properties_in::<_, T>().iter().map(|property| grader.grade(subject, property)));
 }
 
 /// Every routine of both, all disagreements at once.
@@ -85,4 +88,24 @@ pub fn tall_panel<T: Scalar>(subject: &Graded) {
     let worst = (0..M * N).map(|e| apart(e % M, e / M)).fold(0.0, f64::max);
     // bound 8 with factors below 1 and growth below 2^N is far above; entries are below one half
     assert!(info == 0 && worst < 64.0 * N as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
+}
+
+/// More exchanges of rows than are prepared at once, in either order, some of them twice.
+#[allow(dead_code, reason = "each test file uses its part")]
+pub fn many_exchanges<T: Scalar>(subject: &Graded) {
+    const M: usize = 700;
+    const N: usize = 11;
+    let a: Vec<T> = (0..M * N).map(|i| T::from_f64(i as f64)).collect();
+    let ipiv: Vec<i32> = (0..640).map(|i| i32::try_from(i + (i * 37 + i / 5) % (M - i)).unwrap()).collect();
+    let mut rows: Vec<usize> = (0..M).collect();
+    ipiv.iter().enumerate().for_each(|(i, &p)| rows.swap(i, p as usize));
+    let mut moved = a.clone();
+    let exchange = |moved: &mut Vec<T>, forward| {
+        let view = MatMut::col_major(moved, M, N).unwrap();
+        subject.1.laswp(Laswp { a: view, ipiv: &ipiv, forward }).unwrap();
+    };
+    exchange(&mut moved, true);
+    assert!((0..M * N).all(|e| moved[e] == a[rows[e % M] + e / M * M]), "{}: forward", subject.name());
+    exchange(&mut moved, false);
+    assert!(moved == a, "{}: and back", subject.name());
 }

@@ -123,7 +123,7 @@ fn halving<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
 fn error_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let case = |k, seed| GemmCase { fill: Fill::Positive, beta: 0.0, ..GemmCase::packed([24, 24, k], seed) };
     let mut cases = (4..=10).flat_map(|power| (0..4).map(move |seed| case(1 << power, seed)));
-    cases.try_for_each(|case| gemm::check_growth::<S, T>(trial, &case))
+    cases.try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
 }
 
 fn checksums<S: Subject, T: Scalar>(trial: &Trial<'_, S>, extents: impl IntoIterator<Item = [usize; 3]>) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use proptest::strategy::Strategy;
 
 use super::{Entry, search};
 use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Storage, TrsmCase};
-use crate::properties::{gemm, getrf, laswp, memory, solve, trsm};
+use crate::properties::{far, gemm, getrf, laswp, memory, solve, trsm};
 use crate::{Failure, Scope, Subject, Trial};
 
 pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
@@ -20,6 +20,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             |trial| every_routine::<S, T>(trial, |storage| Storage { gap: 0, skip: (0, 0), ..storage }),
         ),
         ("stale_nan_does_not_leak", "NaN left in workspace or padding by one call is not seen by the next.", stale_nan::<S, T>),
+        ("offsets_beyond_32_bits", "Columns that lie more than 2^31 elements apart.", far::check_far::<S, T>),
     ]
 }
 

@@ -9,10 +9,10 @@ use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
 use crate::wrong_device::DeviceFault::{self, *};
 use crate::wrong_device::WrongDevice;
-use crate::{find, outcome};
+use crate::{find, outcome, quick};
 use lapidary_backend_cpu::CpuDevice;
+use lapidary_conformance::Subject;
 use lapidary_conformance::suite::properties_in;
-use lapidary_conformance::{Scope, Subject};
 use lapidary_core::Scalar;
 
 /// Each fault of a device, the properties that catch it, and the checks that say so.
@@ -39,6 +39,7 @@ pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
 pub const WAYS: &[(Way, &str, &str)] = &[
     (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
+    (WrapsOffsets, "memory::offsets_beyond_32_bits", "memory: far elements"),
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 
@@ -46,7 +47,7 @@ pub const WAYS: &[(Way, &str, &str)] = &[
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
 fn expect<T: Scalar>(subject: &impl Subject, (name, expected): (&str, &str)) {
-    let failure = outcome(subject, find(&properties_in::<_, T>(), name), &Scope::quick(1));
+    let failure = outcome(subject, find(&properties_in::<_, T>(), name), &quick());
     let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
     assert_eq!(failure.check, expected, "{} is caught for another reason: {failure}", subject.name());
 }
@@ -76,7 +77,7 @@ fn subtle_products_are_caught() {
 fn the_device_itself_has_every_property() {
     let subject = OnDevice(CpuDevice::new(0, Some(1 << 30)));
     for property in properties_in::<_, f64>().iter().filter(|property| property.name != "inverted_blocks") {
-        outcome(&subject, property, &Scope::quick(1)).unwrap_or_else(|failure| panic!("{}: {failure}", property.full_name()));
+        outcome(&subject, property, &quick()).unwrap_or_else(|failure| panic!("{}: {failure}", property.full_name()));
     }
 }
 
@@ -85,7 +86,7 @@ fn the_device_itself_has_every_property() {
 fn a_norm_does_not_tell_strassen_from_others() {
     let list = properties_in::<Subtle, f64>();
     for name in ["gemm::integers_are_exact", "gemm::precision", "gemm::large", "gemm::tile_edges"] {
-        outcome(&Subtle::new(StrassenLike), find(&list, name), &Scope::quick(1)).unwrap();
+        outcome(&Subtle::new(StrassenLike), find(&list, name), &quick()).unwrap();
     }
 }
 

@@ -4,9 +4,9 @@
 use crate::naive::Naive;
 use crate::wrong::Fault::{self, *};
 use crate::wrong::Wrong;
-use crate::{find, outcome, scope};
+use crate::{find, outcome, quick, scope};
 use lapidary_conformance::suite::properties_in;
-use lapidary_conformance::{Failure, Flushing, Scope, Subject, flushes};
+use lapidary_conformance::{Failure, Flushing, Subject, flushes};
 use lapidary_core::Scalar;
 
 /// Each fault and the verdicts that catch it: entry of the suite, property.
@@ -57,7 +57,7 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
 fn verdict<T: Scalar>(subject: &impl Subject, name: &str) -> Result<(), Failure> {
-    outcome(subject, find(&properties_in::<_, T>(), name), &Scope::quick(1))
+    outcome(subject, find(&properties_in::<_, T>(), name), &quick())
 }
 
 fn caught<T: Scalar>() {

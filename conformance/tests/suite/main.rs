@@ -4,6 +4,7 @@
 mod agreement;
 mod controls;
 mod faults;
+mod grading;
 mod naive;
 mod on_device;
 mod plain;
@@ -17,6 +18,11 @@ use lapidary_conformance::{Failure, Ledger, Scope, Trial};
 /// A small scope: the loops under test are the slowest there are.
 fn scope(cases: u32) -> Scope {
     Scope { blocks: vec![4, 16], min: 0, max: 24, cases, large: vec![65], seed: 7 }
+}
+
+/// A quick run without its largest sizes, for which the plain loops take long.
+fn quick() -> Scope {
+    Scope { large: vec![65], ..Scope::quick(1) }
 }
 
 /// The outcome of one property.

@@ -14,6 +14,8 @@ pub enum Way {
     RightBelow512,
     /// Terms are summed in f32 and the total in f64.
     SumsInSinglePrecision,
+    /// Elements beyond the 2^31st are taken for those at the beginning.
+    WrapsOffsets,
     /// NaN of an earlier call is added where k is no multiple of eight.
     KeepsNan,
 }
@@ -45,7 +47,8 @@ impl Subject for Subtle {
         use std::sync::atomic::Ordering::Relaxed;
         let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
         let (m, n, k) = (c.rows(), c.cols(), op_a.shape(a.shape()).1);
-        let x = Square::new(m, k, |i, p| under(&a, op_a, i, p));
+        let wraps = self.0 == Way::WrapsOffsets && a.ld() > 1 << 31;
+        let x = Square::new(m, k, |i, p| under(&a, op_a, i, if wraps { 0 } else { p }));
         let y = Square::new(k, n, |p, j| under(&b, op_b, p, j));
         let product = if alpha == T::ZERO { Square::new(m, n, |_, _| T::ZERO) } else { self.product(&x, &y, k) };
         let mut seen = false;

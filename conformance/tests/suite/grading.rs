@@ -1,0 +1,167 @@
+//! From outcomes to verdicts: what is expected, what panics, what is recorded.
+
+use lapidary_conformance::report::{Identity, TrialReport, Verdict};
+use lapidary_conformance::suite::properties_in;
+use lapidary_conformance::{Grader, Subject, expectation, grades};
+use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+
+use crate::naive::Naive;
+use crate::{find, scope};
+
+/// The plain loops on a device that takes subnormal numbers for zero.
+struct FlushesAll;
+
+fn flush<T: Scalar>(x: T) -> T {
+    if x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
+}
+
+fn flushed<T: Scalar>(a: &MatRef<'_, T>) -> Vec<T> {
+    let (m, n) = a.shape();
+    (0..m * n).map(|e| flush(a.at(e % m, e / m))).collect()
+}
+
+fn flush_all<T: Scalar>(a: &mut MatMut<'_, T>) {
+    let (m, n) = a.shape();
+    for e in 0..m * n {
+        a.set(e % m, e / m, flush(a.at(e % m, e / m)));
+    }
+}
+
+impl Subject for FlushesAll {
+    fn name(&self) -> String {
+        "flushes".into()
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
+        let (x, y) = (flushed(&a), flushed(&b));
+        let (a, b) = (MatRef::col_major(&x, a.rows(), a.cols())?, MatRef::col_major(&y, b.rows(), b.cols())?);
+        flush_all(&mut c);
+        Naive.gemm(Gemm { alpha, op_a, a, op_b, b, beta, c: c.reborrow() })?;
+        flush_all(&mut c);
+        Ok(())
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        let Trsm { side, uplo, op, diag, alpha, a, mut b, mode } = args.check()?.into_inner();
+        let x = flushed(&a);
+        let a = MatRef::col_major(&x, a.rows(), a.cols())?;
+        flush_all(&mut b);
+        Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode })?;
+        flush_all(&mut b);
+        Ok(())
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        Naive.getrf(args)
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        Naive.getrs(args)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        Naive.laswp(args)
+    }
+}
+
+fn trials<S: Subject, T: Scalar>(subject: &S) -> Vec<TrialReport> {
+    let grader = Grader::new(subject, &subject.identity(), scope(150), &expectation::known());
+    properties_in::<S, T>().iter().map(|property| grader.try_on(subject, property)).collect()
+}
+
+/// The entries of the suite about flushing excuse three trials, and no others fail.
+fn three_trials_are_excused<T: Scalar>() {
+    let all = trials::<_, T>(&FlushesAll);
+    let named = |verdict| all.iter().filter(|trial| trial.verdict == verdict).map(|trial| trial.name.as_str()).collect::<Vec<_>>();
+    let expected = ["gemm::keeps_subnormals", "trsm::keeps_subnormals", "trsm::subnormal_pivots_divide"];
+    assert_eq!(named(Verdict::Expected), expected.map(|name| format!("{}::{name}", T::DTYPE)));
+    assert_eq!((named(Verdict::Failed), named(Verdict::UnexpectedlyPassed)), (Vec::new(), Vec::new()));
+    let grades = grades::grades(&FlushesAll, &all);
+    let told = grades.iter().find(|grade| grade.name.ends_with("subnormal numbers")).unwrap();
+    assert_eq!((told.verdict.as_str(), told.value.as_str()), ("flushes", "operands and results are taken for zero"));
+}
+
+#[test]
+fn a_device_that_flushes_is_excused_where_it_shows_and_nowhere_else() {
+    three_trials_are_excused::<f32>();
+    three_trials_are_excused::<f64>();
+}
+
+#[test]
+fn figures_are_recorded_where_a_trial_passes() {
+    let grader = Grader::strict(scope(150));
+    let trial = grader.grade(&Naive, find(&properties_in::<_, f64>(), "gemm::random"));
+    assert!(trial.verdict == Verdict::Passed && trial.cases >= 150 && trial.failure.is_none());
+    for check in ["gemm: componentwise", "gemm: norm-wise", "gemm: Netlib"] {
+        let figures: Vec<_> = trial.figures.iter().filter(|figure| figure.check == check).collect();
+        assert!(figures.len() > 10 && figures.iter().all(|figure| figure.used() <= 1.0), "{check}");
+        assert!(figures.iter().any(|figure| figure.ratio > 0.0 && figure.limit > 0.0), "{check}");
+        let mut kinds: Vec<_> = figures.iter().map(|figure| (&figure.flags, figure.size.next_power_of_two())).collect();
+        kinds.sort();
+        kinds.dedup();
+        assert_eq!(kinds.len(), figures.len(), "{check}: one figure for flags and size");
+    }
+}
+
+#[test]
+fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
+    struct Panics;
+    impl Subject for Panics {
+        fn name(&self) -> String {
+            "panics".into()
+        }
+        fn computes(&self, dtype: DType) -> bool {
+            dtype == DType::F32
+        }
+        fn gemm<T: Scalar>(&self, _: Gemm<'_, T>) -> Result<()> {
+            panic!("no product")
+        }
+        fn trsm<T: Scalar>(&self, _: Trsm<'_, T>) -> Result<()> {
+            panic!("no solve")
+        }
+        fn getrf<T: Scalar>(&self, _: Getrf<'_, T>) -> Result<usize> {
+            panic!("no factors")
+        }
+        fn getrs<T: Scalar>(&self, _: Getrs<'_, T>) -> Result<()> {
+            panic!("no solution")
+        }
+        fn laswp<T: Scalar>(&self, _: Laswp<'_, T>) -> Result<()> {
+            panic!("no exchange")
+        }
+    }
+    let grader = Grader::strict(scope(3));
+    let tried = |name| grader.try_on(&Panics, find(&properties_in::<_, f32>(), name));
+    let trial = tried("gemm::precision");
+    let failure = trial.failure.unwrap();
+    assert_eq!(
+        (trial.verdict, failure.check.as_str(), failure.detail.as_str()),
+        (Verdict::Failed, "suite: no panic", "no product")
+    );
+    let device = tried("transfer::round_trip");
+    assert!(device.verdict == Verdict::Skipped && device.why.contains("no device"), "{}", device.why);
+    let double = grader.try_on(&Panics, find(&properties_in::<_, f64>(), "gemm::precision"));
+    assert!(double.verdict == Verdict::Skipped && double.why.contains("f64") && double.cases == 0);
+    assert_eq!(Identity { os: String::new(), ..Panics.identity() }, Identity { name: "panics".into(), ..Identity::default() });
+}
+
+/// Grades of subjects whose answer is known.
+#[test]
+fn grades_name_what_is_inside() {
+    use crate::subtle::{Subtle, Way};
+    use crate::wrong::{Fault, Wrong};
+    let verdict = |grades: &[lapidary_conformance::report::Grade], name: &str| {
+        grades.iter().find(|grade| grade.name == name).map(|grade| grade.verdict.clone()).unwrap_or_default()
+    };
+    let trial =
+        |name: &str| TrialReport { name: name.to_owned(), ..Grader::strict(scope(1)).grade(&Naive, &properties_in::<_, f32>()[0]) };
+    let both = [trial("f32::x"), TrialReport { dtype: "f64".to_owned(), ..trial("f64::x") }];
+    let plain = grades::grades(&Naive, &both);
+    assert_eq!([verdict(&plain, "f32: precision"), verdict(&plain, "f64: precision")], ["f32", "f64"]);
+    assert_eq!(verdict(&plain, "f64: order of summation"), "one after the other");
+    assert_eq!(verdict(&plain, "f64: reproducible"), "yes");
+    assert_eq!(verdict(&plain, "f64: growth of a random LU"), "usual");
+    let low = grades::grades(&Wrong(Fault::LowPrecision), &both);
+    assert_eq!([verdict(&low, "f32: precision"), verdict(&low, "f64: precision")], ["hidden TF32", "hidden f32"]);
+    let blocks = grades::grades(&Subtle::new(Way::StrassenLike), &both);
+    assert_eq!(verdict(&blocks, "f64: order of summation"), "another tree");
+    let value = |grades: &[lapidary_conformance::report::Grade]| {
+        grades.iter().find(|grade| grade.name == "f64: order of summation").map(|grade| grade.value.clone())
+    };
+    assert_ne!(value(&plain), value(&blocks));
+}

@@ -75,22 +75,6 @@ fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     ratio(error.norm_frobenius(), bounds::gemm_normwise_scale(case.k, product, old))
 }
 
-/// Bound 1 alone, for sums that are longer than those of Netlib's programs (bound 3).
-///
-/// # Errors
-/// The error is too large, or memory was damaged.
-pub fn check_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
-    let (data, seen) = (case.data::<T>(), trial.case(case));
-    let verdict = run(trial.subject, case, &data).and_then(|c| {
-        let (a, b, old) = data.operands(case);
-        let exact = product::<T>(case.alpha, &a, &b, case.beta, &old);
-        classes(&exact, &c.dense())?;
-        let worst = exact.worst(&c.dense(), 0.0);
-        seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)
-    });
-    verdict.map_err(|failure| failure.in_case(case))
-}
-
 /// Bound 4: `A = B = 1 + δ`, with a δ that a lower precision loses.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Drivers that run the backends on a machine without a GPU.
+//! Drivers that run the backends on a machine without a GPU, and libraries to compare with.
 
 mod opencl;
 mod vulkan;
@@ -10,9 +10,12 @@ use crate::packages;
 use crate::runner::Cargo;
 use crate::workspace::Workspace;
 
+/// Libraries of others that the conformance suite grades: OpenBLAS and netlib's.
+const LIBRARIES: &[&str] = &["libopenblas0-pthread", "libblas3", "liblapack3"];
+
 /// Installs what is missing, where the system has a package manager that we know.
 pub fn install(ws: &Workspace) -> Result<String> {
-    let packages = packages::install(&[opencl::PACKAGES, vulkan::PACKAGES].concat());
+    let packages = packages::install(&[opencl::PACKAGES, vulkan::PACKAGES, LIBRARIES].concat());
     Ok(format!("{packages}; {}", vulkan::swiftshader(ws)?))
 }
 

@@ -1,6 +1,7 @@
 //! The routines of one interface of a library: which names, which integers.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
+use std::error::Error as _;
 use std::path::Path;
 
 use lapidary_core::{DType, Error, ErrorKind, Result, Scalar};
@@ -12,8 +13,11 @@ use super::names::Style;
 /// Loads a library for as long as the program runs.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
     // SAFETY: loading runs the library's initialisers; the caller named it as a BLAS.
-    let dylib = unsafe { Dylib::new(path) }
-        .map_err(|cause| Error::invalid("open", format!("cannot load {}: {cause}", path.display())).caused_by(cause))?;
+    let dylib = unsafe { Dylib::new(path) }.map_err(|cause| {
+        // the loader's own words say which file or symbol is missing
+        let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
+        Error::invalid("open", format!("cannot load {}: {why}", path.display())).caused_by(cause)
+    })?;
     Ok(Box::leak(Box::new(dylib)))
 }
 

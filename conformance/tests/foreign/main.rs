@@ -151,7 +151,11 @@ fn wrong_arguments_are_refused_before_the_library_sees_them() {
 #[test]
 fn files_that_are_no_library_are_refused() {
     let refused = |name: &str| Library::open(name).unwrap_err();
-    assert_eq!(refused("blas:/no/such/file.so").kind(), ErrorKind::InvalidArgument);
+    let error = refused("blas:/no/such/file.so");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    // what the loader says, not only that it failed
+    let message = error.to_string();
+    assert!(message.contains("/no/such/file.so") && !message.ends_with("failed"), "{message}");
     let empty = compile("empty", Shape { cfg: &["empty"], ..COMMON });
     let error = refused(&format!("blas:{}", empty.display()));
     assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("no routine of the BLAS"), "{error}");

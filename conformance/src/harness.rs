@@ -2,7 +2,7 @@
 //!
 //! A backend's whole test file, with `harness = false` in its manifest:
 //!
-//! ```ignore
+//! ```text
 //! fn main() -> std::process::ExitCode {
 //!     lapidary_conformance::harness::run([("npu:0", || MySubject::open(0), Scope::quick(1))])
 //! }

@@ -16,7 +16,12 @@ use support::{Graded, limited};
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {
-    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 45, large: vec![257, 400], seed: 1 }
+    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 30, large: vec![257, 400], seed: 1 }
+}
+
+/// As small calls, for what is slower.
+fn fewer() -> Scope {
+    Scope { max: 110, cases: 12, large: vec![257], ..small() }
 }
 
 /// Calls that are too large to run as one kernel on the caller's thread.
@@ -42,7 +47,7 @@ fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {
 /// A subject that works within so many KiB in single precision, and twice as many in double.
 fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item = Trial> {
     let within = |kib: usize, dtype: &'static str| {
-        let tests = harness::tests(name, move || open(&limited(kib << 10)), Scope { cases: 20, ..small() });
+        let tests = harness::tests(name, move || open(&limited(kib << 10)), fewer());
         tests.into_iter().filter(move |test| test.name().contains(dtype))
     };
     within(48, "::f32::").chain(within(96, "::f64::"))
@@ -51,7 +56,7 @@ fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item 
 fn on_the_cpu() -> impl Iterator<Item = Trial> {
     let one = selected("cpu:0", small());
     let several = selected("cpu:0,1,2", planned());
-    let defined = harness::tests("definition", || by_definition(&Settings::default()), Scope { cases: 20, ..small() });
+    let defined = harness::tests("definition", || by_definition(&Settings::default()), fewer());
     let one_out_of_core = out_of_core("cpu:0/out-of-core", |settings| Graded::open("cpu:0", settings));
     let several_out_of_core = out_of_core("cpu:0,1,2/out-of-core", |settings| Graded::open("cpu:0,1,2", settings));
     let defined_out_of_core = out_of_core("definition/out-of-core", by_definition);

@@ -5,6 +5,7 @@
 //! error stops all lanes and reaches the caller with its context.
 
 mod driver;
+mod startup;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod trace;
@@ -23,6 +24,7 @@ use crate::slots::Supply;
 use crate::sync::{Condvar, Mutex, lock, wait};
 
 pub use driver::Driver;
+pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 
 /// What the engine needs of a driven device: one choice of backend for each lane.

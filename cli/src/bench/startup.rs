@@ -34,6 +34,9 @@ pub struct Args {
     here: bool,
 }
 
+/// What a backend measures: a name and the seconds of each stage.
+type Measured = Vec<(&'static str, f64)>;
+
 /// A name and the seconds of each stage.
 type Stages = Vec<(String, f64)>;
 
@@ -59,7 +62,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// What measures the start of a device.
-fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Vec<(&'static str, f64)>>> {
+fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
     // the selection is read by the library, so that its mistakes are told alike
     device.parse::<Select>()?;
     let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {

@@ -17,7 +17,7 @@ const MANY: usize = 96;
 /// Work-items of a group that moves a square.
 const MOVERS: usize = 256;
 
-/// Columns from which on it pays to move a B that is not transposed, since the kernel is
+/// Rows and columns from which on it pays to move a B that is not transposed, since the kernel is
 /// faster without turning its vectors.
 const WORTH_MOVING: usize = 2048;
 
@@ -83,7 +83,7 @@ impl<D: Target> Sequence<'_, D> {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
             return (true, true);
         }
-        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && c.cols < WORTH_MOVING;
+        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && c.rows.min(c.cols) < WORTH_MOVING;
         let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns };
         (a.0 || !begins_in_vectors(&a.1, v), !b_fits || !begins_in_vectors(&b.1, v))
     }

@@ -26,6 +26,8 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (SwallowsErrors, "faults::too_much_memory_is_refused", "faults: too much memory"),
     (LosesInfoOfPanel, "program::info_names_the_zero_pivot", "program: getrf info"),
     (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),
+    (EndsInNan, "program::panels", "program: getrf"),
+    (EndsInNan, "program::triangles", "program: trtri"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
 ];
 

@@ -23,6 +23,8 @@ pub enum DeviceFault {
     SwallowsErrors,
     /// `info` of a panel stays where it is computed.
     LosesInfoOfPanel,
+    /// The last element of a panel, or of an inverse, is NaN.
+    EndsInNan,
     /// All threads share one buffer for what they read.
     SharesStaging,
     /// Memory that was never written is read with `β = 0`.
@@ -147,6 +149,11 @@ impl Device for WrongDevice {
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
                     self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                }
+                (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
+                    self.inner.launch(instruction)?;
+                    let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
+                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(f64::NAN), c: last })
                 }
                 (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
                 _ => self.inner.launch(instruction),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::faults::EXPECTED;
 use crate::on_device::OnDevice;
+use crate::slips::Slip::{self, *};
+use crate::slips::Slips;
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
 use crate::wrong_device::DeviceFault::{self, *};
@@ -48,6 +50,9 @@ pub const WAYS: &[(Way, &str, &str)] = &[
 /// Faults of products that only double precision shows.
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
+/// The same for factorisations.
+pub const SLIPS: &[(Slip, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
+
 fn expect<T: Scalar>(subject: &impl Subject, (name, expected): (&str, &str)) {
     let failure = outcome(subject, find(&properties_in::<_, T>(), name), &quick());
     let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
@@ -74,6 +79,14 @@ fn subtle_products_are_caught() {
     }
 }
 
+#[test]
+fn slips_of_factorisations_are_caught() {
+    for &(slip, name, check) in SLIPS {
+        expect::<f32>(&Slips(slip), (name, check));
+        expect::<f64>(&Slips(slip), (name, check));
+    }
+}
+
 /// The device that the faults are put around has none.
 #[test]
 fn the_device_itself_has_every_property() {
@@ -97,8 +110,9 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let ways = WAYS.iter().chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let slips = SLIPS.iter().map(|row| (format!("{:?}", row.0), row.1));
     let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
-    for (fault, property) in faults.chain(devices).chain(ways) {
+    for (fault, property) in faults.chain(devices).chain(ways).chain(slips) {
         let properties = table.entry(fault).or_default();
         if !properties.contains(&property) {
             properties.push(property);

@@ -43,6 +43,7 @@ pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
 pub const WAYS: &[(Way, &str, &str)] = &[
     (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
+    (GrowsAsSquare, "gemm::error_growth", "gemm: growth"),
     (WrapsOffsets, "memory::offsets_beyond_32_bits", "memory: far elements"),
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];

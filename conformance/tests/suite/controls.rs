@@ -13,8 +13,8 @@ use crate::wrong_device::DeviceFault::{self, *};
 use crate::wrong_device::WrongDevice;
 use crate::{find, outcome, quick};
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_conformance::Subject;
 use lapidary_conformance::suite::properties_in;
+use lapidary_conformance::{Scope, Subject};
 use lapidary_core::Scalar;
 
 /// Each fault of a device, the properties that catch it, and the checks that say so.
@@ -54,8 +54,20 @@ pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm
 /// The same for factorisations.
 pub const SLIPS: &[(Slip, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
 
-fn expect<T: Scalar>(subject: &impl Subject, (name, expected): (&str, &str)) {
-    let failure = outcome(subject, find(&properties_in::<_, T>(), name), &quick());
+/// Those that show beyond a size.
+pub const LARGE_SLIPS: &[(Slip, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
+
+/// A quick run with the smaller of its largest sizes.
+fn large() -> Scope {
+    Scope { large: vec![257], ..Scope::quick(1) }
+}
+
+fn expect<T: Scalar>(subject: &impl Subject, row: (&str, &str)) {
+    expect_in::<T>(&quick(), subject, row);
+}
+
+fn expect_in<T: Scalar>(scope: &Scope, subject: &impl Subject, (name, expected): (&str, &str)) {
+    let failure = outcome(subject, find(&properties_in::<_, T>(), name), scope);
     let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
     assert_eq!(failure.check, expected, "{} is caught for another reason: {failure}", subject.name());
 }
@@ -86,6 +98,10 @@ fn slips_of_factorisations_are_caught() {
         expect::<f32>(&Slips(slip), (name, check));
         expect::<f64>(&Slips(slip), (name, check));
     }
+    for &(slip, name, check) in LARGE_SLIPS {
+        expect_in::<f32>(&large(), &Slips(slip), (name, check));
+        expect_in::<f64>(&large(), &Slips(slip), (name, check));
+    }
 }
 
 /// The device that the faults are put around has none.
@@ -111,7 +127,7 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let ways = WAYS.iter().chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
-    let slips = SLIPS.iter().map(|row| (format!("{:?}", row.0), row.1));
+    let slips = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
     let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
     for (fault, property) in faults.chain(devices).chain(ways).chain(slips) {
         let properties = table.entry(fault).or_default();

@@ -30,6 +30,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),
     (EndsInNan, "program::panels", "program: getrf"),
     (EndsInNan, "program::triangles", "program: trtri"),
+    (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
 ];
 

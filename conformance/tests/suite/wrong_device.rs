@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
+use lapidary_core::{DType, Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum DeviceFault {
     LosesInfoOfPanel,
     /// The last element of a panel, or of an inverse, is NaN.
     EndsInNan,
+    /// Transfers turn every NaN into the same one.
+    CanonicalisesNan,
     /// All threads share one buffer for what they read.
     SharesStaging,
     /// What stands in the result is read with `β = 0`.
@@ -63,6 +65,21 @@ fn address(buffer: &Buffer) -> usize {
 /// A buffer as words.
 fn words(data: &mut [i32]) -> HostRect<i32> {
     HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
+}
+
+/// Puts the usual NaN in the place of any other.
+///
+/// # Safety
+/// The element may be written.
+unsafe fn canonicalise<T: Element>(element: *mut T) {
+    // SAFETY: as the caller promises; the type is what it says.
+    unsafe {
+        match T::DTYPE {
+            DType::F32 if element.cast::<f32>().read().is_nan() => element.cast::<f32>().write(f32::NAN),
+            DType::F64 if element.cast::<f64>().read().is_nan() => element.cast::<f64>().write(f64::NAN),
+            _ => {}
+        }
+    }
 }
 
 /// The first `count` columns of `op(A)`.
@@ -110,6 +127,11 @@ impl Device for WrongDevice {
                     for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
                         let element = at(i, j).cast::<f64>();
                         element.write(f64::from(element.read() as f32));
+                    }
+                }
+                DeviceFault::CanonicalisesNan => {
+                    for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
+                        canonicalise(at(i, j));
                     }
                 }
                 DeviceFault::SharesStaging if size_of::<T>() == 8 && row_stride == 1 => self.through_staging(to),

@@ -69,7 +69,7 @@ pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let (on, a, b) = (Launches::new(trial, "NN"), matrix::<T>(1), matrix::<T>(2));
     let [a_there, b_there] = [on.upload(&a, N)?, on.upload(&b, N)?];
     let new = done(trial.subject.alloc(N * N * size_of::<T>()))?;
-    let poisoned = on.upload(&vec![T::from_f64(f64::NAN); N * N], N)?;
+    let poisoned = on.upload(&[T::from_f64(f64::NAN); N * N], N)?;
     for c_there in [&new, &poisoned] {
         let [a_view, b_view, c_view] = [&a_there, &b_there, c_there].map(square);
         let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, T::ONE, T::ZERO);

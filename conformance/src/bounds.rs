@@ -58,6 +58,12 @@ pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
     Bound { number: 1, name: "componentwise", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
 }
 
+/// The exponent of the worst ratio of bound 1 against k is at most one.
+#[must_use]
+pub fn gemm_growth() -> Bound {
+    Bound { number: 1, name: "growth with k", limit: 1.0 }
+}
+
 /// What results in the subnormal range may be off in addition to bound 1:
 /// `2·(k+3)·max(1, |α|)` times the [smallest](crate::Subject::smallest) number, which is
 /// `η` unless subnormal numbers are zero.

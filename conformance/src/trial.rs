@@ -78,6 +78,12 @@ impl Ledger {
         Evidence { ledger: self, flags: flags.into(), size }
     }
 
+    /// The worst figures so far.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figure> {
+        self.0.borrow().worst.values().cloned().collect()
+    }
+
     /// Cases that were begun, why the trial was skipped if it was, and the figures.
     #[must_use]
     pub fn close(self) -> (usize, Option<String>, Vec<Figure>) {

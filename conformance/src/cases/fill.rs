@@ -37,6 +37,8 @@ pub enum Fill {
     Infinities,
     /// NaN alone.
     Poison,
+    /// NaN of either sign with random payloads.
+    Payloads,
 }
 
 impl fmt::Display for Fill {
@@ -54,13 +56,14 @@ impl fmt::Display for Fill {
             Fill::Zeros => "zeros",
             Fill::Infinities => "infinities",
             Fill::Poison => "poison",
+            Fill::Payloads => "payloads",
         })
     }
 }
 
 impl Fill {
     /// Every kind.
-    pub const ALL: [Fill; 12] = [
+    pub const ALL: [Fill; 13] = [
         Fill::Uniform,
         Fill::Positive,
         Fill::Integers,
@@ -73,6 +76,7 @@ impl Fill {
         Fill::Zeros,
         Fill::Infinities,
         Fill::Poison,
+        Fill::Payloads,
     ];
 
     /// A matrix whose elements are numbers of type `T`.
@@ -98,6 +102,7 @@ impl Fill {
             Fill::Zeros => 0.0 * rng.sign(),
             Fill::Infinities => f64::INFINITY * rng.sign(),
             Fill::Poison => f64::NAN,
+            Fill::Payloads => payload(rng),
         }
     }
 
@@ -116,7 +121,7 @@ impl Fill {
             Fill::Zeros => Fill::Infinities,
             Fill::Uniform | Fill::Positive | Fill::Integers | Fill::Graded | Fill::Huge => self,
             Fill::Infinities => Fill::Zeros,
-            Fill::NonFinite | Fill::Poison => self,
+            Fill::NonFinite | Fill::Poison | Fill::Payloads => self,
         }
     }
 }
@@ -124,6 +129,12 @@ impl Fill {
 /// A power of two whose square times 2^14 is still finite.
 fn huge<T: Scalar>() -> f64 {
     (1.0 / T::MIN_POSITIVE).sqrt() / 256.0
+}
+
+/// A quiet NaN whose sign and payload are random, in the bits that survive the conversion to f32.
+fn payload(rng: &mut Rng) -> f64 {
+    const KEPT: u64 = 0x8007_ffff_e000_0000;
+    f64::from_bits(f64::NAN.to_bits() | (rng.bits() & KEPT))
 }
 
 /// A NaN with a payload: reading it shows in the result, and overwriting it in

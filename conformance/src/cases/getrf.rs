@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::storage::{Storage, Stored, storage};
 use super::{Case, Fill, Rng, Scope, below, packed, seed};
 use crate::bounds::real;
-use crate::oracle::{Dense, product};
+use crate::oracle::Dense;
 
 /// The kind of matrix that is factored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,18 +140,27 @@ impl GetrfCase {
     /// powers of two on the diagonal of U: no step of any variant of the
     /// algorithm rounds.
     fn product_of_factors(&self, rng: &mut Rng) -> Dense {
+        self.exact_factors(rng).product()
+    }
+
+    fn exact_factors(&self, rng: &mut Rng) -> ExactFactors {
         let least = self.m.min(self.n);
         let zero = self.zero_pivot(least, rng);
         let (l, u) = (self.exact_l(least, zero, rng), self.exact_u(least, zero, rng));
-        let a = product::product::<f64>(1.0, &l, &u, 0.0, &Dense::from_fn(self.m, self.n, |_, _| 0.0)).rounded();
         let kept = match zero {
             _ if self.shape == Shape::Ties => self.m,
             // no candidate stands out above a zero pivot, so its row must be in its place
             Some(zero) => zero + 1,
             None => 0,
         };
-        let order: Vec<usize> = (0..kept).chain(rng.permutation(self.m - kept).into_iter().map(|i| kept + i)).collect();
-        Dense::from_fn(self.m, self.n, |i, j| a.at(order[i], j))
+        let order = (0..kept).chain(rng.permutation(self.m - kept).into_iter().map(|i| kept + i)).collect();
+        ExactFactors { l, u, order }
+    }
+
+    /// The factors and pivots of a matrix of the kind [`Shape::Exact`], without a factorisation.
+    #[must_use]
+    pub fn known_factors(&self) -> (Dense, Vec<usize>) {
+        self.exact_factors(&mut Rng::new(self.seed)).factored()
     }
 
     fn zero_pivot(&self, least: usize, rng: &mut Rng) -> Option<usize> {
@@ -193,6 +202,39 @@ impl GetrfCase {
     }
 }
 
+/// Factors without rounding errors, and where the rows of their product go: row i of the
+/// matrix is row `order[i]` of L·U.
+struct ExactFactors {
+    l: Dense,
+    u: Dense,
+    order: Vec<usize>,
+}
+
+impl ExactFactors {
+    /// `P·L·U`; most of L is zero, and no sum rounds.
+    fn product(&self) -> Dense {
+        let ExactFactors { l, u, order } = self;
+        let row = |i: usize| (0..l.cols()).map(|p| (p, l.at(i, p))).filter(|term| term.1 != 0.0).collect();
+        let rows: Vec<Vec<(usize, f64)>> = order.iter().map(|&i| row(i)).collect();
+        let element = |i: usize, j: usize| rows[i].iter().fold(0.0, |sum, &(p, l)| sum + l * u.at(p, j));
+        Dense::from_fn(order.len(), u.cols(), element)
+    }
+
+    /// L and U in their common storage, and the exchanges. Multipliers are below one, so that
+    /// the pivot of each step is the row that L has there.
+    fn factored(self) -> (Dense, Vec<usize>) {
+        let ExactFactors { l, u, order: mut rows } = self;
+        let exchange = |i: usize| {
+            let p = (i..rows.len()).find(|&p| rows[p] == i).expect("every row comes once");
+            rows.swap(i, p);
+            p
+        };
+        let ipiv = (0..l.cols()).map(exchange).collect();
+        let lu = Dense::from_fn(l.rows(), u.cols(), |i, j| if i > j { l.at(rows[i], j) } else { u.at(i, j) });
+        (lu, ipiv)
+    }
+}
+
 fn graded_columns(a: &Dense, rng: &mut Rng) -> Dense {
     let scales: Vec<f64> = (0..a.cols()).map(|_| rng.integer(12).exp2()).collect();
     Dense::from_fn(a.rows(), a.cols(), |i, j| scales[j] * a.at(i, j))
@@ -220,4 +262,19 @@ fn with_nan(mut a: Dense, rng: &mut Rng) -> Dense {
         a.set(rng.below(a.rows()), rng.below(a.cols()), f64::NAN);
     }
     a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GetrfCase, Shape};
+    use crate::oracle::loops;
+
+    #[test]
+    fn factors_that_are_known_are_those_of_plain_loops() {
+        for (m, n) in [(1, 1), (5, 5), (9, 4), (4, 9), (33, 33), (70, 66)] {
+            let case = GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) };
+            let (lu, ipiv, info) = loops::factor(case.matrix::<f32>());
+            assert_eq!((case.known_factors(), info), ((lu, ipiv), 0), "{case}");
+        }
+    }
 }

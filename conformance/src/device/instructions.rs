@@ -60,21 +60,26 @@ pub fn products<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failur
     Ok(())
 }
 
-/// A product into memory that was never written: with `β = 0` it is not read (bound 1).
+/// A product into memory that was never written, and into NaN: with `β = 0` neither is
+/// read (bound 1). New memory may happen to hold numbers that do no harm.
 ///
 /// # Errors
 /// A result is wrong.
 pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     let (on, a, b) = (Launches::new(trial, "NN"), matrix::<T>(1), matrix::<T>(2));
     let [a_there, b_there] = [on.upload(&a, N)?, on.upload(&b, N)?];
-    let c_there = done(trial.subject.alloc(N * N * size_of::<T>()))?;
-    let [a_view, b_view, c_view] = [&a_there, &b_there, &c_there].map(square);
-    let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, T::ONE, T::ZERO);
-    on.launch(&Instruction::Gemm { alpha, op_a, a: a_view, op_b, b: b_view, beta, c: c_view })?;
-    let computed = on.download(&c_there, vec![T::ZERO; N * N], N)?;
-    let scale = product(&sizes(&wide(&a)), &sizes(&wide(&b)));
-    let right = product(&wide(&a), &wide(&b)).into_iter().zip(scale);
-    on.close("program: gemm", bounds::gemm_componentwise::<T>(N), &wide(&computed), right)
+    let new = done(trial.subject.alloc(N * N * size_of::<T>()))?;
+    let poisoned = on.upload(&[T::from_f64(f64::NAN); N * N], N)?;
+    for c_there in [&new, &poisoned] {
+        let [a_view, b_view, c_view] = [&a_there, &b_there, c_there].map(square);
+        let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, T::ONE, T::ZERO);
+        on.launch(&Instruction::Gemm { alpha, op_a, a: a_view, op_b, b: b_view, beta, c: c_view })?;
+        let computed = on.download(c_there, vec![T::ZERO; N * N], N)?;
+        let scale = product(&sizes(&wide(&a)), &sizes(&wide(&b)));
+        let right = product(&wide(&a), &wide(&b)).into_iter().zip(scale);
+        on.close("program: gemm", bounds::gemm_componentwise::<T>(N), &wide(&computed), right)?;
+    }
+    Ok(())
 }
 
 /// Scaling by a power of two and copying, which do not round.

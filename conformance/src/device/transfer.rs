@@ -81,7 +81,7 @@ pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
 /// # Errors
 /// A bit changed on the way.
 pub fn bits<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    for fill in [Fill::Rising, Fill::NonFinite, Fill::Zeros, Fill::Poison] {
+    for fill in [Fill::Rising, Fill::NonFinite, Fill::Zeros, Fill::Payloads] {
         let scope = &trial.scope.part(8);
         search(scope, cases(scope, fill), |case| moved::<D, T>(trial, case))?;
     }

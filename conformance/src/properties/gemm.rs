@@ -93,22 +93,33 @@ pub fn check_precision<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<()
     Ok(())
 }
 
-/// Bound 6: `C·t` against `α·A·(B·t) + β·C₀·t`, in O(n²).
+/// Bound 6: `C·t` against `α·A·(B·t) + β·C₀·t`, in O(n²), and without any error for the
+/// same case of integers (bound 5), where no wrong column hides under the bound.
 ///
 /// # Errors
 /// An element of the checksum is off, or memory was damaged.
 pub fn check_checksum<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+    checksum::<S, T>(trial, case, "gemm: checksum", bounds::checksum::<T>(case.k))?;
+    let exact = GemmCase { fill: Fill::Integers, ..*case };
+    checksum::<S, T>(trial, &exact, "gemm: exact checksum", bounds::exact())
+}
+
+fn checksum<S: Subject, T: Scalar>(
+    trial: &Trial<'_, S>,
+    case: &GemmCase,
+    check: &'static str,
+    bound: bounds::Bound,
+) -> Result<(), Failure> {
     let (data, seen) = (case.data::<T>(), trial.case(case));
-    let verdict = run(trial.subject, case, &data).and_then(|c| {
-        let worst = checksum_error::<T>(case, &data, &c.dense());
-        seen.worst("gemm: checksum", bounds::checksum::<T>(case.k), worst)
-    });
+    let verdict =
+        run(trial.subject, case, &data).and_then(|c| seen.worst(check, bound, checksum_error::<T>(case, &data, &c.dense())));
     verdict.map_err(|failure| failure.in_case(case))
 }
 
 fn checksum_error<T: Scalar>(case: &GemmCase, data: &GemmData<T>, c: &Dense) -> Worst {
     let (a, b, old) = data.operands(case);
-    let t = Fill::Uniform.matrix::<f64>(case.n, 1, &mut Rng::new(!case.seed));
+    // a factor of zero would leave a column out
+    let t = case.fill.matrix::<f64>(case.n, 1, &mut Rng::new(!case.seed)).map(|t| if t == 0.0 { 1.0 } else { t });
     let checksum = |alpha, beta, [a, b, c, t]: [&Dense; 4]| product::<T>(alpha, a, &times::<T>(b, t), beta, &times::<T>(c, t));
     let expected = checksum(case.alpha, case.beta, [&a, &b, &old, &t]);
     let sizes = [&a, &b, &old, &t].map(|x| x.map(f64::abs));

@@ -54,6 +54,19 @@ pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
     verdict.map_err(|failure| failure.in_case(case))
 }
 
+/// A size at which the oracle takes too long to factor, of a matrix whose factors are known:
+/// pivots and factors without rounding (bounds 5 and 11).
+///
+/// # Errors
+/// The first property that does not hold.
+pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, n: usize) -> Result<(), Failure> {
+    let case = GetrfCase::square(n, Shape::Exact);
+    let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
+    trial.case(&case);
+    let verdict = run::<S, T>(trial.subject, &case, &a).and_then(|factored| equal(&Factored { lu, ipiv, info: 0 }, &factored));
+    verdict.map_err(|failure| failure.in_case(&case))
+}
+
 /// Calls the subject; row exchanges must name rows that are still to come.
 pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
@@ -88,12 +101,16 @@ fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<()
 /// No step rounds, so that pivots, factors and `info` are those of the oracle.
 fn exact(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     let (lu, ipiv, info) = loops::factor(a.clone());
-    expect("getrf: info", factored.info, info)?;
-    if let Some(i) = (0..ipiv.len()).find(|&i| ipiv[i] != factored.ipiv[i]) {
-        return Err(Failure::new("getrf: pivots", format!("ipiv[{i}] is {}, expected {}", factored.ipiv[i], ipiv[i])));
+    equal(&Factored { lu, ipiv, info }, factored)
+}
+
+fn equal(right: &Factored, factored: &Factored) -> Result<(), Failure> {
+    expect("getrf: info", factored.info, right.info)?;
+    if let Some((i, expected)) = right.ipiv.iter().enumerate().find(|&(i, &p)| p != factored.ipiv[i]) {
+        return Err(Failure::new("getrf: pivots", format!("ipiv[{i}] is {}, expected {expected}", factored.ipiv[i])));
     }
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
-    match lu.elements().find(|&((i, j), x)| x != factored.lu.at(i, j)) {
+    match right.lu.elements().find(|&((i, j), x)| x != factored.lu.at(i, j)) {
         None => Ok(()),
         Some((at, _)) => Err(Failure::new("getrf: exact factors", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
     }

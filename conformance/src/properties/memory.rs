@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatRef, Result as CoreResult, Scalar, Side, Trsm};
+use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result as CoreResult, Scalar, Side, Trsm};
 
 use crate::cases::{Fill, Rng, Storage, Stored};
 use crate::trial::Trial;
@@ -126,16 +126,4 @@ pub fn laswp_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), F
         })?;
     }
     Ok(())
-}
-
-/// Views whose stride is shorter than a line never come into being.
-///
-/// # Errors
-/// One did.
-pub fn short_ld<T: Scalar>() -> Result<(), Failure> {
-    let data = [T::ZERO; 12];
-    match MatRef::new(&data, 4, 3, 3, lapidary_core::Layout::ColMajor) {
-        Err(error) if error.kind() == ErrorKind::InvalidArgument => Ok(()),
-        other => Err(Failure::new("errors: wrong arguments", format!("ld = 3 for lines of 4 gives {other:?}"))),
-    }
 }

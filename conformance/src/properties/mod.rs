@@ -5,6 +5,7 @@ pub mod agreement;
 pub mod far;
 pub mod gemm;
 pub mod getrf;
+pub mod growth;
 pub mod laswp;
 pub mod memory;
 pub mod solve;

@@ -6,7 +6,7 @@ use proptest::strategy::Strategy;
 use super::{Entry, search};
 use crate::cases::{Fill, GemmCase, Storage};
 use crate::properties::memory::completed;
-use crate::properties::{gemm, memory};
+use crate::properties::{gemm, growth, memory};
 use crate::{Failure, Flushing, Subject, Trial};
 
 pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
@@ -123,7 +123,8 @@ fn halving<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
 fn error_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let case = |k, seed| GemmCase { fill: Fill::Positive, beta: 0.0, ..GemmCase::packed([24, 24, k], seed) };
     let mut cases = (4..=10).flat_map(|power| (0..4).map(move |seed| case(1 << power, seed)));
-    cases.try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
+    cases.try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))?;
+    growth::check_growth(trial)
 }
 
 fn checksums<S: Subject, T: Scalar>(trial: &Trial<'_, S>, extents: impl IntoIterator<Item = [usize; 3]>) -> Result<(), Failure> {

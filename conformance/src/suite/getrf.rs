@@ -45,7 +45,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             square::<S, T>(trial, &[1, 2, 12, 20], Shape::Wilkinson)
         }),
         ("hilbert", "Hilbert's matrix keeps bound 8.", |trial| square::<S, T>(trial, &[2, 5, 12], Shape::Hilbert)),
-        ("large", "Sizes beyond every tile, by checksum.", large::<S, T>),
+        (
+            "large",
+            "Sizes beyond every tile: by checksum, and where the factors are known by each of their elements.",
+            large::<S, T>,
+        ),
     ]
 }
 
@@ -96,5 +100,6 @@ fn smallest<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> 
 
 fn large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut cases = trial.scope.large.iter().map(|&n| GetrfCase { n: n - 1, ..GetrfCase::square(n, Shape::Random) });
-    cases.try_for_each(|case| getrf::check_large::<S, T>(trial, &case))
+    cases.try_for_each(|case| getrf::check_large::<S, T>(trial, &case))?;
+    trial.scope.large.iter().try_for_each(|&n| getrf::check_large_exact::<S, T>(trial, n))
 }

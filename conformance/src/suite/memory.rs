@@ -10,7 +10,6 @@ use crate::{Failure, Scope, Subject, Trial};
 
 pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     vec![
-        ("short_ld_is_refused", "A stride shorter than a line is refused.", |_| memory::short_ld::<T>()),
         ("gaps_untouched", "The rows between m and ld, and what surrounds a sub-view, are never written.", |trial| {
             every_routine::<S, T>(trial, |storage| Storage { gap: 1 + storage.gap, skip: (1, 2), ..storage })
         }),

@@ -1,5 +1,6 @@
 //! Random cases, and the shortest that fails.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 
 use proptest::strategy::{BoxedStrategy, Strategy};
@@ -32,7 +33,15 @@ fn shortest<C: Case + Debug>(
     let mut seed = [0; 32];
     seed[..8].copy_from_slice(&scope.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
-    let outcome = runner.run(cases, |case| check(&case).map_err(|failure| TestCaseError::fail(failure.to_string())));
+    // a simpler case that fails in another check is another failure, and would hide this one
+    let first = Cell::new(None);
+    let outcome = runner.run(cases, |case| match check(&case) {
+        Err(failure) if first.get().is_none_or(|first| first == failure.check) => {
+            first.set(Some(failure.check));
+            Err(TestCaseError::fail(failure.to_string()))
+        }
+        _ => Ok(()),
+    });
     match outcome {
         Ok(()) => Ok(()),
         Err(TestError::Fail(_, case)) => match check(&case) {
@@ -62,4 +71,33 @@ fn simplest<C: Case>(mut case: C, mut failure: Failure, check: &dyn Fn(&C) -> Re
 
 fn unsteady(case: &impl Debug) -> Failure {
     Failure::new("suite: repeatable", format!("the case failed once and then passed: {case:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::OnceCell;
+
+    use super::search;
+    use crate::cases::SolveCase;
+    use crate::{Failure, Scope};
+
+    /// Long systems fail in one check, and short ones in another.
+    #[test]
+    fn shrinking_keeps_the_check_that_failed_first() {
+        let mut firsts = Vec::new();
+        for seed in 0..20 {
+            let (scope, first) = (Scope::quick(seed), OnceCell::new());
+            let failure = search(&scope, SolveCase::any(&scope), |case| {
+                let check = if case.n > 40 { "long" } else { "short" };
+                if case.n < 2 {
+                    return Ok(());
+                }
+                Err(Failure::new(check, *first.get_or_init(|| check)))
+            });
+            let failure = failure.unwrap_err();
+            assert_eq!(failure.check, failure.detail, "seed {seed}");
+            firsts.push(failure.check);
+        }
+        assert!(firsts.contains(&"long") && firsts.contains(&"short"));
+    }
 }

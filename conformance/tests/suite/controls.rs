@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 
 use crate::faults::EXPECTED;
 use crate::on_device::OnDevice;
+use crate::slips::Slip::{self, *};
+use crate::slips::Slips;
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
 use crate::wrong_device::DeviceFault::{self, *};
 use crate::wrong_device::WrongDevice;
 use crate::{find, outcome, quick};
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_conformance::Subject;
 use lapidary_conformance::suite::properties_in;
+use lapidary_conformance::{Scope, Subject};
 use lapidary_core::Scalar;
 
 /// Each fault of a device, the properties that catch it, and the checks that say so.
@@ -26,6 +28,9 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (SwallowsErrors, "faults::too_much_memory_is_refused", "faults: too much memory"),
     (LosesInfoOfPanel, "program::info_names_the_zero_pivot", "program: getrf info"),
     (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),
+    (EndsInNan, "program::panels", "program: getrf"),
+    (EndsInNan, "program::triangles", "program: trtri"),
+    (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
 ];
 
@@ -39,15 +44,34 @@ pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
 pub const WAYS: &[(Way, &str, &str)] = &[
     (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
+    (GrowsAsSquare, "gemm::error_growth", "gemm: growth"),
     (WrapsOffsets, "memory::offsets_beyond_32_bits", "memory: far elements"),
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 
+/// Those that show beyond a size, and in single precision are within the rounded checksum.
+pub const LARGE_WAYS: &[(Way, &str, &str)] = &[(StaleColumnBeyond256, "gemm::large", "gemm: exact checksum")];
+
 /// Faults of products that only double precision shows.
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
-fn expect<T: Scalar>(subject: &impl Subject, (name, expected): (&str, &str)) {
-    let failure = outcome(subject, find(&properties_in::<_, T>(), name), &quick());
+/// The same for factorisations.
+pub const SLIPS: &[(Slip, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
+
+/// Those that show beyond a size.
+pub const LARGE_SLIPS: &[(Slip, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
+
+/// A quick run with one of its largest sizes.
+fn large(size: usize) -> Scope {
+    Scope { large: vec![size], ..Scope::quick(1) }
+}
+
+fn expect<T: Scalar>(subject: &impl Subject, row: (&str, &str)) {
+    expect_in::<T>(&quick(), subject, row);
+}
+
+fn expect_in<T: Scalar>(scope: &Scope, subject: &impl Subject, (name, expected): (&str, &str)) {
+    let failure = outcome(subject, find(&properties_in::<_, T>(), name), scope);
     let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
     assert_eq!(failure.check, expected, "{} is caught for another reason: {failure}", subject.name());
 }
@@ -67,8 +91,23 @@ fn subtle_products_are_caught() {
     for &(way, name, check) in WAYS {
         expect::<f32>(&Subtle::new(way), (name, check));
     }
+    for &(way, name, check) in LARGE_WAYS {
+        expect_in::<f32>(&large(520), &Subtle::new(way), (name, check));
+    }
     for &(way, name, check) in WAYS.iter().chain(WAYS_IN_DOUBLE) {
         expect::<f64>(&Subtle::new(way), (name, check));
+    }
+}
+
+#[test]
+fn slips_of_factorisations_are_caught() {
+    for &(slip, name, check) in SLIPS {
+        expect::<f32>(&Slips(slip), (name, check));
+        expect::<f64>(&Slips(slip), (name, check));
+    }
+    for &(slip, name, check) in LARGE_SLIPS {
+        expect_in::<f32>(&large(257), &Slips(slip), (name, check));
+        expect_in::<f64>(&large(257), &Slips(slip), (name, check));
     }
 }
 
@@ -94,9 +133,10 @@ fn a_norm_does_not_tell_strassen_from_others() {
 fn table() -> BTreeMap<String, Vec<&'static str>> {
     let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
-    let ways = WAYS.iter().chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let ways = WAYS.iter().chain(LARGE_WAYS).chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
+    let slips = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
     let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
-    for (fault, property) in faults.chain(devices).chain(ways) {
+    for (fault, property) in faults.chain(devices).chain(ways).chain(slips) {
         let properties = table.entry(fault).or_default();
         if !properties.contains(&property) {
             properties.push(property);

@@ -8,6 +8,7 @@ mod grading;
 mod naive;
 mod on_device;
 mod plain;
+mod slips;
 mod subtle;
 mod wrong;
 mod wrong_device;

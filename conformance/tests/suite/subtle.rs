@@ -12,6 +12,10 @@ pub enum Way {
     StrassenLike,
     /// Beyond an extent of 512 an index wraps, and the last product is left out.
     RightBelow512,
+    /// One element is off by an error that grows as k², within bound 1 up to k = 1024.
+    GrowsAsSquare,
+    /// Beyond an extent of 256 the last product is left out of the last column.
+    StaleColumnBeyond256,
     /// Terms are summed in f32 and the total in f64.
     SumsInSinglePrecision,
     /// Elements beyond the 2^31st are taken for those at the beginning.
@@ -34,6 +38,10 @@ impl Subtle {
             Way::StrassenLike if (k | x.rows | y.cols).is_multiple_of(2) => strassen(x, y),
             Way::RightBelow512 if k > 512 => x.times_first(y, k - 1),
             Way::SumsInSinglePrecision => x.times_in_single(y),
+            Way::StaleColumnBeyond256 if k > 256 => {
+                let (whole, short) = (x.times_first(y, k), x.times_first(y, k - 1));
+                Square::new(x.rows, y.cols, |i, j| if j + 1 == y.cols { short.at(i, j) } else { whole.at(i, j) })
+            }
             _ => x.times_first(y, k),
         }
     }
@@ -52,10 +60,12 @@ impl Subject for Subtle {
         let y = Square::new(k, n, |p, j| under(&b, op_b, p, j));
         let product = if alpha == T::ZERO { Square::new(m, n, |_, _| T::ZERO) } else { self.product(&x, &y, k) };
         let mut seen = false;
+        let (grows, square) = (self.0 == Way::GrowsAsSquare, (k * k) as f64 / 1024.0);
         for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
             let scaled = if alpha == T::ZERO { T::ZERO } else { alpha * product.at(i, j) };
             let value = scaled + if beta == T::ZERO { T::ZERO } else { beta * c.at(i, j) };
             let leaks = self.0 == Way::KeepsNan && self.1.load(Relaxed) && k % 8 != 0;
+            let value = if grows && i + j == 0 { value * T::from_f64(1.0 + square * T::UNIT_ROUNDOFF) } else { value };
             seen |= value.to_f64().is_nan();
             c.set(i, j, if leaks { T::from_f64(f64::NAN) } else { value });
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
+use lapidary_core::{DType, Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +23,13 @@ pub enum DeviceFault {
     SwallowsErrors,
     /// `info` of a panel stays where it is computed.
     LosesInfoOfPanel,
+    /// The last element of a panel, or of an inverse, is NaN.
+    EndsInNan,
+    /// Transfers turn every NaN into the same one.
+    CanonicalisesNan,
     /// All threads share one buffer for what they read.
     SharesStaging,
-    /// Memory that was never written is read with `β = 0`.
+    /// What stands in the result is read with `β = 0`.
     ReadsNewMemory,
 }
 
@@ -63,6 +67,21 @@ fn words(data: &mut [i32]) -> HostRect<i32> {
     HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
 }
 
+/// Puts the usual NaN in the place of any other.
+///
+/// # Safety
+/// The element may be written.
+unsafe fn canonicalise<T: Element>(element: *mut T) {
+    // SAFETY: as the caller promises; the type is what it says.
+    unsafe {
+        match T::DTYPE {
+            DType::F32 if element.cast::<f32>().read().is_nan() => element.cast::<f32>().write(f32::NAN),
+            DType::F64 if element.cast::<f64>().read().is_nan() => element.cast::<f64>().write(f64::NAN),
+            _ => {}
+        }
+    }
+}
+
 /// The first `count` columns of `op(A)`.
 fn columns<'b>(op: Op, a: Operand<'b, Buffer>, count: usize) -> Operand<'b, Buffer> {
     if op.is_trans() { Operand { rows: count, ..a } } else { Operand { cols: count, ..a } }
@@ -78,11 +97,6 @@ impl Device for WrongDevice {
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         match self.inner.alloc(bytes) {
             Err(_) if self.is(DeviceFault::SwallowsErrors) => self.inner.alloc(64),
-            Ok(buffer) if self.is(DeviceFault::ReadsNewMemory) && bytes > 0 => {
-                // SAFETY: the buffer is ours and as large.
-                unsafe { self.inner.write(words(&mut vec![-1; bytes / 4]), &buffer)? };
-                Ok(buffer)
-            }
             other => other,
         }
     }
@@ -113,6 +127,11 @@ impl Device for WrongDevice {
                     for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
                         let element = at(i, j).cast::<f64>();
                         element.write(f64::from(element.read() as f32));
+                    }
+                }
+                DeviceFault::CanonicalisesNan => {
+                    for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
+                        canonicalise(at(i, j));
                     }
                 }
                 DeviceFault::SharesStaging if size_of::<T>() == 8 && row_stride == 1 => self.through_staging(to),
@@ -147,6 +166,11 @@ impl Device for WrongDevice {
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
                     self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                }
+                (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
+                    self.inner.launch(instruction)?;
+                    let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
+                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(f64::NAN), c: last })
                 }
                 (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
                 _ => self.inner.launch(instruction),

@@ -1,0 +1,57 @@
+//! Factorisations in panels that are right in many ways, and wrong in one.
+
+use lapidary_conformance::Subject;
+use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+
+use crate::naive::Naive;
+
+/// Columns of a panel.
+const PANEL: usize = 32;
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slip {
+    /// `info` is that of the last panel with a zero pivot.
+    InfoOfLastPanel,
+    /// With more than 256 columns one element of U is off by one unit in the last place.
+    LastPlaceBeyond256,
+}
+
+/// The plain loops, but for factorisations.
+pub struct Slips(pub Slip);
+
+impl Subject for Slips {
+    fn name(&self) -> String {
+        format!("{:?}", self.0)
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        Naive.gemm(args)
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        Naive.trsm(args)
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
+        let info = Naive.getrf(Getrf { a: a.reborrow(), ipiv, pivoting })?;
+        let zeros: Vec<usize> = (0..a.rows().min(a.cols())).filter(|&j| a.at(j, j) == T::ZERO).collect();
+        match self.0 {
+            Slip::LastPlaceBeyond256 => {
+                if a.cols() > 256 {
+                    let at = a.rows().min(a.cols()) / 2;
+                    a.set(at, at, a.at(at, at) * T::from_f64(1.0 + 2.0 * T::UNIT_ROUNDOFF));
+                }
+                Ok(info)
+            }
+            Slip::InfoOfLastPanel => {
+                let last_panel = zeros.last().map(|last| last / PANEL);
+                Ok(zeros.iter().find(|&&j| Some(j / PANEL) == last_panel).map_or(info, |j| j + 1))
+            }
+        }
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        Naive.getrs(args)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        Naive.laswp(args)
+    }
+}

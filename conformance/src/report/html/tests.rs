@@ -221,6 +221,20 @@ fn the_bound_and_the_errors_stand_where_they_should() {
     });
 }
 
+#[test]
+fn limits_that_no_axis_reaches_do_not_stop_the_page() {
+    let check = "gemm: componentwise";
+    let of = |size, limit| figure(check, (1, "NN", size), (1e-16, limit));
+    let figures = vec![of(4, f64::INFINITY), of(8, f64::NAN), of(16, 4e-15)];
+    with_page(&[report("cpu:0", vec![trial("f64", "random", Verdict::Passed, figures)])], |page| {
+        let points = page.descendants().filter(|node| node.attribute("transform").is_some()).count();
+        assert_eq!(points, 1, "finite limits alone are drawn");
+    });
+    with_page(&[report("cpu:0", vec![trial("f64", "random", Verdict::Passed, vec![of(4, 1.5e308)])])], |page| {
+        assert_eq!(with_class(page, "plot").count(), 1);
+    });
+}
+
 fn pair(text: &str) -> (f64, f64) {
     let (x, y) = text.split_once([',', ' ']).unwrap();
     (x.parse().unwrap(), y.parse().unwrap())

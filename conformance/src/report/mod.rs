@@ -157,10 +157,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// How much of what the bound allows was used; above one the check failed.
+    /// How much of what the bound allows was used; above one the check failed. Where that is
+    /// no number it is infinite: every comparison sees that it is too much.
     #[must_use]
     pub fn used(&self) -> f64 {
-        crate::failure::ratio(self.ratio, self.limit)
+        let used = crate::failure::ratio(self.ratio, self.limit);
+        if used.is_nan() { f64::INFINITY } else { used }
     }
 }
 

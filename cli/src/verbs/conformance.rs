@@ -60,7 +60,8 @@ const RUNS: &[&str] = &["device", "subject", "quick", "full", "filter", "seed", 
 
 const HELP: &str = "\
 Each trial is one property in one precision: f64::gemm::nan_propagates. A run depends on nothing but
-the seed. The exit status is 1 if a trial fails that is not known to (docs/conformance.md).
+the seed. The exit status is 1 if a trial fails that is not known to, and 2 if none applies
+(docs/conformance.md).
 
 Examples:
   lapidary conformance --device opencl:0 --json opencl.json --report opencl.html
@@ -157,7 +158,11 @@ fn read(path: &Path) -> Result<Report> {
 fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
     let reports = files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     for report in &reports {
-        let verdict = if report.passed() { "conforms" } else { "does not conform" };
+        let verdict = match report.passed() {
+            _ if report.nothing_applied() => "nothing applied",
+            true => "conforms",
+            false => "does not conform",
+        };
         out(&format!(
             "{}: {verdict}, {} of {} trials passed",
             report.subject.name,
@@ -223,7 +228,12 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
     out(&format!(
         "{passed} passed, {failed} failed, {expected} failed as expected, {unexpected} passed unexpectedly, {skipped} skipped"
     ));
-    if report.passed() { Ok(()) } else { Err(Failure::check(format!("{} trials are not as they should be", failed + unexpected))) }
+    match report.passed() {
+        // success would say that the subject is right, a failed check that it is wrong
+        _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),
+        true => Ok(()),
+        false => Err(Failure::check(format!("{} trials are not as they should be", failed + unexpected))),
+    }
 }
 
 #[cfg(test)]
@@ -286,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_should_be_is_a_failed_check() {
-        for verdict in [Verdict::Failed, Verdict::UnexpectedlyPassed] {
+    fn what_is_not_as_it_should_be_is_a_failed_check_and_what_was_not_tried_is_told() {
+        for (verdict, status) in [(Verdict::Failed, 1), (Verdict::UnexpectedlyPassed, 1), (Verdict::Skipped, 2)] {
             let failure = conclude(&args(), &report(verdict)).unwrap_err();
-            assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(1)));
+            assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(status)));
         }
-        for verdict in [Verdict::Passed, Verdict::Expected, Verdict::Skipped] {
+        for verdict in [Verdict::Passed, Verdict::Expected] {
             conclude(&args(), &report(verdict)).unwrap();
         }
     }

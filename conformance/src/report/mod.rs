@@ -222,6 +222,12 @@ impl Report {
         self.trials.iter().filter(|trial| trial.verdict == verdict).count()
     }
 
+    /// Whether no trial applies to the subject: then nothing is shown of it, neither good nor bad.
+    #[must_use]
+    pub fn nothing_applied(&self) -> bool {
+        self.count(Verdict::Skipped) == self.trials.len()
+    }
+
     /// Whether nothing went wrong that is not explained.
     #[must_use]
     pub fn passed(&self) -> bool {

@@ -152,6 +152,12 @@ fn the_verdict_and_the_failure_stand_at_the_top() {
         assert_eq!(text(with_class(page, "verdict").next().unwrap()), "✔ conforms: 1 passed");
         assert_eq!(with_class(page, "failure").count(), 0);
     });
+    let skipped = |property| trial("f64", property, Verdict::Skipped, Vec::new());
+    with_page(&[report("cpu:0", vec![skipped("random"), skipped("large")])], |page| {
+        let verdict = with_class(page, "verdict").next().unwrap();
+        assert_eq!(text(verdict), "– nothing applied: 2 skipped");
+        assert_eq!(verdict.attribute("class"), Some("verdict none"));
+    });
     with_page(&[report("cpu:0", Vec::new())], |page| {
         assert!(text(with_class(page, "verdict").next().unwrap()).contains("nothing was tried"));
     });

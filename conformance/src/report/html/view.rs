@@ -177,6 +177,7 @@ impl<'a> Subject<'a> {
         let bad = report.count(Verdict::Failed) + report.count(Verdict::UnexpectedlyPassed);
         let (class, verdict) = match bad {
             _ if report.trials.is_empty() => ("none", "– nothing was tried".to_owned()),
+            _ if report.nothing_applied() => ("none", "– nothing applied".to_owned()),
             0 => ("good", "✔ conforms".to_owned()),
             1 => ("bad", "✘ 1 trial went wrong".to_owned()),
             _ => ("bad", format!("✘ {bad} trials went wrong")),

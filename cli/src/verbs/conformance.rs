@@ -8,7 +8,7 @@ use lapidary_conformance::foreign::Library;
 use lapidary_conformance::grades::grades;
 use lapidary_conformance::report::{FORMAT, Mode, Report, TrialReport, Verdict, html};
 use lapidary_conformance::suite::{Property, properties, selects};
-use lapidary_conformance::{Grader, Scope, Subject};
+use lapidary_conformance::{Grader, Guarded, Scope, Subject};
 
 use crate::conformance::Graded;
 use crate::failure::{Failure, Result};
@@ -95,15 +95,17 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.report).try_for_each(|path| atomic::check_folder(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--report", args.report.as_ref())])?;
     if args.list {
-        args.selected::<Graded>()?.iter().for_each(|property| out(&format!("{:44}  {}", property.full_name(), property.about)));
+        args.selected::<Guarded<Graded>>()?
+            .iter()
+            .for_each(|property| out(&format!("{:44}  {}", property.full_name(), property.about)));
         return Ok(());
     }
     if !args.compare.is_empty() {
         return compare(&args.compare, args.report.as_deref());
     }
     match &args.subject {
-        Some(name) => examine(args, &Library::open(name)?),
-        None => examine(args, &Graded::new(args.device.open()?, args.device.selection()?.to_string())),
+        Some(name) => examine(args, &Guarded(Library::open(name)?)),
+        None => examine(args, &Guarded(Graded::new(args.device.open()?, args.device.selection()?.to_string()))),
     }
 }
 

@@ -81,6 +81,7 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "laswp" => &["laswp"],
         "getrf" => &["getrf"],
         "solve" => &["getrf", "getrs"],
+        "memory" if property == "offsets_beyond_32_bits" => &["gemm", "laswp"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
         "memory" => &["gemm", "trsm", "getrf", "getrs"],
         // a pinned case is called after its routine

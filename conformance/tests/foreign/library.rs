@@ -1,7 +1,9 @@
 //! A BLAS and LAPACK of plain loops, which the tests compile as a shared library: with
 //! `--cfg long` its integers have 64 bits, `SUFFIX` ends the names of Fortran's functions,
 //! `C_SUFFIX` those of cblas. With `--cfg wrong_cblas` the products of cblas are off,
-//! with `--cfg products` there are products alone, and with `--cfg empty` nothing.
+//! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
+//! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
+//! it has no dot product.
 #![allow(clippy::all, clippy::pedantic, missing_docs)]
 #![cfg(not(empty))]
 
@@ -46,6 +48,13 @@ impl<T: Copy> Mat<T> {
 
 unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
+}
+
+/// A library that is asked for its name and has none.
+#[cfg(nameless)]
+#[no_mangle]
+extern "C" fn openblas_get_config() -> *const c_char {
+    std::ptr::null()
 }
 
 macro_rules! library {

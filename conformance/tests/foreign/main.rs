@@ -113,6 +113,19 @@ fn what_is_missing_is_skipped_by_name() {
 }
 
 #[test]
+fn a_library_that_gives_no_name_has_none() {
+    let library = open("nameless", Shape { cfg: &["nameless", "products"], ..COMMON }, "");
+    assert_eq!(library.identity().driver, "a library that does not name itself");
+}
+
+#[test]
+fn far_elements_need_products_and_exchanges_alone() {
+    let library = open("products_far", Shape { cfg: &["products"], ..COMMON }, "");
+    let [report] = &grade(&library, "f64::memory::offsets_beyond_32_bits")[..] else { panic!("one trial is called so") };
+    assert_eq!((report.verdict, &*report.why), (Verdict::Skipped, "the library has no dlaswp_"));
+}
+
+#[test]
 fn what_no_library_offers_is_unsupported() {
     let library = common("");
     let (a, mut b) = ([1.0_f32], [2.0]);

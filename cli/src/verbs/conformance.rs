@@ -7,7 +7,7 @@ use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::expectation;
 use lapidary_conformance::foreign::Library;
 use lapidary_conformance::grades::grades;
-use lapidary_conformance::report::{FORMAT, Mode, Report, TrialReport, Verdict, html};
+use lapidary_conformance::report::{FORMAT, Mode, Report, Settings, TrialReport, Verdict, html};
 use lapidary_conformance::suite::{Property, properties, selects};
 use lapidary_conformance::{Grader, Guarded, Scope, Subject};
 
@@ -105,15 +105,19 @@ pub fn run(args: &Args) -> Result<()> {
         return compare(&args.compare, args.report.as_deref());
     }
     match &args.subject {
-        Some(name) => examine(args, &Guarded(Library::open(name)?)),
-        None => examine(args, &Guarded(Graded::new(args.device.open()?, args.device.selection()?.to_string()))),
+        Some(name) => examine(args, &Guarded(Library::open(name)?), Settings::default()),
+        None => {
+            let lapidary::Settings { memory_limit, nb, .. } = args.device.settings()?;
+            let graded = Graded::new(args.device.open()?, args.device.selection()?.to_string());
+            examine(args, &Guarded(graded), Settings { memory_limit, nb })
+        }
     }
 }
 
 /// Tries a subject, trial by trial.
-fn examine<S: Subject>(args: &Args, subject: &S) -> Result<()> {
+fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<()> {
     let selected = args.selected::<S>()?;
-    let mut report = begun(args, subject)?;
+    let mut report = begun(args, subject, settings)?;
     let grader = Grader::new(subject, &report.subject, args.scope(), &expectation::known());
     let progress = Progress::new(selected.len());
     progress.println(&format!("{}: {}, {} run, seed {}", report.subject.name, report.subject.device, report.mode, report.seed));
@@ -134,7 +138,7 @@ fn examine<S: Subject>(args: &Args, subject: &S) -> Result<()> {
 }
 
 /// An empty report, or the one that a run before has begun.
-fn begun<S: Subject>(args: &Args, subject: &S) -> Result<Report> {
+fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<Report> {
     let empty = Report {
         format: FORMAT,
         suite: env!("CARGO_PKG_VERSION").to_owned(),
@@ -142,13 +146,14 @@ fn begun<S: Subject>(args: &Args, subject: &S) -> Result<Report> {
         mode: args.mode(),
         seed: args.seed,
         filter: args.filter.clone(),
+        settings,
         trials: Vec::new(),
         grades: Vec::new(),
     };
     let Some(path) = args.json.as_deref().filter(|path| args.resume && path.exists()) else { return Ok(empty) };
     let before = read(path)?;
     let same = Report { trials: Vec::new(), grades: Vec::new(), ..before.clone() } == empty;
-    let another = "is of another run: device, driver, mode, seed, filter and suite must be the same to go on";
+    let another = "is of another run: device, driver, settings, mode, seed, filter and suite must be the same to go on";
     if same { Ok(Report { grades: Vec::new(), ..before }) } else { Err(Failure::file(path, another)) }
 }
 

@@ -28,7 +28,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{FORMAT, Figure, Identity, Mode, Report, TrialReport, Verdict};
+    use crate::report::{FORMAT, Figure, Identity, Mode, Report, Settings, TrialReport, Verdict};
 
     fn report() -> Report {
         let figure = Figure {
@@ -59,6 +59,7 @@ mod tests {
             mode: Mode::Quick,
             seed: u64::MAX,
             filter: None,
+            settings: Settings::default(),
             trials: vec![trial],
             grades: Vec::new(),
         }

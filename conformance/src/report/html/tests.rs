@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::pages;
-use crate::report::{FORMAT, FailureReport, Figure, Grade, Identity, Mode, Report, TrialReport, Verdict};
+use crate::report::{FORMAT, FailureReport, Figure, Grade, Identity, Mode, Report, Settings, TrialReport, Verdict};
 
 const NASTY: &str = "<script>alert('&')</script>\"";
 
@@ -57,6 +57,7 @@ fn report(name: &str, trials: Vec<TrialReport>) -> Report {
         mode: Mode::Quick,
         seed: 7,
         filter: None,
+        settings: Settings::default(),
         trials,
         grades: vec![grade("f64: growth of the error with k", "A")],
     }

@@ -34,6 +34,7 @@ struct Subject<'a> {
     mode: String,
     seed: String,
     filter: &'a str,
+    settings: String,
     seconds: String,
     command: String,
 }
@@ -195,6 +196,7 @@ impl<'a> Subject<'a> {
             mode: report.mode.to_string(),
             seed: report.seed.to_string(),
             filter: report.filter.as_deref().unwrap_or("all trials"),
+            settings: report.settings.to_string(),
             seconds: format!("{:.1} s", report.trials.iter().map(|trial| trial.seconds).sum::<f64>()),
             command: report.command(report.filter.as_deref()),
         }

@@ -24,7 +24,7 @@ use crate::report::{out, seconds};
 pub struct Args {
     #[command(flatten)]
     device: DeviceOptions,
-    /// A shared library of BLAS and LAPACK to try in place of devices: blas:PATH[,PATH…][#fortran]
+    /// A shared library of BLAS and LAPACK to try in place of devices: blas:PATH[,PATH…][#fortran][#lp64|#ilp64]
     #[arg(long, value_name = "blas:PATH", conflicts_with = "device")]
     subject: Option<String>,
     /// Every property, in about a minute on a device that a processor stands in for (the default)

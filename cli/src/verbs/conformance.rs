@@ -39,7 +39,7 @@ pub struct Args {
     /// Seed of the random cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write every figure here, after each trial
+    /// Write the trials and their worst figures here, after each trial
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with plots here

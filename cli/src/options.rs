@@ -25,10 +25,15 @@ impl DeviceOptions {
 
     /// Opens the devices with panels of `nb` columns, where that is given.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
-        let environment = Settings::from_env()?;
-        let (memory_limit, nb) = (self.memory_limit.or(environment.memory_limit), nb.or(environment.nb));
-        let settings = Settings { memory_limit, nb, ..environment };
+        let settings = self.settings()?;
+        let settings = Settings { nb: nb.or(settings.nb), ..settings };
         Ok(Machine::with_settings(&self.selection()?, &settings)?)
+    }
+
+    /// What the environment sets, and the flags.
+    pub fn settings(&self) -> Result<Settings> {
+        let environment = Settings::from_env()?;
+        Ok(Settings { memory_limit: self.memory_limit.or(environment.memory_limit), ..environment })
     }
 
     /// What is selected.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use lapidary_core::{DType, Scalar};
 
 use crate::expectation::{self, Expectation};
+use crate::guarded::message;
 use crate::report::{Identity, TrialReport, Verdict};
 use crate::suite::Property;
 use crate::trial::{Ledger, Trial};
@@ -39,7 +40,7 @@ impl Grader {
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }
 
-    /// Tries a property. A panic of the subject is a failure.
+    /// Tries a property. A panic is a failure; the case is named where the subject is [`Guarded`](crate::Guarded).
     pub fn grade<S>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
         let trial = Trial { subject, scope: &self.scope, ledger: &ledger };
@@ -84,11 +85,7 @@ fn blank<S>(property: &Property<S>) -> TrialReport {
 /// The entries about a subject. A subject that cannot say whether it flushes will say why
 /// in its trials.
 fn about<S: Subject, T: Scalar>(subject: &S, identity: &Identity, known: &[Expectation]) -> Vec<Expectation> {
-    let flushes = subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);
+    let seen = || subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);
+    let flushes = catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false);
     known.iter().filter(|entry| entry.is_about(identity, flushes)).cloned().collect()
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -19,7 +19,7 @@ use crate::expectation;
 use crate::grader::Grader;
 use crate::report::{TrialReport, Verdict};
 use crate::suite::{Property, properties};
-use crate::{Scope, Subject};
+use crate::{Guarded, Scope, Subject};
 
 /// Tests one subject after the other, each under its name. A subject is opened when its
 /// first test runs, and once.
@@ -39,18 +39,18 @@ pub fn conclude(tests: Vec<Test>) -> ExitCode {
 /// The tests of one subject.
 pub fn tests<S: Subject + Send + 'static>(name: &str, open: impl Fn() -> S + Send + 'static, scope: Scope) -> Vec<Test> {
     let opened = Arc::new(LazyLock::new(move || {
-        let subject = open();
+        let subject = Guarded(open());
         let grader = Grader::new(&subject, &subject.identity(), scope.clone(), &expectation::known());
         (subject, grader)
     }));
-    let test = |property: Property<S>| {
+    let test = |property: Property<Guarded<S>>| {
         let opened = Arc::clone(&opened);
         Test::test(format!("{name}::{}", property.full_name()), move || {
             let (subject, grader) = &**opened;
             verdict(&grader.try_on(subject, &property))
         })
     };
-    properties::<S>().into_iter().map(test).collect()
+    properties::<Guarded<S>>().into_iter().map(test).collect()
 }
 
 /// What a test says of a trial.

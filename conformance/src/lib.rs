@@ -9,10 +9,11 @@
 //! Nothing here knows a backend, the engine or the facade, and no code is
 //! shared with them beyond the views and argument structs of the core.
 //! [`suite::properties`] lists every property by name, weakest assumption
-//! first: memory, then gemm, trsm, getrf, solve.
+//! first: memory, then what devices do (transfers, ordering, instructions), laswp, gemm, trsm,
+//! getrf, solve, pinned cases, faults.
 //!
-//! One module looks below the routines: [`instructions`] runs each instruction
-//! on a device, in a backend's own tests.
+//! One module looks below the routines: [`device`] tries transfers, the order of commands and
+//! each instruction on the devices themselves.
 #![deny(unsafe_code)]
 
 pub mod bounds;
@@ -23,6 +24,7 @@ pub mod failure;
 pub mod foreign;
 pub mod grader;
 pub mod grades;
+pub mod guarded;
 pub mod harness;
 pub mod oracle;
 pub mod properties;
@@ -35,5 +37,6 @@ pub use cases::Scope;
 pub use device::Instructions;
 pub use failure::Failure;
 pub use grader::Grader;
+pub use guarded::Guarded;
 pub use subject::{Flushing, Subject, flushes};
 pub use trial::{Ledger, Trial};

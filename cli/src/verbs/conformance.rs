@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::expectation;
 use lapidary_conformance::foreign::Library;
 use lapidary_conformance::grades::grades;
-use lapidary_conformance::report::{FORMAT, Mode, Report, TrialReport, Verdict, html};
+use lapidary_conformance::report::{FORMAT, Mode, Report, Settings, TrialReport, Verdict, html};
 use lapidary_conformance::suite::{Property, properties, selects};
-use lapidary_conformance::{Grader, Scope, Subject};
+use lapidary_conformance::{Grader, Guarded, Scope, Subject};
 
 use crate::conformance::Graded;
 use crate::failure::{Failure, Result};
@@ -23,7 +24,7 @@ use crate::report::{out, seconds};
 pub struct Args {
     #[command(flatten)]
     device: DeviceOptions,
-    /// A shared library of BLAS and LAPACK to try in place of devices: blas:PATH[,PATH…][#fortran]
+    /// A shared library of BLAS and LAPACK to try in place of devices: blas:PATH[,PATH…][#fortran][#lp64|#ilp64]
     #[arg(long, value_name = "blas:PATH", conflicts_with = "device")]
     subject: Option<String>,
     /// Every property, in about a minute on a device that a processor stands in for (the default)
@@ -38,7 +39,7 @@ pub struct Args {
     /// Seed of the random cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write every figure here, after each trial
+    /// Write the trials and their worst figures here, after each trial
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with plots here
@@ -60,7 +61,8 @@ const RUNS: &[&str] = &["device", "subject", "quick", "full", "filter", "seed", 
 
 const HELP: &str = "\
 Each trial is one property in one precision: f64::gemm::nan_propagates. A run depends on nothing but
-the seed. The exit status is 1 if a trial fails that is not known to (docs/conformance.md).
+the seed. The exit status is 1 if a trial fails that is not known to, and 2 if none applies
+(docs/conformance.md).
 
 Examples:
   lapidary conformance --device opencl:0 --json opencl.json --report opencl.html
@@ -94,22 +96,28 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.report).try_for_each(|path| atomic::check_folder(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--report", args.report.as_ref())])?;
     if args.list {
-        args.selected::<Graded>()?.iter().for_each(|property| out(&format!("{:44}  {}", property.full_name(), property.about)));
+        args.selected::<Guarded<Graded>>()?
+            .iter()
+            .for_each(|property| out(&format!("{:44}  {}", property.full_name(), property.about)));
         return Ok(());
     }
     if !args.compare.is_empty() {
         return compare(&args.compare, args.report.as_deref());
     }
     match &args.subject {
-        Some(name) => examine(args, &Library::open(name)?),
-        None => examine(args, &Graded::new(args.device.open()?, args.device.selection()?.to_string())),
+        Some(name) => examine(args, &Guarded(Library::open(name)?), Settings::default()),
+        None => {
+            let lapidary::Settings { memory_limit, nb, .. } = args.device.settings()?;
+            let graded = Graded::new(args.device.open()?, args.device.selection()?.to_string());
+            examine(args, &Guarded(graded), Settings { memory_limit, nb })
+        }
     }
 }
 
 /// Tries a subject, trial by trial.
-fn examine<S: Subject>(args: &Args, subject: &S) -> Result<()> {
+fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<()> {
     let selected = args.selected::<S>()?;
-    let mut report = begun(args, subject)?;
+    let mut report = begun(args, subject, settings)?;
     let grader = Grader::new(subject, &report.subject, args.scope(), &expectation::known());
     let progress = Progress::new(selected.len());
     progress.println(&format!("{}: {}, {} run, seed {}", report.subject.name, report.subject.device, report.mode, report.seed));
@@ -130,7 +138,7 @@ fn examine<S: Subject>(args: &Args, subject: &S) -> Result<()> {
 }
 
 /// An empty report, or the one that a run before has begun.
-fn begun<S: Subject>(args: &Args, subject: &S) -> Result<Report> {
+fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<Report> {
     let empty = Report {
         format: FORMAT,
         suite: env!("CARGO_PKG_VERSION").to_owned(),
@@ -138,13 +146,14 @@ fn begun<S: Subject>(args: &Args, subject: &S) -> Result<Report> {
         mode: args.mode(),
         seed: args.seed,
         filter: args.filter.clone(),
+        settings,
         trials: Vec::new(),
         grades: Vec::new(),
     };
     let Some(path) = args.json.as_deref().filter(|path| args.resume && path.exists()) else { return Ok(empty) };
     let before = read(path)?;
     let same = Report { trials: Vec::new(), grades: Vec::new(), ..before.clone() } == empty;
-    let another = "is of another run: device, driver, mode, seed, filter and suite must be the same to go on";
+    let another = "is of another run: device, driver, settings, mode, seed, filter and suite must be the same to go on";
     if same { Ok(Report { grades: Vec::new(), ..before }) } else { Err(Failure::file(path, another)) }
 }
 
@@ -157,7 +166,11 @@ fn read(path: &Path) -> Result<Report> {
 fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
     let reports = files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     for report in &reports {
-        let verdict = if report.passed() { "conforms" } else { "does not conform" };
+        let verdict = match report.passed() {
+            _ if report.nothing_applied() => "nothing applied",
+            true => "conforms",
+            false => "does not conform",
+        };
         out(&format!(
             "{}: {verdict}, {} of {} trials passed",
             report.subject.name,
@@ -192,7 +205,8 @@ fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
     if let (true, Some(failure)) = (verdict.is_bad(), &trial.failure) {
         lines.push(format!("  {failure}"));
         lines.push(format!("  again: {}", report.command(Some(name))));
-        if !failure.case.is_empty() {
+        // transfers and the like have cases too, of which no file can be made
+        if failure.case.parse::<Pinned>().is_ok() {
             lines.push("  pin it: put the text in brackets into conformance/cases/NAME.case".to_owned());
         }
     }
@@ -223,7 +237,12 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
     out(&format!(
         "{passed} passed, {failed} failed, {expected} failed as expected, {unexpected} passed unexpectedly, {skipped} skipped"
     ));
-    if report.passed() { Ok(()) } else { Err(Failure::check(format!("{} trials are not as they should be", failed + unexpected))) }
+    match report.passed() {
+        // success would say that the subject is right, a failed check that it is wrong
+        _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),
+        true => Ok(()),
+        false => Err(Failure::check(format!("{} trials are not as they should be", failed + unexpected))),
+    }
 }
 
 #[cfg(test)]
@@ -241,7 +260,7 @@ mod tests {
             at: Some((2, 3)),
             ratio: f64::INFINITY,
             limit: f64::INFINITY,
-            case: "gemm NN m=1".to_owned(),
+            case: "gemm NN m=1 n=1 k=1 α=1 β=0 A:col B:col C:col uniform seed=0x1".to_owned(),
             flags: "NN".to_owned(),
         };
         let trial = TrialReport {
@@ -276,7 +295,7 @@ mod tests {
         let lines = lines(&report, &report.trials[0]).join("\n");
         for part in [
             "FAILED",
-            "gemm: class: expected 1, got NaN at (2, 3) [gemm NN m=1]",
+            "gemm: class: expected 1, got NaN at (2, 3) [gemm NN m=1 n=1 k=1 α=1",
             "--filter f64::gemm::random",
             "--seed 7",
             "pin it",
@@ -286,12 +305,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_as_it_should_be_is_a_failed_check() {
-        for verdict in [Verdict::Failed, Verdict::UnexpectedlyPassed] {
+    fn only_what_can_be_read_back_is_to_be_pinned() {
+        let mut report = report(Verdict::Failed);
+        report.trials[0].failure.as_mut().unwrap().case = "transfer 3×4".to_owned();
+        let lines = lines(&report, &report.trials[0]).join("\n");
+        assert!(lines.contains("[transfer 3×4]") && lines.contains("again:") && !lines.contains("pin it"), "{lines}");
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_a_failed_check_and_what_was_not_tried_is_told() {
+        for (verdict, status) in [(Verdict::Failed, 1), (Verdict::UnexpectedlyPassed, 1), (Verdict::Skipped, 2)] {
             let failure = conclude(&args(), &report(verdict)).unwrap_err();
-            assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(1)));
+            assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(status)));
         }
-        for verdict in [Verdict::Passed, Verdict::Expected, Verdict::Skipped] {
+        for verdict in [Verdict::Passed, Verdict::Expected] {
             conclude(&args(), &report(verdict)).unwrap();
         }
     }

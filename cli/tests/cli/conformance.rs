@@ -49,6 +49,8 @@ fn a_run_goes_on_where_it_was_cut_off() {
     let report = s.json("r.json");
     assert_eq!((&report["trials"][0]["seconds"], report["trials"].as_array().unwrap().len()), (&1234.5.into(), all));
     refused(&s, &[&FEW[..], &["--json", "r.json", "--resume", "--seed", "9"]].concat(), &["r.json", "another run"]);
+    let limited = [&FEW[..], &["--memory-limit", "64M", "--json", "r.json", "--resume"]].concat();
+    refused(&s, &limited, &["r.json", "another run", "settings"]);
     s.text("old.json", "{\"format\": 99}");
     refused(&s, &[&FEW[..], &["--json", "old.json", "--resume"]].concat(), &["old.json", "format 99"]);
 }

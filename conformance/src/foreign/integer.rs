@@ -17,12 +17,13 @@ pub(super) trait Integer: Copy + TryFrom<usize> + From<i32> + Into<i64> {}
 impl Integer for i32 {}
 impl Integer for i64 {}
 
-/// Calls `module::function::<T, I>(interface, arguments)` with the integers of the interface.
+/// Calls `module::function::<T, I>(interface, arguments)` with the integers of the file that
+/// has the function. Where none has, the call itself says so.
 macro_rules! by_width {
     ($module:ident::$function:ident($interface:expr, $args:expr)) => {
-        match $interface.width() {
-            Width::Bits32 => $module::$function::<T, i32>($interface, $args),
-            Width::Bits64 => $module::$function::<T, i64>($interface, $args),
+        match $interface.width(T::DTYPE, stringify!($function)) {
+            Some(Width::Bits64) => $module::$function::<T, i64>($interface, $args),
+            Some(Width::Bits32) | None => $module::$function::<T, i32>($interface, $args),
         }
     };
 }

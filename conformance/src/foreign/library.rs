@@ -27,13 +27,14 @@ impl Library {
     /// Loads the library of a [name](super) such as `blas:libopenblas.so.0`.
     ///
     /// # Errors
-    /// The name is misspelled, a file cannot be loaded, or none has a routine of the BLAS
-    /// or LAPACK.
+    /// The name is misspelled, a file cannot be loaded, none has a routine of the BLAS
+    /// or LAPACK, or nothing tells the size of a file's integers.
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-        let fortran = Interface::new(&dylibs, FORTRAN, &["gemm", "trsm", "getrf", "getrs", "laswp"]);
-        let cblas = (!source.fortran).then(|| Interface::new(&dylibs, CBLAS, &["gemm", "trsm"])).filter(Interface::is_there);
+        let fortran = Interface::new(&dylibs, FORTRAN, &["gemm", "trsm", "getrf", "getrs", "laswp"], source.width)?;
+        let cblas = || Interface::new(&dylibs, CBLAS, &["gemm", "trsm"], source.width);
+        let cblas = (!source.fortran).then(cblas).transpose()?.filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
             let none = format!("{name} has no routine of the BLAS or LAPACK, such as dgemm_ or sgetrf_");
             return Err(Error::invalid("open", none));
@@ -81,6 +82,7 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "laswp" => &["laswp"],
         "getrf" => &["getrf"],
         "solve" => &["getrf", "getrs"],
+        "memory" if property == "offsets_beyond_32_bits" => &["gemm", "laswp"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
         "memory" => &["gemm", "trsm", "getrf", "getrs"],
         // a pinned case is called after its routine
@@ -101,9 +103,8 @@ impl Subject for Library {
             Some(_) => ("cblas and Fortran", &self.fortran),
             None => ("Fortran", &self.fortran),
         };
-        let bits = if known.width() == Width::Bits64 { 64 } else { 32 };
         let driver = self.version.clone().unwrap_or_else(|| "a library that does not name itself".into());
-        Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {bits}-bit integers"), os }
+        Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {}", known.widths()), os }
     }
 
     fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {

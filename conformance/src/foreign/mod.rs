@@ -4,7 +4,7 @@
 //! A library is named as
 //!
 //! ```text
-//! blas:PATH[,PATH…][#fortran]
+//! blas:PATH[,PATH…][#fortran][#lp64|#ilp64]
 //! ```
 //!
 //! - `blas:libopenblas.so.0`: a path, or a name that the loader finds.
@@ -18,7 +18,9 @@
 //!
 //! Symbols with and without an underscore are known, and those of 64-bit integers
 //! (`_64_`, `64_`, `_64`). Where the name does not tell the size of integers, a dot product
-//! of a length that the two sizes read differently does.
+//! of a length that the two sizes read differently does, or else the routine for the version
+//! of LAPACK, file by file. A file with neither is refused until the name of the library says
+//! `#lp64` (32 bits) or `#ilp64` (64 bits).
 //!
 //! What a library does not have is [`Unsupported`](lapidary_core::ErrorKind::Unsupported),
 //! and the error names the symbol: a routine, triangular solves by inverted blocks,
@@ -43,6 +45,7 @@ mod integer;
 mod library;
 mod names;
 mod operand;
+mod probe;
 mod symbols;
 mod version;
 

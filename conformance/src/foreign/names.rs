@@ -13,20 +13,26 @@ pub(super) struct Source {
     pub paths: Vec<PathBuf>,
     /// Whether cblas is passed over.
     pub fortran: bool,
+    /// The size of integers, where it is stated.
+    pub width: Option<Width>,
 }
 
 impl Source {
-    /// Takes `blas:PATH[,PATH…][#fortran]` apart.
+    /// Takes `blas:PATH[,PATH…][#fortran][#lp64|#ilp64]` apart.
     pub fn parse(name: &str) -> Result<Self> {
-        let wrong = |what: &str| Err(Error::invalid("open", format!("{name}: {what}, write blas:PATH[,PATH…][#fortran]")));
+        let wrong =
+            |what: &str| Err(Error::invalid("open", format!("{name}: {what}, write blas:PATH[,PATH…][#fortran][#lp64|#ilp64]")));
         let Some(rest) = name.strip_prefix("blas:") else {
             return wrong("a library begins with blas:");
         };
+        let stated = |word, width| Some((rest.strip_suffix(word)?, Some(width)));
+        let stated = stated("#lp64", Width::Bits32).or_else(|| stated("#ilp64", Width::Bits64));
+        let (rest, width) = stated.unwrap_or((rest, None));
         let (paths, fortran) = rest.strip_suffix("#fortran").map_or((rest, false), |paths| (paths, true));
         if paths.split(',').any(str::is_empty) {
             return wrong("a path is empty");
         }
-        Ok(Source { paths: paths.split(',').map(PathBuf::from).collect(), fortran })
+        Ok(Source { paths: paths.split(',').map(PathBuf::from).collect(), fortran, width })
     }
 }
 
@@ -70,12 +76,14 @@ mod tests {
 
     #[test]
     fn a_name_has_paths_and_a_way() {
-        let source = |paths: &[&str], fortran| Source { paths: paths.iter().map(PathBuf::from).collect(), fortran };
-        assert_eq!(Source::parse("blas:/a/b.so").unwrap(), source(&["/a/b.so"], false));
-        assert_eq!(Source::parse("blas:b.so.3,l.so.3#fortran").unwrap(), source(&["b.so.3", "l.so.3"], true));
-        for wrong in ["libblas.so", "blas:", "blas:#fortran", "blas:a,,b"] {
+        let source = |paths: &[&str], fortran, width| Source { paths: paths.iter().map(PathBuf::from).collect(), fortran, width };
+        assert_eq!(Source::parse("blas:/a/b.so").unwrap(), source(&["/a/b.so"], false, None));
+        assert_eq!(Source::parse("blas:b.so.3,l.so.3#fortran").unwrap(), source(&["b.so.3", "l.so.3"], true, None));
+        assert_eq!(Source::parse("blas:b#lp64").unwrap(), source(&["b"], false, Some(Width::Bits32)));
+        assert_eq!(Source::parse("blas:b#fortran#ilp64").unwrap(), source(&["b"], true, Some(Width::Bits64)));
+        for wrong in ["libblas.so", "blas:", "blas:#fortran", "blas:a,,b", "blas:#lp64"] {
             let message = Source::parse(wrong).unwrap_err().to_string();
-            assert!(message.contains("blas:PATH[,PATH…][#fortran]"), "{message}");
+            assert!(message.contains("blas:PATH[,PATH…][#fortran][#lp64|#ilp64]"), "{message}");
         }
     }
 

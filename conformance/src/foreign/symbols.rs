@@ -9,6 +9,7 @@ use libloading::Library as Dylib;
 
 use super::integer::Width;
 use super::names::Style;
+use super::probe;
 
 /// Loads a library for as long as the program runs.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
@@ -24,35 +25,58 @@ pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
 /// One interface of a library: the Fortran one or cblas.
 #[derive(Debug)]
 pub(super) struct Interface {
-    dylibs: Vec<&'static Dylib>,
+    /// The files that have a routine.
+    files: Vec<File>,
     style: Style,
-    there: bool,
+}
+
+/// A file and the size of its integers, which is not that of another one for certain.
+#[derive(Debug)]
+struct File {
+    dylib: &'static Dylib,
     width: Width,
 }
 
 impl Interface {
     /// The interface in the first style that names any of the routines; in the first
     /// style of all if there is none.
-    pub fn new(dylibs: &[&'static Dylib], styles: &[Style], routines: &[&str]) -> Self {
-        let named = |style: &&Style| {
-            let both = [DType::F32, DType::F64];
-            both.iter().any(|&dtype| routines.iter().any(|routine| exists(dylibs, &style.symbol(dtype, routine))))
+    ///
+    /// # Errors
+    /// A file has routines, and the size of its integers is neither stated nor to be seen.
+    pub fn new(dylibs: &[&'static Dylib], styles: &[Style], routines: &[&str], stated: Option<Width>) -> Result<Self> {
+        let both = [DType::F32, DType::F64];
+        let has = |dylib: &Dylib, style: &Style| {
+            both.iter().any(|&dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine))))
         };
-        let found = styles.iter().find(named);
+        let found = styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style)));
         let style = *found.unwrap_or(&styles[0]);
-        let interface = Interface { dylibs: dylibs.to_vec(), style, there: found.is_some(), width: Width::Bits32 };
-        let width = style.width.or_else(|| interface.probe());
-        Interface { width: width.unwrap_or(interface.width), ..interface }
+        let file = |dylib| {
+            let width = style.width.or(stated).or_else(|| probe::width(dylib, &style)).ok_or_else(untold)?;
+            Ok(File { dylib, width })
+        };
+        let files = dylibs.iter().copied().filter(|dylib| has(dylib, &style)).map(file);
+        Ok(Interface { files: files.collect::<Result<_>>()?, style })
     }
 
     /// Whether the library has any of the routines.
     pub fn is_there(&self) -> bool {
-        self.there
+        !self.files.is_empty()
     }
 
-    /// The size of the library's integers.
-    pub fn width(&self) -> Width {
-        self.width
+    /// The sizes of integers of its files, in words.
+    pub fn widths(&self) -> &'static str {
+        let has = |width| self.files.iter().any(|file| file.width == width);
+        match (has(Width::Bits32), has(Width::Bits64)) {
+            (true, true) => "32- and 64-bit integers",
+            (false, true) => "64-bit integers",
+            (true | false, false) => "32-bit integers",
+        }
+    }
+
+    /// The size of a routine's integers; none if there is no such routine.
+    pub fn width(&self, dtype: DType, routine: &str) -> Option<Width> {
+        let symbol = self.symbol(dtype, routine);
+        self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
     }
 
     /// How a routine is called.
@@ -62,7 +86,7 @@ impl Interface {
 
     /// Whether a routine is there.
     pub fn has(&self, dtype: DType, routine: &str) -> bool {
-        exists(&self.dylibs, &self.symbol(dtype, routine))
+        self.width(dtype, routine).is_some()
     }
 
     /// A routine for numbers `T`.
@@ -75,36 +99,17 @@ impl Interface {
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: &'static str) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
         // SAFETY: as the caller promises.
-        let found = self.dylibs.iter().find_map(|dylib| unsafe { dylib.get::<F>(&*symbol) }.ok());
+        let found = self.files.iter().find_map(|file| unsafe { file.dylib.get::<F>(&*symbol) }.ok());
         found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine, format!("the library has no {symbol}")))
-    }
-
-    /// The size of integers by a dot product. Its length is one in 32 bits and negative
-    /// in 64, where nothing is read and the sum is empty. None if there is no such function.
-    fn probe(&self) -> Option<Width> {
-        if cfg!(not(all(target_endian = "little", target_pointer_width = "64"))) {
-            return None;
-        }
-        let (length, stride) = ((-1_i64 << 32) + 1, 1_i64);
-        let (x, y) = ([2.0_f64], [3.0_f64]);
-        // SAFETY: the standard function, which refuses no length. By reference, 32-bit
-        // integers are the first half of ours on a little-endian machine; by value they are
-        // the lower half of the registers that the first arguments of integer type take.
-        // Of x and y at most the one element is read.
-        let dot = unsafe {
-            if self.style.prefix.is_empty() {
-                type Dot = unsafe extern "C" fn(*const i64, *const f64, *const i64, *const f64, *const i64) -> f64;
-                self.find::<f64, Dot>("dot").ok()?(&length, x.as_ptr(), &stride, y.as_ptr(), &stride)
-            } else {
-                type Dot = unsafe extern "C" fn(i64, *const f64, i64, *const f64, i64) -> f64;
-                self.find::<f64, Dot>("dot").ok()?(length, x.as_ptr(), stride, y.as_ptr(), stride)
-            }
-        };
-        Some(if dot == 0.0 { Width::Bits64 } else { Width::Bits32 })
     }
 }
 
-fn exists(dylibs: &[&Dylib], symbol: &str) -> bool {
+fn untold() -> Error {
+    let how = "nothing tells the size of the library's integers: end its name with #lp64 (32 bits) or #ilp64 (64 bits)";
+    Error::invalid("open", how)
+}
+
+fn exists(dylib: &Dylib, symbol: &str) -> bool {
     // SAFETY: the address is looked up and not used.
-    dylibs.iter().any(|dylib| unsafe { dylib.get::<*const ()>(symbol) }.is_ok())
+    unsafe { dylib.get::<*const ()>(symbol) }.is_ok()
 }

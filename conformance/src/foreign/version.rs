@@ -13,13 +13,14 @@ pub(super) fn version(dylibs: &[&Dylib]) -> Option<String> {
 /// A function without arguments that gives back a string.
 ///
 /// # Safety
-/// `symbol` is such a function, and the string stays.
+/// `symbol` is such a function, and the string stays; null stands for none.
 unsafe fn said(dylib: &Dylib, symbol: &str) -> Option<String> {
     type Say = unsafe extern "C" fn() -> *const c_char;
     // SAFETY: as the caller promises.
     unsafe {
         let say = dylib.get::<Say>(symbol).ok()?;
-        Some(CStr::from_ptr(say()).to_string_lossy().into_owned())
+        let text = say();
+        (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
     }
 }
 

@@ -6,11 +6,14 @@ impl Report {
     /// What to type in order to repeat the trials of a filter, or all, with the same cases.
     #[must_use]
     pub fn command(&self, filter: Option<&str>) -> String {
-        let Report { subject, mode, seed, .. } = self;
+        let Report { subject, mode, seed, settings, .. } = self;
         let option = if subject.name.starts_with("blas:") { "--subject" } else { "--device" };
         let name = quoted(&subject.name);
         let filter = filter.map_or(String::new(), |filter| format!(" --filter {}", quoted(filter)));
-        format!("lapidary conformance {option} {name} --{mode} --seed {seed}{filter}")
+        // no flag of the verb sets the width of panels
+        let nb = settings.nb.map_or(String::new(), |nb| format!("LAPIDARY_NB={nb} "));
+        let limit = settings.memory_limit.map_or(String::new(), |bytes| format!(" --memory-limit {bytes}"));
+        format!("{nb}lapidary conformance {option} {name}{limit} --{mode} --seed {seed}{filter}")
     }
 }
 
@@ -23,6 +26,30 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::quoted;
+    use crate::report::{FORMAT, Identity, Mode, Report, Settings};
+
+    #[test]
+    fn a_command_repeats_the_settings() {
+        let report = Report {
+            format: FORMAT,
+            suite: String::new(),
+            subject: Identity { name: "cpu:0".into(), ..Identity::default() },
+            mode: Mode::Full,
+            seed: 7,
+            filter: None,
+            settings: Settings { memory_limit: Some(1 << 20), nb: Some(8) },
+            trials: Vec::new(),
+            grades: Vec::new(),
+        };
+        let command = "LAPIDARY_NB=8 lapidary conformance --device cpu:0 --memory-limit 1048576 --full --seed 7";
+        assert_eq!(report.command(None), command);
+        assert_eq!(report.settings.to_string(), "1048576 bytes of memory, nb = 8");
+        let plain = Report { settings: Settings::default(), ..report };
+        assert_eq!(plain.command(Some("gemm")), "lapidary conformance --device cpu:0 --full --seed 7 --filter gemm");
+        assert_eq!(plain.settings.to_string(), "those of the devices");
+        let older = plain.to_json().replace("\"settings\"", "\"unknown\"");
+        assert_eq!(Report::from_json(&older).unwrap(), plain);
+    }
 
     #[test]
     fn words_survive_a_shell() {

@@ -28,7 +28,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{FORMAT, Figure, Identity, Mode, Report, TrialReport, Verdict};
+    use crate::report::{FORMAT, Figure, Identity, Mode, Report, Settings, TrialReport, Verdict};
 
     fn report() -> Report {
         let figure = Figure {
@@ -59,6 +59,7 @@ mod tests {
             mode: Mode::Quick,
             seed: u64::MAX,
             filter: None,
+            settings: Settings::default(),
             trials: vec![trial],
             grades: Vec::new(),
         }
@@ -68,6 +69,37 @@ mod tests {
     fn a_report_comes_back_as_it_was_with_infinite_ratios() {
         assert_eq!(Report::from_json(&report().to_json()).unwrap(), report());
         assert!(!report().passed() && report().count(Verdict::Failed) == 1);
+    }
+
+    fn with_ratio(ratio: f64) -> Report {
+        let mut report = report();
+        report.trials[0].figures[0].ratio = ratio;
+        report
+    }
+
+    #[test]
+    fn every_number_comes_back_bit_for_bit() {
+        // most numbers of 17 digits, of which a reader in a hurry misses some by a unit
+        let thirds = (1..1000).map(|n| f64::from(n) / 3e15);
+        for ratio in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 5e-324, f64::MAX].into_iter().chain(thirds) {
+            let read = Report::from_json(&with_ratio(ratio).to_json()).unwrap().trials[0].figures[0].ratio;
+            assert!(read.to_bits() == ratio.to_bits() || read.is_nan() && ratio.is_nan(), "{ratio} comes back as {read}");
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_suite_left_out_is_infinite() {
+        let text = report().to_json();
+        assert!(text.contains("\"inf\""), "{text}");
+        assert_eq!(Report::from_json(&text.replace("\"inf\"", "null")).unwrap(), report());
+        assert!(Report::from_json(&text.replace("\"inf\"", "\"many\"")).unwrap_err().contains("`many` is no number"));
+    }
+
+    #[test]
+    fn a_ratio_that_is_no_number_uses_more_than_any_bound_allows() {
+        let used = |ratio, limit| Figure { limit, ..with_ratio(ratio).trials.remove(0).figures.remove(0) }.used();
+        assert_eq!([used(f64::NAN, 1.0), used(f64::INFINITY, f64::INFINITY), used(1.0, f64::NAN)], [f64::INFINITY; 3]);
+        assert_eq!([used(0.0, 0.0), used(0.5, 2.0)], [0.0, 0.25]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub struct Report {
     pub seed: u64,
     /// The trials that were asked for; all if none is given.
     pub filter: Option<String>,
+    /// What the subject was told beside the calls; nothing where a file is older.
+    #[serde(default)]
+    pub settings: Settings,
     /// Every trial in the order of the suite.
     pub trials: Vec<TrialReport>,
     /// What the figures say together; empty before the last trial is done.
@@ -50,6 +53,24 @@ pub struct Identity {
     pub api: String,
     /// Operating system and architecture.
     pub os: String,
+}
+
+/// Settings that change how devices compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Bytes of memory that each device may use; all if none is given.
+    pub memory_limit: Option<usize>,
+    /// Width of the panels of a factorisation; the device's own if none is given.
+    pub nb: Option<usize>,
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let memory = self.memory_limit.map(|bytes| format!("{bytes} bytes of memory"));
+        let said: Vec<String> = memory.into_iter().chain(self.nb.map(|nb| format!("nb = {nb}"))).collect();
+        f.write_str(if said.is_empty() { "those of the devices" } else { "" })?;
+        f.write_str(&said.join(", "))
+    }
 }
 
 /// How much is tried.
@@ -157,10 +178,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// How much of what the bound allows was used; above one the check failed.
+    /// How much of what the bound allows was used; above one the check failed. Where that is
+    /// no number it is infinite: every comparison sees that it is too much.
     #[must_use]
     pub fn used(&self) -> f64 {
-        crate::failure::ratio(self.ratio, self.limit)
+        let used = crate::failure::ratio(self.ratio, self.limit);
+        if used.is_nan() { f64::INFINITY } else { used }
     }
 }
 
@@ -218,6 +241,12 @@ impl Report {
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.trials.iter().filter(|trial| trial.verdict == verdict).count()
+    }
+
+    /// Whether no trial applies to the subject: then nothing is shown of it, neither good nor bad.
+    #[must_use]
+    pub fn nothing_applied(&self) -> bool {
+        self.count(Verdict::Skipped) == self.trials.len()
     }
 
     /// Whether nothing went wrong that is not explained.

@@ -1,13 +1,29 @@
-//! Numbers in JSON, which knows neither infinity nor NaN: those are `null`, and read as
-//! infinity, the worst ratio there is.
+//! Numbers in JSON, which knows neither infinity nor NaN: those are the texts `"inf"` and
+//! `"NaN"`. Where an earlier suite wrote `null` for both, it is read as infinity, the worst
+//! ratio there is.
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A number as JSON has it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Finite(f64),
+    Other(String),
+    Unknown,
+}
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    value.is_finite().then_some(*value).serialize(serializer)
+    let number = if value.is_finite() { Number::Finite(*value) } else { Number::Other(value.to_string()) };
+    number.serialize(serializer)
 }
 
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+    match Number::deserialize(deserializer)? {
+        Number::Finite(value) => Ok(value),
+        Number::Other(text) => text.parse().map_err(|_| D::Error::custom(format!("`{text}` is no number"))),
+        Number::Unknown => Ok(f64::INFINITY),
+    }
 }

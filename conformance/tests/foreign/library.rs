@@ -1,7 +1,9 @@
 //! A BLAS and LAPACK of plain loops, which the tests compile as a shared library: with
 //! `--cfg long` its integers have 64 bits, `SUFFIX` ends the names of Fortran's functions,
 //! `C_SUFFIX` those of cblas. With `--cfg wrong_cblas` the products of cblas are off,
-//! with `--cfg products` there are products alone, and with `--cfg empty` nothing.
+//! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
+//! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
+//! it has no dot product; with `--cfg versioned` it says which LAPACK it follows.
 #![allow(clippy::all, clippy::pedantic, missing_docs)]
 #![cfg(not(empty))]
 
@@ -48,13 +50,28 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
 }
 
+/// A library that is asked for its name and has none.
+#[cfg(nameless)]
+#[no_mangle]
+extern "C" fn openblas_get_config() -> *const c_char {
+    std::ptr::null()
+}
+
+/// The version of LAPACK that this follows.
+#[cfg(versioned)]
+#[no_mangle]
+unsafe extern "C" fn ilaver_(major: *mut Int, minor: *mut Int, patch: *mut Int) {
+    (*major, *minor, *patch) = (3, 12, 0);
+}
+
 macro_rules! library {
     ($t:ty, $letter:literal) => {
-        #[export_name = concat!($letter, "dot", env!("SUFFIX"))]
+        #[cfg_attr(not(dotless), export_name = concat!($letter, "dot", env!("SUFFIX")))]
         unsafe extern "C" fn dot(n: *const Int, x: *const $t, _: *const Int, y: *const $t, _: *const Int) -> $t {
             (0..*n as isize).map(|i| *x.offset(i) * *y.offset(i)).sum()
         }
 
+        #[cfg(not(dotless))]
         #[export_name = concat!("cblas_", $letter, "dot", env!("C_SUFFIX"))]
         unsafe extern "C" fn cblas_dot(n: Int, x: *const $t, dx: Int, y: *const $t, dy: Int) -> $t {
             dot(&n, x, &dx, y, &dy)

@@ -83,6 +83,42 @@ fn integers_of_64_bits_are_found_whatever_the_names_say() {
 }
 
 #[test]
+fn each_file_has_integers_of_its_own() {
+    let short = compile("products_short", Shape { cfg: &["products"], ..COMMON });
+    let long = compile("all_long", Shape { cfg: &["long"], ..COMMON });
+    let library = Library::open(&format!("blas:{},{}#fortran", short.display(), long.display())).unwrap();
+    assert!(library.identity().api.contains("32- and 64-bit integers"), "{:?}", library.identity());
+    assert!(pass(&library, "random") > 0 && pass(&library, "laswp") > 0 && pass(&library, "trsm::integers") > 0);
+}
+
+#[test]
+fn where_no_dot_product_tells_the_version_does() {
+    for (name, cfg, bits) in
+        [("version32", &["dotless", "versioned"][..], "32-bit"), ("version64", &["dotless", "versioned", "long"], "64-bit")]
+    {
+        let library = open(name, Shape { cfg, ..COMMON }, "#fortran");
+        assert!(library.identity().api.contains(bits), "{:?}", library.identity());
+        assert!(pass(&library, "f64::solve") > 0);
+    }
+}
+
+#[test]
+fn what_does_not_tell_its_integers_is_refused_until_they_are_stated() {
+    for (name, cfg, way, other) in
+        [("untold32", &["dotless"][..], "#lp64", "#ilp64"), ("untold64", &["dotless", "long"], "#ilp64", "#lp64")]
+    {
+        let path = compile(name, Shape { cfg, ..COMMON });
+        let error = Library::open(&format!("blas:{}", path.display())).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(way), "{error}");
+        assert!(error.to_string().contains(other), "{error}");
+        for interface in ["", "#fortran"] {
+            let library = Library::open(&format!("blas:{}{interface}{way}", path.display())).unwrap();
+            assert!(pass(&library, "f64::gemm::integers") > 0 && pass(&library, "f64::laswp") > 0);
+        }
+    }
+}
+
+#[test]
 fn names_without_an_underscore_are_found() {
     let library = open("bare", Shape { suffix: "", ..COMMON }, "#fortran");
     assert!(library.identity().api.contains("32-bit integers"));
@@ -110,6 +146,19 @@ fn what_is_missing_is_skipped_by_name() {
     let trsm = Trsm::new(MatRef::col_major(&a, 1, 1).unwrap(), MatMut::col_major(&mut b, 1, 1).unwrap());
     let error = library.trsm(trsm).unwrap_err();
     assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("dtrsm_"), "{error}");
+}
+
+#[test]
+fn a_library_that_gives_no_name_has_none() {
+    let library = open("nameless", Shape { cfg: &["nameless", "products"], ..COMMON }, "");
+    assert_eq!(library.identity().driver, "a library that does not name itself");
+}
+
+#[test]
+fn far_elements_need_products_and_exchanges_alone() {
+    let library = open("products_far", Shape { cfg: &["products"], ..COMMON }, "");
+    let [report] = &grade(&library, "f64::memory::offsets_beyond_32_bits")[..] else { panic!("one trial is called so") };
+    assert_eq!((report.verdict, &*report.why), (Verdict::Skipped, "the library has no dlaswp_"));
 }
 
 #[test]

@@ -84,12 +84,17 @@ pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minij
     let mut checks: BTreeMap<(u32, &str), BTreeMap<&str, Series<'_>>> = BTreeMap::new();
     for column in columns {
         let trials = reports[column.report].trials.iter().filter(|trial| trial.dtype == column.dtype);
-        for figure in trials.flat_map(|trial| &trial.figures).filter(|figure| figure.limit > 0.0) {
+        for figure in trials.flat_map(|trial| &trial.figures).filter(|figure| drawn(figure)) {
             let check = checks.entry((figure.bound, &figure.check)).or_default();
             check.entry(&column.dtype).or_default().see(column.report, figure);
         }
     }
     checks.into_iter().map(|((bound, check), dtypes)| of_check(reports, bound, check, &dtypes)).collect()
+}
+
+/// Whether there is a bound to draw: exact checks have none, and a file may lack it.
+fn drawn(figure: &Figure) -> bool {
+    figure.limit > 0.0 && figure.limit.is_finite()
 }
 
 fn of_check(reports: &[Report], bound: u32, check: &str, dtypes: &BTreeMap<&str, Series<'_>>) -> Result<Plots, minijinja::Error> {

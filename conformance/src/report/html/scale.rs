@@ -10,23 +10,24 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The powers of `base` around `low..=high`, from one place to another.
+    /// The powers of `base` around `low..=high`, from one place to another. Where a power is
+    /// no normal number, the smallest or the largest one is the end.
     pub fn around(base: f64, (low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
-        let low = base.powf(low.log(base).floor());
-        let high = base.powf(high.log(base).ceil()).max(low * base);
+        let low = base.powf(low.log(base).floor()).clamp(f64::MIN_POSITIVE, f64::MAX / base);
+        let high = base.powf(high.log(base).ceil()).max(low * base).min(f64::MAX);
         Scale { low, high, from, to }
     }
 
     /// Where a number stands; at the end where it lies outside.
     pub fn at(&self, value: f64) -> f64 {
-        let part = (value / self.low).ln() / (self.high / self.low).ln();
+        let part = (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln());
         self.from + (self.to - self.from) * if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) }
     }
 
     /// Whether a number lies on the axis.
     pub fn holds(&self, value: f64) -> bool {
         // the ends are powers that rounding may have moved
-        value >= self.low * 0.999 && value <= self.high * 1.001
+        value >= self.low * 0.999 && value / 1.001 <= self.high
     }
 
     /// Powers of `base` and their places: all, or every other, third, … if there are
@@ -64,6 +65,17 @@ mod tests {
         let scale = Scale::around(2.0, (1.0, 100.0), (0.0, 70.0));
         assert_eq!([0.0, f64::INFINITY, f64::NAN].map(|x| scale.at(x)), [0.0, 70.0, 70.0]);
         assert_eq!([0.0, 1.0, 128.0, 1e9].map(|x| scale.holds(x)), [false, true, true, false]);
+    }
+
+    #[test]
+    fn an_axis_ends_with_the_numbers() {
+        let scale = Scale::around(10.0, (5e-324, 1.5e308), (0.0, 70.0));
+        assert_eq!([0.0, f64::MAX, f64::INFINITY].map(|x| scale.at(x)), [0.0, 70.0, 70.0]);
+        assert!(scale.holds(1.5e308) && !scale.holds(f64::INFINITY));
+        let ticks = scale.ticks(10.0, 8);
+        assert!(ticks.len() > 3 && ticks.iter().all(|tick| (0.0..=70.0).contains(&tick.1)), "{ticks:?}");
+        let last = Scale::around(10.0, (1.5e308, 1.5e308), (0.0, 70.0));
+        assert!(last.holds(1.5e308) && last.at(1.5e308) > 0.0 && !last.ticks(10.0, 8).is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::pages;
-use crate::report::{FORMAT, FailureReport, Figure, Grade, Identity, Mode, Report, TrialReport, Verdict};
+use crate::report::{FORMAT, FailureReport, Figure, Grade, Identity, Mode, Report, Settings, TrialReport, Verdict};
 
 const NASTY: &str = "<script>alert('&')</script>\"";
 
@@ -57,6 +57,7 @@ fn report(name: &str, trials: Vec<TrialReport>) -> Report {
         mode: Mode::Quick,
         seed: 7,
         filter: None,
+        settings: Settings::default(),
         trials,
         grades: vec![grade("f64: growth of the error with k", "A")],
     }
@@ -152,6 +153,12 @@ fn the_verdict_and_the_failure_stand_at_the_top() {
         assert_eq!(text(with_class(page, "verdict").next().unwrap()), "✔ conforms: 1 passed");
         assert_eq!(with_class(page, "failure").count(), 0);
     });
+    let skipped = |property| trial("f64", property, Verdict::Skipped, Vec::new());
+    with_page(&[report("cpu:0", vec![skipped("random"), skipped("large")])], |page| {
+        let verdict = with_class(page, "verdict").next().unwrap();
+        assert_eq!(text(verdict), "– nothing applied: 2 skipped");
+        assert_eq!(verdict.attribute("class"), Some("verdict none"));
+    });
     with_page(&[report("cpu:0", Vec::new())], |page| {
         assert!(text(with_class(page, "verdict").next().unwrap()).contains("nothing was tried"));
     });
@@ -218,6 +225,20 @@ fn the_bound_and_the_errors_stand_where_they_should() {
         assert!(limits.windows(2).all(|pair| pair[0].0 < pair[1].0));
         let says = text(all(page, "figcaption").next().unwrap());
         assert_eq!(says, "f64: worst ∞ of the bound, at size 32, NT");
+    });
+}
+
+#[test]
+fn limits_that_no_axis_reaches_do_not_stop_the_page() {
+    let check = "gemm: componentwise";
+    let of = |size, limit| figure(check, (1, "NN", size), (1e-16, limit));
+    let figures = vec![of(4, f64::INFINITY), of(8, f64::NAN), of(16, 4e-15)];
+    with_page(&[report("cpu:0", vec![trial("f64", "random", Verdict::Passed, figures)])], |page| {
+        let points = page.descendants().filter(|node| node.attribute("transform").is_some()).count();
+        assert_eq!(points, 1, "finite limits alone are drawn");
+    });
+    with_page(&[report("cpu:0", vec![trial("f64", "random", Verdict::Passed, vec![of(4, 1.5e308)])])], |page| {
+        assert_eq!(with_class(page, "plot").count(), 1);
     });
 }
 

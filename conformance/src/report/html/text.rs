@@ -5,7 +5,7 @@ use crate::report::{Figure, Verdict};
 /// How much of a bound was used.
 pub fn share(used: f64) -> String {
     match used {
-        _ if !used.is_finite() => "∞".to_owned(),
+        f64::INFINITY => "∞".to_owned(),
         0.0 => "0 %".to_owned(),
         _ if used < 0.01 => "< 1 %".to_owned(),
         _ if used < 10.0 => format!("{:.0} %", 100.0 * used),
@@ -27,7 +27,7 @@ pub fn number(value: f64) -> String {
 
 /// Whether a check failed.
 pub fn over(figure: &Figure) -> bool {
-    figure.used() > 1.0 || figure.used().is_nan()
+    figure.used() > 1.0
 }
 
 /// A figure in one line.

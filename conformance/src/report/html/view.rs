@@ -34,6 +34,7 @@ struct Subject<'a> {
     mode: String,
     seed: String,
     filter: &'a str,
+    settings: String,
     seconds: String,
     command: String,
 }
@@ -177,6 +178,7 @@ impl<'a> Subject<'a> {
         let bad = report.count(Verdict::Failed) + report.count(Verdict::UnexpectedlyPassed);
         let (class, verdict) = match bad {
             _ if report.trials.is_empty() => ("none", "– nothing was tried".to_owned()),
+            _ if report.nothing_applied() => ("none", "– nothing applied".to_owned()),
             0 => ("good", "✔ conforms".to_owned()),
             1 => ("bad", "✘ 1 trial went wrong".to_owned()),
             _ => ("bad", format!("✘ {bad} trials went wrong")),
@@ -194,6 +196,7 @@ impl<'a> Subject<'a> {
             mode: report.mode.to_string(),
             seed: report.seed.to_string(),
             filter: report.filter.as_deref().unwrap_or("all trials"),
+            settings: report.settings.to_string(),
             seconds: format!("{:.1} s", report.trials.iter().map(|trial| trial.seconds).sum::<f64>()),
             command: report.command(report.filter.as_deref()),
         }

@@ -164,10 +164,16 @@ fn read(path: &Path) -> Result<Report> {
 
 /// Puts reports on one page. What they say of their subjects is no failure of this command.
 fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
+    let inputs = files.iter().map(|path| ("--compare", Some(path)));
+    let output = page.map(Path::to_path_buf);
+    for input in inputs {
+        io::check_distinct(&[input, ("--report", output.as_ref())])?;
+    }
     let reports = files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
     for report in &reports {
         let verdict = match report.passed() {
             _ if report.nothing_applied() => "nothing applied",
+            true if report.is_cut_off() => "cut off",
             true => "conforms",
             false => "does not conform",
         };

@@ -84,4 +84,14 @@ fn reports_are_put_side_by_side() {
     refused(&s, &["conformance", "--compare", "one.json"], &["--report"]);
     refused(&s, &["conformance", "--compare", "one.json", "--report", "x.html", "--full"], &["--full"]);
     refused(&s, &["conformance", "--compare", "none.json", "--report", "x.html"], &["none.json"]);
+    refused(
+        &s,
+        &["conformance", "--compare", "one.json", "--report", "./one.json"],
+        &["--compare and --report name the same file"],
+    );
+    let mut report = s.json("one.json");
+    report["grades"] = serde_json::json!([]);
+    std::fs::write(s.path().join("cut.json"), report.to_string()).unwrap();
+    let run = s.run(&["conformance", "--compare", "cut.json", "--report", "cut.html"]);
+    assert!(run.stdout.contains("cut off") && s.read("cut.html").contains("cut off after"), "{}", run.stdout);
 }

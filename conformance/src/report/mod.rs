@@ -249,6 +249,12 @@ impl Report {
         self.count(Verdict::Skipped) == self.trials.len()
     }
 
+    /// Whether the run was cut off: the grades are measured when all trials are done.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.grades.is_empty() && !self.nothing_applied()
+    }
+
     /// Whether nothing went wrong that is not explained.
     #[must_use]
     pub fn passed(&self) -> bool {

@@ -179,6 +179,7 @@ impl<'a> Subject<'a> {
         let (class, verdict) = match bad {
             _ if report.trials.is_empty() => ("none", "– nothing was tried".to_owned()),
             _ if report.nothing_applied() => ("none", "– nothing applied".to_owned()),
+            0 if report.is_cut_off() => ("none", format!("– cut off after {} trials", report.trials.len())),
             0 => ("good", "✔ conforms".to_owned()),
             1 => ("bad", "✘ 1 trial went wrong".to_owned()),
             _ => ("bad", format!("✘ {bad} trials went wrong")),

@@ -26,7 +26,6 @@ impl<D: Device> Instructions<'_, D> {
     /// `gemm` in all its forms.
     pub fn products<T: Scalar>(&self) {
         self.must(products::<D, T>);
-        self.must(new_memory::<D, T>);
     }
 
     /// `getrf` and `laswp`.

@@ -1,11 +1,18 @@
 //! One CPU device and several agree, and a panel that is tall.
 
-mod support;
+#[path = "support/agree.rs"]
+mod agree;
+#[path = "support/graded.rs"]
+mod graded;
+#[path = "support/tall.rs"]
+mod tall;
 
+use agree::agree;
+use graded::{Graded, limited};
 use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::{Graded, agree, limited, tall_panel};
+use tall::tall_panel;
 
 fn several() -> Graded {
     Graded::open("cpu:0,1,2", &Settings::default())

@@ -5,15 +5,30 @@
 //! `LAPIDARY_REQUIRE_OPENCL` is set, as `cargo xtask test` does.
 #![cfg(feature = "opencl")]
 
-mod support;
+#[path = "support/agree.rs"]
+mod agree;
+#[path = "support/exchanges.rs"]
+mod exchanges;
+#[path = "support/grade.rs"]
+mod grade;
+#[path = "support/graded.rs"]
+mod graded;
+#[path = "support/resident.rs"]
+mod resident;
+#[path = "support/tall.rs"]
+mod tall;
 
+use agree::agree;
+use exchanges::many_exchanges;
+use grade::grade;
+use graded::{Graded, limited};
 use lapidary::core::{Blocking, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use support::resident::Resident;
-use support::{Graded, agree, grade, limited, many_exchanges, tall_panel};
+use resident::Resident;
+use tall::tall_panel;
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {

@@ -5,14 +5,15 @@
 //! there. Where there are none a test says so and passes, unless `LAPIDARY_REQUIRE_OPENCL`
 //! or `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
 
-mod support;
+#[path = "support/graded.rs"]
+mod graded;
 
 use std::process::ExitCode;
 
+use graded::{Graded, limited};
 use lapidary::{Machine, Settings};
 use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
-use support::{Graded, limited};
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {

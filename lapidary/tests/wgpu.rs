@@ -5,17 +5,32 @@
 //! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
 #![cfg(feature = "wgpu")]
 
-mod support;
+#[path = "support/agree.rs"]
+mod agree;
+#[path = "support/exchanges.rs"]
+mod exchanges;
+#[path = "support/grade.rs"]
+mod grade;
+#[path = "support/graded.rs"]
+mod graded;
+#[path = "support/resident.rs"]
+mod resident;
+#[path = "support/tall.rs"]
+mod tall;
 
 use std::sync::Arc;
 
+use agree::agree;
+use exchanges::many_exchanges;
+use grade::grade;
+use graded::{Graded, limited};
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
-use support::resident::Resident;
-use support::{Graded, agree, grade, limited, many_exchanges, tall_panel};
+use resident::Resident;
+use tall::tall_panel;
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {

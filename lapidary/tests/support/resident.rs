@@ -5,7 +5,7 @@ use lapidary::{DeviceMatrix, Gemm, MatMut, MatRef};
 use lapidary_conformance::Subject;
 use lapidary_conformance::report::Identity;
 
-use super::Graded;
+use crate::graded::Graded;
 
 /// A machine that is given its operands on its first device.
 pub struct Resident(pub Graded);

@@ -1,0 +1,26 @@
+//! Two machines compared.
+
+use lapidary::core::Scalar;
+use lapidary_conformance::properties::agreement::{Closeness, Pair};
+use lapidary_conformance::report::TrialReport;
+use lapidary_conformance::suite::agreements;
+use lapidary_conformance::{Grader, Scope, harness};
+
+use crate::graded::Graded;
+
+/// Every routine of both, all disagreements at once.
+pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
+    let (pair, grader) = (Pair { one, other, closeness }, Grader::strict(scope.clone()));
+    let compared = agreements::<Graded, Graded, T>();
+    all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade(&pair, property)));
+}
+
+/// No trial went wrong that is not explained.
+pub fn all_good(name: &str, trials: impl Iterator<Item = TrialReport>) {
+    let complaint = |trial: TrialReport| {
+        let failed = harness::verdict(&trial).err()?;
+        Some(format!("{}: {}", trial.name, failed.message().unwrap_or_default()))
+    };
+    let failures: Vec<String> = trials.filter_map(complaint).collect();
+    assert!(failures.is_empty(), "{name}\n{}", failures.join("\n"));
+}

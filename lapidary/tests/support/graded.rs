@@ -1,0 +1,40 @@
+//! Machines as subjects of the conformance suite.
+
+use std::str::FromStr;
+
+use lapidary::core::{DType, DeviceVisitor};
+use lapidary::{Machine, Select, Settings};
+use lapidary_conformance::report::Identity;
+use lapidary_conformance::{Subject, routines_of};
+
+/// A machine under its selection's name.
+pub struct Graded(pub String, pub Machine);
+
+impl Graded {
+    pub fn open(select: &str, settings: &Settings) -> Self {
+        let machine = Machine::with_settings(&Select::from_str(select).unwrap(), settings).unwrap();
+        Graded(format!("{select} {settings:?}"), machine)
+    }
+}
+
+impl Subject for Graded {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+    fn identity(&self) -> Identity {
+        let names: Vec<&str> = self.1.devices().map(|device| device.description.as_str()).collect();
+        Identity { name: self.name(), device: names.join(" + "), ..Identity::default() }
+    }
+    fn computes(&self, dtype: DType) -> bool {
+        dtype != DType::F64 || self.1.devices().any(|device| device.f64)
+    }
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        self.1.visit_devices(visitor);
+    }
+    routines_of!(1, getrf_into);
+}
+
+/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
+pub fn limited(bytes: usize) -> Settings {
+    Settings { memory_limit: Some(bytes), nb: None, ..Settings::default() }
+}

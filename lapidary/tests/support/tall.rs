@@ -1,0 +1,33 @@
+//! A panel of many rows.
+
+use lapidary::MatMut;
+use lapidary::core::{Getrf, Scalar};
+use lapidary_conformance::Subject;
+use lapidary_conformance::oracle::Dense;
+
+use crate::graded::Graded;
+
+/// A panel so tall that one work-item would go round for long: rows of an LU that are
+/// multiplied out are the rows of the matrix.
+pub fn tall_panel<T: Scalar>(subject: &Graded) {
+    const M: usize = 9000;
+    const N: usize = 12;
+    // the largest numbers stand below
+    let entry = |e: usize| (((e * 7919 + e / 13) % 1009) as f64 / 1009.0 - 0.5) * (1.0 + (e % M) as f64 / M as f64);
+    let a: Vec<T> = (0..M * N).map(|e| T::from_f64(entry(e))).collect();
+    let (mut lu, mut ipiv) = (a.clone(), vec![0; N]);
+    let info = subject.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, M, N).unwrap(), &mut ipiv)).unwrap();
+    let mut rows: Vec<usize> = (0..M).collect();
+    ipiv.iter().enumerate().for_each(|(i, &p)| rows.swap(i, p as usize));
+    let element = |i: usize, j: usize| {
+        let l = |k: usize| if k == i { 1.0 } else { lu[i + k * M].to_f64() };
+        (0..=i.min(j)).map(|k| l(k) * lu[k + j * M].to_f64()).sum::<f64>()
+    };
+    let apart = |i: usize, j: usize| (element(i, j) - a[rows[i] + j * M].to_f64()).abs();
+    // the oracle's norm keeps NaN, which the larger of two numbers would lose
+    let worst = Dense::from_fn(M, N, apart).max_abs();
+    let multipliers = Dense::from_fn(M, N, |i, j| if i > j { lu[i + j * M].to_f64() } else { 0.0 }).max_abs();
+    assert!(multipliers <= 1.0 + 4.0 * T::UNIT_ROUNDOFF, "{}: a multiplier of {multipliers}", subject.name());
+    // bound 8 with factors below 1 and growth below 2^N is far above; entries are below one
+    assert!(info == 0 && worst < 64.0 * N as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
+}

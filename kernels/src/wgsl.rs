@@ -152,21 +152,10 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("info", IndicesOut),
             ("info_at", Size),
         ],
-        "getrf_column" => vec![
-            ("m", Size),
-            ("n", Size),
-            ("pivoting", Size),
-            ("first", Size),
-            ("step", Size),
-            ("a", Out),
-            ("a_at", Size),
-            ("a_ld", Size),
-            ("ipiv", IndicesOut),
-            ("ipiv_at", Size),
-            ("info", IndicesOut),
-            ("info_at", Size),
-            ("notes", Out),
-        ],
+        "getrf_column" => {
+            let panel = signature("getrf_panel");
+            [&panel[..4], &[("step", Size)], &panel[4..], &[("notes", Out)]].concat()
+        }
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
 }

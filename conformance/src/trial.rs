@@ -126,8 +126,7 @@ impl Evidence<'_> {
         let key = (check, self.flags.clone(), size.next_power_of_two());
         let mut entries = self.ledger.0.borrow_mut();
         let worst = entries.worst.entry(key).or_insert_with(|| figure.clone());
-        // a ratio that is no number is the worst there is
-        if figure.used().is_nan() || figure.used() > worst.used() {
+        if figure.used() > worst.used() {
             *worst = figure;
         }
     }

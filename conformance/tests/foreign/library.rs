@@ -4,7 +4,6 @@
 //! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
 //! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
 //! it has no dot product; with `--cfg versioned` it says which LAPACK it follows.
-#![allow(clippy::all, clippy::pedantic, missing_docs)]
 #![cfg(not(empty))]
 
 use std::ffi::{c_char, c_int};

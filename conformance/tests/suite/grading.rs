@@ -6,6 +6,7 @@ use lapidary_conformance::{Grader, Subject, expectation, grades};
 use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
+use crate::panics::Panics;
 use crate::{find, scope};
 
 /// The plain loops on a device that takes subnormal numbers for zero.
@@ -104,32 +105,9 @@ fn figures_are_recorded_where_a_trial_passes() {
 
 #[test]
 fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
-    struct Panics;
-    impl Subject for Panics {
-        fn name(&self) -> String {
-            "panics".into()
-        }
-        fn computes(&self, dtype: DType) -> bool {
-            dtype == DType::F32
-        }
-        fn gemm<T: Scalar>(&self, _: Gemm<'_, T>) -> Result<()> {
-            panic!("no product")
-        }
-        fn trsm<T: Scalar>(&self, _: Trsm<'_, T>) -> Result<()> {
-            panic!("no solve")
-        }
-        fn getrf<T: Scalar>(&self, _: Getrf<'_, T>) -> Result<usize> {
-            panic!("no factors")
-        }
-        fn getrs<T: Scalar>(&self, _: Getrs<'_, T>) -> Result<()> {
-            panic!("no solution")
-        }
-        fn laswp<T: Scalar>(&self, _: Laswp<'_, T>) -> Result<()> {
-            panic!("no exchange")
-        }
-    }
+    let panics = Panics(&[DType::F32]);
     let grader = Grader::strict(scope(3));
-    let tried = |name| grader.try_on(&Panics, find(&properties_in::<_, f32>(), name));
+    let tried = |name| grader.try_on(&panics, find(&properties_in::<_, f32>(), name));
     let trial = tried("gemm::precision");
     let failure = trial.failure.unwrap();
     assert_eq!(
@@ -138,9 +116,9 @@ fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
     );
     let device = tried("transfer::round_trip");
     assert!(device.verdict == Verdict::Skipped && device.why.contains("no device"), "{}", device.why);
-    let double = grader.try_on(&Panics, find(&properties_in::<_, f64>(), "gemm::precision"));
+    let double = grader.try_on(&panics, find(&properties_in::<_, f64>(), "gemm::precision"));
     assert!(double.verdict == Verdict::Skipped && double.why.contains("f64") && double.cases == 0);
-    assert_eq!(Identity { os: String::new(), ..Panics.identity() }, Identity { name: "panics".into(), ..Identity::default() });
+    assert_eq!(Identity { os: String::new(), ..panics.identity() }, Identity { name: "panics".into(), ..Identity::default() });
 }
 
 /// Grades of subjects whose answer is known.

@@ -7,6 +7,7 @@ mod faults;
 mod grading;
 mod naive;
 mod on_device;
+mod panics;
 mod plain;
 mod slips;
 mod subtle;

@@ -60,11 +60,7 @@ void gemm_panel(const ulong m, const ulong n, const ulong k, const real alpha, _
             for (int x = 0; x < MV; ++x) {
                 __global real *to = &AT(c, i0, j0 + y);
                 const VEC product = (VEC)(alpha) * sum[y][x];
-                // written as a branch: a choice between vectors would read C under beta = 0
-                if (beta == 0)
-                    STORE(product, x, to);
-                else
-                    STORE(product + (VEC)(beta) * LOAD(x, to), x, to);
+                STORE(beta == 0 ? product : product + (VEC)(beta) * LOAD(x, to), x, to);
             }
         return;
     }

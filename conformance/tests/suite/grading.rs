@@ -79,6 +79,13 @@ fn three_trials_have<T: Scalar>(verdict: Verdict) {
     let grades = grades::grades(&FlushesAll, &all);
     let told = grades.iter().find(|grade| grade.name.ends_with("subnormal numbers")).unwrap();
     assert_eq!((told.verdict.as_str(), told.value.as_str()), ("flushes", "operands and results are taken for zero"));
+    // a failure that is known is none of what the subject uses of its bounds
+    let worst = grades.iter().find(|grade| grade.name.ends_with("worst gemm: componentwise")).unwrap();
+    let used: f64 = worst.verdict.split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(used <= 1.0, verdict == Verdict::Expected, "{}", worst.verdict);
+    let skipped = all.iter().map(|trial| TrialReport { verdict: Verdict::Skipped, ..trial.clone() }).collect::<Vec<_>>();
+    let untried = grades::grades(&FlushesAll, &skipped);
+    assert!(untried.iter().all(|grade| !grade.name.ends_with("NaN and Inf")), "nothing was asked about NaN");
 }
 
 #[test]

@@ -54,11 +54,11 @@ impl Kernels {
         self.scratch = Scratch::default();
     }
 
-    /// Computes with local memory and barriers, short panels by many work-groups, whatever the device is.
+    /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         let found = &self.found;
         let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
-        self.choices = Choices { spread: 16, shares: true, ..choices };
+        self.choices = Choices { strips: 32, spread: 16, shares: true, ..choices };
         Ok(())
     }
 

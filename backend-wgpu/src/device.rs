@@ -140,20 +140,40 @@ impl WgpuDevice {
         &self.cache
     }
 
+    /// Whether both are one device of wgpu, which then copies between their buffers by itself.
+    #[must_use]
+    pub fn is_peer_of(&self, other: &WgpuDevice) -> bool {
+        self.queue.device() == other.queue.device()
+    }
+
+    /// Copies the beginning of a buffer of a [peer](WgpuDevice::is_peer_of), so many bytes, a
+    /// multiple of 4; returns when it is done.
+    ///
+    /// # Errors
+    /// wgpu refuses, as it does if the devices are no peers, or the device is gone.
+    pub fn copy_from_peer(&self, _peer: &WgpuDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        let submission = self.queue.guarded("copy", |device| {
+            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("copy") });
+            encoder.copy_buffer_to_buffer(&from.0, 0, &to.0, 0, bytes as u64);
+            self.queue.submit(encoder)
+        })?;
+        self.queue.wait(&submission)
+    }
+
     /// Why the device is gone, if it is.
     #[must_use]
     pub fn lost(&self) -> Option<Error> {
         self.queue.lost()
     }
 
-    /// Computes products, panels and exchanges through workgroup memory, and short panels
-    /// by many workgroups, even where another way is faster, so that tests reach both.
+    /// Computes products, panels and exchanges through workgroup memory, and panels by
+    /// many small workgroups, even where another way is faster, so that tests reach all.
     ///
     /// # Errors
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        self.kernels().use_choices(Choices { spread: 16, ..choices });
+        self.kernels().use_choices(Choices { strips: 32, spread: 16, ..choices });
         Ok(self)
     }
 

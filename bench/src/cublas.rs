@@ -47,7 +47,7 @@ pub struct Cublas {
 }
 
 /// A square matrix on the device.
-pub struct Memory<T>(*mut T);
+pub struct Memory<T>(pub *mut T);
 
 // derived, these would ask for `T: Copy`
 impl<T> Clone for Memory<T> {
@@ -122,6 +122,21 @@ impl Cublas {
                 let status = gemm(self.handle, op_a, op_b, n, n, n, &T::ONE, a.0, n, b.0, n, &T::ZERO, c.0, n);
                 assert_eq!(status, 0, "cublas");
             }
+        }
+        self.wait();
+    }
+
+    /// Copies a matrix into another one, in the order of the device's work.
+    pub fn duplicate<T>(&self, from: Memory<T>, to: Memory<T>, elements: usize) {
+        // SAFETY: both have as many elements; 3 copies from device to device.
+        let status = unsafe { self.copy(to.0.cast(), from.0.cast(), elements * size_of::<T>(), 3) };
+        assert_eq!(status, 0, "cudaMemcpy");
+    }
+
+    /// Waits for the device.
+    pub fn wait(&self) {
+        // SAFETY: the signature of the C interface.
+        unsafe {
             let wait: Symbol<'_, unsafe extern "C" fn() -> i32> = self.runtime.get(b"cudaDeviceSynchronize").expect("wait");
             assert_eq!(wait(), 0, "cudaDeviceSynchronize");
         }
@@ -129,7 +144,7 @@ impl Cublas {
 }
 
 /// The library that a variable names, else the first of these that is there.
-fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
+pub fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
     let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
     let mut refusal = String::new();
     for name in named {

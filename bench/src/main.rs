@@ -22,6 +22,7 @@
 mod blas;
 mod cases;
 mod cublas;
+mod cusolver;
 mod measure;
 mod opencl;
 mod outofcore;

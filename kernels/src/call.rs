@@ -6,6 +6,7 @@ use lapidary_core::{DType, Scalar};
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::program::Program;
+use crate::strips::StripParams;
 
 /// A matrix as kernels take it: memory, first element, leading dimension.
 #[derive(Debug)]
@@ -207,7 +208,10 @@ pub struct Choices {
     pub groups: usize,
     /// Bytes of the largest buffer.
     pub buffer: usize,
-    /// Rows from which on a panel is factored by many groups, column by column.
+    /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
+    pub strips: usize,
+    /// Rows from which on a panel that is too tall for strips is factored by many groups,
+    /// column by column.
     pub spread: usize,
     /// Whether exchanges of rows and triangles pass through local memory.
     pub shares: bool,
@@ -223,6 +227,10 @@ const GROUP: usize = 64;
 /// [`Choices::spread`] of a device with many multiprocessors: with fewer rows one of them
 /// is done before the others have been told.
 const SPREAD: usize = 256;
+
+/// Work-items of a group that holds a strip of a panel. More would hide more latency, but
+/// have fewer registers each: with 512 of them LU is a tenth slower on an H200.
+const STRIP: usize = 256;
 
 /// Work-items of a group that factors a panel together with others.
 const COLUMN: usize = 256;
@@ -283,8 +291,8 @@ impl Choices {
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let Limits { work_group: most, groups, buffer, .. } = *limits;
         let (group, rounds) = (GROUP.min(most), usize::MAX);
-        let (spread, shares, parts_of_vectors) = (usize::MAX, false, false);
-        Choices { products, searchers, group, most, groups, buffer, spread, shares, parts_of_vectors, rounds }
+        let (strips, spread, shares, parts_of_vectors) = (0, usize::MAX, false, false);
+        Choices { products, searchers, group, most, groups, buffer, strips, spread, shares, parts_of_vectors, rounds }
     }
 
     /// For devices with many multiprocessors.
@@ -294,7 +302,10 @@ impl Choices {
         let dtype = DType::F64;
         let shares = fits(choices.triangle(dtype, true)) && fits(choices.exchange(dtype));
         let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
-        Choices { spread, shares, ..choices }
+        let items = 1 << STRIP.min(limits.work_group).ilog2();
+        let strip = StripParams::choose(dtype, 1, items).map(|params| Program::Strips { dtype, params });
+        let strips = if strip.is_some_and(fits) { items } else { 0 };
+        Choices { strips, spread, shares, ..choices }
     }
 
     /// What solves triangles.
@@ -305,6 +316,11 @@ impl Choices {
     /// What exchanges rows, many at once.
     pub(crate) fn exchange(&self, dtype: DType) -> Program {
         Program::Exchange { dtype, items: GROUP.min(self.most) }
+    }
+
+    /// What factors a panel of so many rows by strips, if registers hold these.
+    pub(crate) fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
+        if self.strips == 0 { None } else { StripParams::choose(dtype, rows, self.strips) }
     }
 
     /// What factors a panel together with others.

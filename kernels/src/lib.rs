@@ -10,11 +10,13 @@ pub mod instructions;
 pub mod opencl;
 mod params;
 mod program;
+mod strips;
 pub mod wgsl;
 
 pub use call::{Arg, Call, Choices, Products, Purpose, Scratch, Target, VectorProducts, View};
 pub use params::{Limits, PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
+pub use strips::StripParams;
 
 /// Changes whenever a text changes its meaning to a cache.
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");

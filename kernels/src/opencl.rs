@@ -37,6 +37,7 @@ fn body(program: &Program) -> &'static str {
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
+        Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),
     }
 }

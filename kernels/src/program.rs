@@ -3,12 +3,15 @@
 use lapidary_core::DType;
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
+use crate::strips::{LINES, StripParams};
 
 /// Unknowns of a triangle that one work-item solves.
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
-/// Columns of the narrowest panel, factored by many work-groups.
+/// Columns of the narrowest panel, factored by strips.
+pub const STRIPS: usize = 1024;
+/// Columns of the narrowest panel, factored column by column by many work-groups.
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
 const LANES: usize = 8;
@@ -90,6 +93,13 @@ pub enum Program {
         /// Work-items of the one group, a power of two: the search for a pivot halves them.
         items: usize,
     },
+    /// `getrf_strip`.
+    Strips {
+        /// Element type.
+        dtype: DType,
+        /// Shape of the strips.
+        params: StripParams,
+    },
     /// `getrf_column`.
     Columns {
         /// Element type.
@@ -125,6 +135,7 @@ impl Program {
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
             | Program::Panel { dtype, .. }
+            | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
         }
     }
@@ -136,6 +147,7 @@ impl Program {
             Program::GemmTile { params, .. } => params.local(),
             Program::GemmVector { params, .. } => [params.items(), 1],
             Program::GemmPanel { params, .. } => [params.group, 1],
+            Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
             Program::Panel { items, .. }
             | Program::Columns { items, .. }
@@ -178,6 +190,7 @@ impl Program {
             Program::Panel { dtype, items } => {
                 local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
             }
+            Program::Strips { dtype, params } => params.check(dtype, limits),
             Program::Columns { items, .. } if !items.is_power_of_two() || items < LANES => {
                 Err(format!("{items} work-items do not halve into rows of {LANES}"))
             }
@@ -220,6 +233,10 @@ impl Program {
                 ("exchange", vec![("ITEMS", items), ("BATCH", BATCH), ("BATCHES", BATCHES), ("PLACES", PLACES)])
             }
             Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
+            Program::Strips { params: StripParams { items, rows, width }, .. } => {
+                let lines = LINES.min(items);
+                ("strips", vec![("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("LINES", lines), ("LINE", items / lines)])
+            }
             Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }
     }

@@ -152,10 +152,11 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("info", IndicesOut),
             ("info_at", Size),
         ],
-        "getrf_column" => {
+        "getrf_strip" => {
             let panel = signature("getrf_panel");
-            [&panel[..4], &[("step", Size)], &panel[4..], &[("notes", Out)]].concat()
+            [&panel[..4], &[("step", Size)], &panel[4..]].concat()
         }
+        "getrf_column" => [signature("getrf_strip"), vec![("notes", Out)]].concat(),
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
 }
@@ -185,6 +186,8 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_function("xor", |x: usize, y: usize| x ^ y);
+    // a half, a quarter, ... of a power of two
+    environment.add_function("halves", |x: usize| (0..x.ilog2()).rev().map(|power| 1 << power).collect::<Vec<usize>>());
     let template = body(program, kernel).concat();
     text += &environment.render_str(&template, context).expect("the templates of this crate are tested");
     let shared: String = same.iter().map(|first| format!("{first}")).collect();
@@ -250,6 +253,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
         Program::Panel { .. } => [include_str!("wgsl/panel.wgsl"), ""],
+        Program::Strips { .. } => [include_str!("wgsl/strips.wgsl"), ""],
         Program::Columns { .. } => [include_str!("wgsl/columns.wgsl"), ""],
     }
 }
@@ -274,6 +278,7 @@ mod tests {
 
     use super::*;
     use crate::params::{PanelParams, TileParams};
+    use crate::strips::StripParams;
 
     fn validate(source: &Source) {
         let module = naga::front::wgsl::parse_str(&source.text)
@@ -303,6 +308,7 @@ mod tests {
             (Program::Triangle { dtype, group: 32, shared: true }, &["trsm_block"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
+            (Program::Strips { dtype, params: StripParams { items: 64, rows: 2, width: 4 } }, &["getrf_strip"]),
             (Program::Columns { dtype, items: 64 }, &["getrf_column"]),
         ]
     }

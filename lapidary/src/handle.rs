@@ -101,11 +101,19 @@ impl Handle {
 
     /// Copies a resident matrix of `peer` into one of ours, if the driver does so
     /// by itself; whether it did.
-    #[cfg_attr(not(feature = "opencl"), allow(unused_variables, clippy::unnecessary_wraps, reason = "only drivers copy"))]
+    #[cfg_attr(
+        not(any(feature = "opencl", feature = "wgpu")),
+        allow(unused_variables, clippy::unnecessary_wraps, reason = "drivers copy")
+    )]
     pub(crate) fn copy_from_peer(&self, key: u64, peer: &Handle, peer_key: u64, bytes: usize) -> Result<bool> {
         match (self, peer) {
             #[cfg(feature = "opencl")]
             (Handle::OpenCl(to), Handle::OpenCl(from)) if to.device().is_peer_of(from.device()) => {
+                let (buffer, source) = (to.resident(key)?, from.resident(peer_key)?);
+                to.device().copy_from_peer(from.device(), &source, &buffer, bytes).map(|()| true)
+            }
+            #[cfg(feature = "wgpu")]
+            (Handle::Wgpu(to), Handle::Wgpu(from)) if to.device().is_peer_of(from.device()) => {
                 let (buffer, source) = (to.resident(key)?, from.resident(peer_key)?);
                 to.device().copy_from_peer(from.device(), &source, &buffer, bytes).map(|()| true)
             }

@@ -4,7 +4,8 @@ use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Purpose, Target, View};
-use crate::program::{COLUMNS, PANEL, Program, notes, rows_of_group};
+use crate::program::{COLUMNS, PANEL, Program, STRIPS, notes, rows_of_group};
+use crate::strips::StripParams;
 
 /// Most rows of such a panel: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
@@ -59,15 +60,25 @@ impl<D: Target> Sequence<'_, D> {
     /// A panel of at least as many rows as columns.
     unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        let spreads = (self.device.choices().spread..=MOST_ROWS).contains(&a.rows);
-        let width = if spreads { COLUMNS } else { PANEL };
-        if spreads && a.cols <= width {
+        let choices = self.device.choices();
+        let strips = choices.strips(T::DTYPE, a.rows);
+        let spreads = (choices.spread..=MOST_ROWS).contains(&a.rows);
+        let width = if strips.is_some() {
+            STRIPS
+        } else if spreads {
+            COLUMNS
+        } else {
+            PANEL
+        };
+        if a.cols <= width {
+            let short = a.cols <= 1 || self.rounds(a.rows, a.cols) <= choices.rounds;
             // SAFETY: the module's contract.
-            return unsafe { self.getrf_columns::<T>(panel) };
-        }
-        if a.cols <= 1 || a.cols <= width && self.rounds(a.rows, a.cols) <= self.device.choices().rounds {
-            // SAFETY: the module's contract.
-            return unsafe { self.getrf_panel::<T>(panel) };
+            match strips {
+                Some(params) => return unsafe { self.getrf_strips::<T>(params, panel) },
+                None if spreads => return unsafe { self.getrf_columns::<T>(panel) },
+                None if short => return unsafe { self.getrf_panel::<T>(panel) },
+                None => {}
+            }
         }
         let n1 = if a.cols > width { (a.cols / 2).next_multiple_of(width) } else { a.cols / 2 };
         let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
@@ -114,21 +125,51 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// A narrow panel, by many work-groups, which are told of one another between two kernels.
-    unsafe fn getrf_columns<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
-        let Panel { pivoting, first_row, a, ipiv, info } = panel;
-        let program = self.device.choices().columns(T::DTYPE);
-        let items = program.local()[0];
-        let groups = a.rows.div_ceil(rows_of_group(items));
-        let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
-        for step in 0..=a.cols {
-            let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
-            let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
-            let args = [&sizes[..], &Arg::output(a), &pivots, &[Arg::Out(&*notes)]].concat();
-            // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global: [groups * items, 1], args: &args })? };
+    /// A panel by strips, each held by one work-group. Step s eliminates strip s − 1 and
+    /// factors strip s; after the last strip there are exchanges to its left.
+    unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        let strips = panel.a.cols.div_ceil(params.width);
+        let program = Program::Strips { dtype: T::DTYPE, params };
+        // SAFETY: the module's contract.
+        unsafe { self.getrf_step(program, "getrf_strip", panel, (0, 1), &[])? };
+        for step in 1..=strips {
+            let others = strips - 1;
+            if others > 0 && (step < strips || panel.pivoting) {
+                // SAFETY: the module's contract.
+                unsafe { self.getrf_step(program, "getrf_strip", panel, (step, others), &[])? };
+            }
         }
         Ok(())
+    }
+
+    /// A narrow panel, by many work-groups, which are told of one another between two kernels.
+    unsafe fn getrf_columns<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+        let Panel { a, .. } = panel;
+        let program = self.device.choices().columns(T::DTYPE);
+        let groups = a.rows.div_ceil(rows_of_group(program.local()[0]));
+        let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
+        for step in 0..=a.cols {
+            // SAFETY: the module's contract.
+            unsafe { self.getrf_step(program, "getrf_column", panel, (step, groups), &[Arg::Out(&*notes)])? };
+        }
+        Ok(())
+    }
+
+    /// One of the kernels that factor a panel together, by so many groups.
+    unsafe fn getrf_step(
+        &mut self,
+        program: Program,
+        kernel: &'static str,
+        panel: Panel<'_, D::Buffer>,
+        (step, groups): (usize, usize),
+        rest: &[Arg<'_, D::Buffer>],
+    ) -> Result<()> {
+        let Panel { pivoting, first_row, a, ipiv, info } = panel;
+        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
+        let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+        let args = [&sizes[..], &Arg::output(a), &pivots, rest].concat();
+        // SAFETY: the module's contract; arguments as the kernels list them.
+        unsafe { self.device.launch(&Call { program, kernel, global: [groups * program.local()[0], 1], args: &args }) }
     }
 
     /// A narrow panel, by one work-group.

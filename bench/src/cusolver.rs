@@ -1,0 +1,90 @@
+//! cuSOLVER, if it is there.
+
+use std::ffi::c_void;
+use std::ptr;
+
+use lapidary::{DType, Scalar};
+use libloading::{Library, Symbol};
+
+use crate::cublas::{Cublas, Memory, open};
+
+/// NVIDIA's names of the library.
+const CUSOLVER: [&str; 3] = ["libcusolver.so", "libcusolver.so.11", "libcusolver.so.12"];
+
+type Create = unsafe extern "C" fn(*mut *mut c_void) -> i32;
+type Size<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut i32) -> i32;
+type Getrf<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut T, *mut i32, *mut i32) -> i32;
+
+/// The library beside the memory that cuBLAS's runtime gives.
+pub struct Cusolver<'c> {
+    cuda: &'c Cublas,
+    library: Library,
+    handle: *mut c_void,
+}
+
+/// A matrix with the memory for its factors.
+pub struct Factors<T> {
+    n: usize,
+    original: Memory<T>,
+    lu: Memory<T>,
+    work: Memory<T>,
+    ipiv: Memory<i32>,
+    info: Memory<i32>,
+}
+
+impl<'c> Cusolver<'c> {
+    /// Opens the library.
+    pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
+        let library = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
+        let mut handle = ptr::null_mut();
+        // SAFETY: the signature of the C interface.
+        let status = unsafe {
+            let create: Symbol<'_, Create> = library.get(b"cusolverDnCreate").map_err(|error| error.to_string())?;
+            create(&raw mut handle)
+        };
+        if status == 0 { Ok(Cusolver { cuda, library, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
+    }
+
+    fn symbol<T: Scalar, F>(&self, rest: &str) -> Symbol<'_, F> {
+        let letter = if T::DTYPE == DType::F64 { 'D' } else { 'S' };
+        // SAFETY: the callers name the signature of the C interface.
+        unsafe { self.library.get(format!("cusolverDn{letter}{rest}").as_bytes()).expect("cuSOLVER's function") }
+    }
+
+    /// A matrix of order n and the memory for its factors.
+    pub fn prepare<T: Scalar>(&self, n: usize, a: &[T]) -> Factors<T> {
+        let order = i32::try_from(n).expect("an order of 31 bits");
+        let (original, lu) = (self.cuda.upload(a), self.cuda.upload(a));
+        let mut elements = 0;
+        // SAFETY: n² elements.
+        let status =
+            unsafe { self.symbol::<T, Size<T>>("getrf_bufferSize")(self.handle, order, order, lu.0, order, &raw mut elements) };
+        assert_eq!(status, 0, "cusolverDnXgetrf_bufferSize");
+        let work = self.cuda.upload(&vec![T::ZERO; usize::try_from(elements).expect("a size").max(1)]);
+        Factors { n, original, lu, work, ipiv: self.cuda.upload(&vec![0; n]), info: self.cuda.upload(&[0]) }
+    }
+
+    /// A = P·L·U of a copy, that many times, and waits.
+    pub fn getrf<T: Scalar>(&self, factors: &Factors<T>, times: usize) {
+        let Factors { n, original, lu, work, ipiv, info } = *factors;
+        let order = i32::try_from(n).expect("an order of 31 bits");
+        let getrf = self.symbol::<T, Getrf<T>>("getrf");
+        for _ in 0..times {
+            self.cuda.duplicate(original, lu, n * n);
+            // SAFETY: the signature of the C interface; memory as it asks for it.
+            let status = unsafe { getrf(self.handle, order, order, lu.0, order, work.0, ipiv.0, info.0) };
+            assert_eq!(status, 0, "cusolverDnXgetrf");
+        }
+        self.cuda.wait();
+    }
+
+    /// Gives the memory back; the last pivots, counted from 1.
+    pub fn finish<T>(&self, factors: Factors<T>) -> Vec<i32> {
+        let Factors { n, original, lu, work, ipiv, info } = factors;
+        let mut pivots = vec![0; n];
+        self.cuda.download(ipiv, &mut pivots);
+        [original, lu, work].into_iter().for_each(|memory| self.cuda.free(memory));
+        [ipiv, info].into_iter().for_each(|memory| self.cuda.free(memory));
+        pivots
+    }
+}

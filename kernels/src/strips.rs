@@ -1,0 +1,84 @@
+//! Panels whose strips of columns stand in the registers of one work-group each.
+
+use lapidary_core::DType;
+
+use crate::params::Limits;
+
+/// The shape of a strip: rows and columns for the registers of one work-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StripParams {
+    /// Work-items of a group, a power of two.
+    pub items: usize,
+    /// Rows that a work-item holds, a power of two: a panel has no more than all hold.
+    pub rows: usize,
+    /// Columns of a strip, at most `items`.
+    pub width: usize,
+}
+
+impl StripParams {
+    /// Bytes that a work-item holds, half of what a compiler for NVIDIA's devices allows it.
+    const HELD: usize = 512;
+    /// Most rows and columns for a work-item: beyond, the text no longer fits the caches
+    /// for instructions.
+    const MOST: (usize, usize) = (32, 8);
+
+    /// What holds a panel of so many rows by groups of so many work-items, a power of two;
+    /// nothing if the panel is too tall.
+    #[must_use]
+    pub fn choose(dtype: DType, rows: usize, items: usize) -> Option<Self> {
+        let rows = rows.div_ceil(items).next_power_of_two();
+        let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items);
+        (rows <= Self::MOST.0).then_some(StripParams { items, rows, width })
+    }
+
+    /// Whether a device can run the kernel.
+    ///
+    /// # Errors
+    /// The constraint that is not met, and why it is one.
+    pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
+        let Self { items, rows, width } = *self;
+        if !items.is_power_of_two() || !rows.is_power_of_two() || !(1..=items).contains(&width) {
+            return Err(format!("{items} work-items with {rows} rows each do not halve, or do not begin {width} columns"));
+        }
+        if items > limits.work_group {
+            return Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group));
+        }
+        // a candidate of each work-item and line, two rows, two squares, and exchanges
+        let reals = 2 * (items + LINES) + 2 * width + 2 * width * width;
+        let bytes = reals * dtype.size() + width * size_of::<u32>();
+        let fits = bytes <= limits.local_memory;
+        if fits { Ok(()) } else { Err(format!("a strip takes {bytes} bytes of the {} of local memory", limits.local_memory)) }
+    }
+}
+
+/// Candidates that are left for all work-items to compare.
+pub(crate) const LINES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_hold_every_row() {
+        for (dtype, rows, expected) in [
+            (DType::F32, 1, Some((256, 1, 8))),
+            (DType::F32, 4096, Some((256, 16, 8))),
+            (DType::F32, 4097, Some((256, 32, 4))),
+            (DType::F64, 8192, Some((256, 32, 2))),
+            (DType::F64, 8193, None),
+        ] {
+            let expected = expected.map(|(items, rows, width)| StripParams { items, rows, width });
+            assert_eq!(StripParams::choose(dtype, rows, 256), expected, "{dtype} {rows}");
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_too_small_is_told_why() {
+        let limits = Limits { work_group: 256, local_memory: 16 << 10, groups: 65_535, buffer: 128 << 20 };
+        let params = StripParams::choose(DType::F64, 4096, 256).unwrap();
+        assert_eq!(params.check(DType::F64, &limits), Ok(()));
+        assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
+        assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
+        assert!(StripParams { rows: 3, ..params }.check(DType::F64, &limits).is_err());
+    }
+}

@@ -1,11 +1,10 @@
 //! Elements that are more than 2^31 elements apart: offsets need 64 bits.
 //!
 //! The memory between them is only reserved, never touched, so that this costs nothing.
-#![allow(unsafe_code, reason = "memory that is mapped is seen as numbers")]
 
 use lapidary_core::{ErrorKind, Gemm, Laswp, Layout, MatMut, MatRef, Result as CoreResult, Scalar};
-use memmap2::{MmapMut, MmapOptions};
 
+use super::pages::Pages;
 use crate::bounds::real;
 use crate::{Failure, Subject, Trial};
 
@@ -14,31 +13,23 @@ const LD: usize = (1 << 31) + 11;
 const ROWS: usize = 5;
 const COLS: usize = 2;
 
-/// Two columns, far apart; or why there is no room for them.
-struct Far<T> {
-    pages: MmapMut,
-    element: std::marker::PhantomData<T>,
-}
+/// Two columns, far apart.
+struct Far<T>(Pages<T>);
 
 impl<T: Scalar> Far<T> {
     fn new(f: impl Fn(usize, usize) -> f64) -> std::io::Result<Self> {
-        let bytes = (LD + ROWS) * size_of::<T>();
-        let mut far = Far { pages: MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?, element: std::marker::PhantomData };
+        let mut far = Far(Pages::new(LD + ROWS)?);
         let mut view = far.view_mut();
         (0..ROWS * COLS).for_each(|e| view.set(e % ROWS, e / ROWS, T::from_f64(f(e % ROWS, e / ROWS))));
         Ok(far)
     }
 
     fn view_mut(&mut self) -> MatMut<'_, T> {
-        // SAFETY: the pages are aligned, zero where nothing was written, and as many elements; zero is a number.
-        let data = unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), LD + ROWS) };
-        MatMut::new(data, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
+        MatMut::new(&mut self.0, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
     }
 
     fn view(&self) -> MatRef<'_, T> {
-        // SAFETY: as above.
-        let data = unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), LD + ROWS) };
-        MatRef::new(data, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
+        MatRef::new(&self.0, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
     }
 }
 

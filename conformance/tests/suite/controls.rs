@@ -32,6 +32,7 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (EndsInNan, "program::triangles", "program: trtri"),
     (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
+    (WrapsInBuffer, "large::matrix_in_one_buffer", "large: exact integers"),
 ];
 
 /// Faults that only double precision shows.
@@ -46,6 +47,7 @@ pub const WAYS: &[(Way, &str, &str)] = &[
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
     (GrowsAsSquare, "gemm::error_growth", "gemm: growth"),
     (WrapsOffsets, "memory::offsets_beyond_32_bits", "memory: far elements"),
+    (WrapsIndices, "large::matrix_in_host_memory", "large: exact integers"),
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 

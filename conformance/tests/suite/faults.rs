@@ -23,7 +23,8 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (Flushes, "gemm::keeps_subnormals", "gemm: componentwise"),
     (WritesGap, "memory::gaps_untouched", "memory: canaries"),
     (WritesA, "memory::ends_untouched", "memory: read-only operand"),
-    (DropsLastRow, "gemm::integers_are_exact", "gemm: class"),
+    (DropsLastRow, "gemm::tile_edges", "gemm: exact integers"),
+    (DropsLastRow, "gemm::beta_zero_ignores_nan", "gemm: class"),
     (IgnoresOp, "gemm::integers_are_exact", "gemm: exact integers"),
     (RoundsBeta, "gemm::random", "gemm: componentwise"),
     (WritesBeforeCheck, "gemm::wrong_shapes_are_refused", "errors: wrong arguments"),
@@ -73,8 +74,9 @@ fn caught<T: Scalar>() {
 fn caught_alone<T: Scalar>() {
     for &fault in ALONE {
         let (.., expected) = EXPECTED.iter().find(|row| row.0 == fault).expect("the fault is in the table");
-        for property in properties_in::<Wrong, T>() {
-            if let Err(failure) = outcome(&Wrong(fault), &property, &scope(60)) {
+        // what is large is tried in all routines at once
+        for property in properties_in::<Wrong, T>().iter().filter(|property| property.routine != "large") {
+            if let Err(failure) = outcome(&Wrong(fault), property, &scope(60)) {
                 assert_eq!(failure.check, *expected, "{fault:?} is caught by another property too: {failure}");
             }
         }

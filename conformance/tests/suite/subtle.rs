@@ -20,6 +20,8 @@ pub enum Way {
     SumsInSinglePrecision,
     /// Elements beyond the 2^31st are taken for those at the beginning.
     WrapsOffsets,
+    /// Columns of C beyond the 2^16th element are written over the first ones.
+    WrapsIndices,
     /// NaN of an earlier call is added where k is no multiple of eight.
     KeepsNan,
 }
@@ -67,6 +69,7 @@ impl Subject for Subtle {
             let leaks = self.0 == Way::KeepsNan && self.1.load(Relaxed) && k % 8 != 0;
             let value = if grows && i + j == 0 { value * T::from_f64(1.0 + square * T::UNIT_ROUNDOFF) } else { value };
             seen |= value.to_f64().is_nan();
+            let j = if self.0 == Way::WrapsIndices && j * m >= 1 << 16 { j - (1 << 16) / m } else { j };
             c.set(i, j, if leaks { T::from_f64(f64::NAN) } else { value });
         }
         self.1.store(seen, Relaxed);

@@ -31,6 +31,8 @@ pub enum DeviceFault {
     SharesStaging,
     /// What stands in the result is read with `β = 0`.
     ReadsNewMemory,
+    /// A product beyond the 2^16th element of its buffer goes to the beginning.
+    WrapsInBuffer,
 }
 
 type Buffer = <CpuDevice as Device>::Buffer;
@@ -166,6 +168,15 @@ impl Device for WrongDevice {
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
                     self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                }
+                (DeviceFault::WrapsInBuffer, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if c.cols * c.ld > 1 << 16 => {
+                    let first = (1 << 16) / c.ld;
+                    let part = |offset, cols| {
+                        let (b, c) = (Operand { offset: b.offset + offset * b.ld, cols, ..b }, Operand { cols, ..c });
+                        self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })
+                    };
+                    part(0, first)?;
+                    part(first, c.cols - first)
                 }
                 (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
                     self.inner.launch(instruction)?;

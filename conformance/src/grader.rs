@@ -66,6 +66,14 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
 }
 
+/// The report of a property whose trial was begun in a run before, and never ended.
+#[must_use]
+pub fn unended<S>(property: &Property<S>) -> TrialReport {
+    let detail = "the run before was cut off in this trial: it crashed, hung or was stopped";
+    let failure = Some(Failure::new("suite: ends", detail).report());
+    TrialReport { verdict: Verdict::Failed, failure, ..blank(property) }
+}
+
 fn blank<S>(property: &Property<S>) -> TrialReport {
     TrialReport {
         name: property.full_name(),

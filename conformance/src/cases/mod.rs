@@ -8,6 +8,7 @@ pub mod gemm;
 pub mod getrf;
 pub mod laswp;
 pub mod pinned;
+pub mod pivots;
 pub mod rng;
 pub mod solve;
 pub mod storage;
@@ -21,10 +22,11 @@ pub use gemm::GemmCase;
 pub use getrf::{GetrfCase, Shape};
 pub use laswp::LaswpCase;
 pub use pinned::Pinned;
+pub use pivots::Pivots;
 pub use rng::Rng;
 pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
-pub use trsm::TrsmCase;
+pub use trsm::{Pivot, TrsmCase};
 
 /// A case of a routine: it prints on one line, from which it can be [read](pinned) again.
 pub trait Case: Copy + std::fmt::Display {

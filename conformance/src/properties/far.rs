@@ -44,16 +44,16 @@ pub fn check_far<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Fail
         Ok(made) => made,
         Err(error) => return trial.skip(format!("the system reserves no {} GiB: {error}", (3 * LD * size_of::<T>()) >> 30)),
     };
-    trial.ledger.evidence("NT", COLS);
+    let seen = trial.ledger.evidence("NT", COLS);
     // the first two rows of B: op(B) is 2×2
     let b = b.view().sub(0..COLS, 0..COLS);
     if let Some(why) = unsupported(trial.subject.gemm(Gemm::new(a.view(), b, c.view_mut()).trans_b()))? {
         return trial.skip(why);
     }
     let product = |i: usize, j: usize| (0..COLS).map(|k| integer(i, k) * integer(j, k)).sum();
-    same("gemm", &c, product)?;
+    seen.exact("memory: far elements", same("gemm", &c, product))?;
     completed_exchange(trial.subject, &mut c)?;
-    same("laswp", &c, |i, j| product(ROWS - 1 - i, j))
+    seen.exact("memory: far elements", same("laswp", &c, |i, j| product(ROWS - 1 - i, j)))
 }
 
 /// Why a subject cannot do it at all, as one whose interface counts in 32 bits.

@@ -4,7 +4,7 @@ use lapidary_core::{Diag, Scalar, TrsmMode, TrsmMode::Inverted, TrsmMode::Substi
 use proptest::strategy::Strategy;
 
 use super::{Entry, search};
-use crate::cases::{Fill, TrsmCase};
+use crate::cases::{Fill, Pivot, TrsmCase};
 use crate::properties::memory::completed;
 use crate::properties::{memory, trsm};
 use crate::{Failure, Flushing, Subject, Trial};
@@ -43,7 +43,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             let lenient = completed("trsm: completes", Flushing::if_seen::<T>(trial.subject))?;
             subnormal::<_, T>(&trial.of(&lenient))
         }),
-        ("zero_pivots_divide", "Division by a zero pivot is IEEE division.", zero_pivots::<S, T>),
+        (
+            "zero_pivots_divide",
+            "Division by a zero pivot of either sign is IEEE division: the sign of ∞ follows.",
+            zero_pivots::<S, T>,
+        ),
         (
             "subnormal_pivots_divide",
             "Division by a subnormal pivot is IEEE division: its reciprocal overflows, the quotient does not.",
@@ -102,14 +106,16 @@ fn subnormal<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure>
     random::<S, T>(&trial.within(&trial.scope.short()), Substitution, &[Fill::Tiny, Fill::Rising], |case| case)
 }
 
-fn regular<S>(trial: &Trial<'_, S>) -> impl Iterator<Item = TrsmCase> {
-    [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular)
+fn with_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Result<(), Failure> {
+    let mut cases = [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular);
+    cases.try_for_each(|case| trsm::check_trsm::<S, T>(trial, &TrsmCase { pivot, ..case }))
 }
 
 fn zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    regular(trial).try_for_each(|case| trsm::check_zero_pivot::<S, T>(trial, &case))
+    with_pivot::<S, T>(trial, Pivot::Zero)?;
+    with_pivot::<S, T>(trial, Pivot::NegativeZero)
 }
 
 fn subnormal_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    regular(trial).try_for_each(|case| trsm::check_subnormal_pivot::<S, T>(trial, &case))
+    with_pivot::<S, T>(trial, Pivot::Subnormal)
 }

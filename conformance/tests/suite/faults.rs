@@ -35,6 +35,8 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (FixedPoint, "trsm::substitution", "trsm: componentwise"),
     (RoughInverse, "trsm::inverted_blocks", "trsm: norm-wise"),
     (LastPlaceOfX, "trsm::integers_are_exact", "trsm: exact integers"),
+    (WritesPastPivots, "getrf::random", "memory: canaries"),
+    (WritesPastPivots, "solve::random", "memory: canaries"),
     (WrongPivot, "getrf::random", "getrf: multipliers"),
     (WrongPivot, "getrf::exact_factors", "getrf: pivots"),
     (LastOfTies, "getrf::ties_keep_the_first_row", "getrf: pivots"),

@@ -6,7 +6,6 @@ pub mod instructions;
 pub mod large;
 mod launches;
 pub mod ordering;
-mod square;
 pub mod transfer;
 
 pub use instructions::Instructions;

@@ -20,6 +20,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             random::<S, T>(trial, Substitution, &[Fill::Integers], |case| case)
         }),
         ("tile_edges", "Orders one less, equal and one more than a tile.", tile_edges::<S, T>),
+        ("skinny", "Few equations beside many right-hand sides, and many beside few.", skinny::<S, T>),
         ("empty_sizes", "No equations or no right-hand sides: nothing happens.", |trial| {
             few::<S, T>(trial, &[Fill::Uniform], empty)
         }),
@@ -43,10 +44,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             let lenient = completed("trsm: completes", Flushing::if_seen::<T>(trial.subject))?;
             subnormal::<_, T>(&trial.of(&lenient))
         }),
+        ("zero_pivots_divide", "Division by a zero pivot is IEEE division.", zero_pivots::<S, T>),
         (
-            "zero_pivots_divide",
-            "Division by a zero pivot of either sign is IEEE division: the sign of ∞ follows.",
-            zero_pivots::<S, T>,
+            "negative_zero_pivots_divide",
+            "Division by a pivot −0 is IEEE division: it gives the other infinity.",
+            negative_zero_pivots::<S, T>,
         ),
         (
             "subnormal_pivots_divide",
@@ -102,6 +104,16 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
     Ok(())
 }
 
+fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    let long = 2 * trial.scope.max;
+    for (order, nrhs) in [(8, long), (long, 8), (long, 1)] {
+        for case in TrsmCase::regular(order) {
+            trsm::check_trsm::<S, T>(trial, &TrsmCase { nrhs, ..case })?;
+        }
+    }
+    Ok(())
+}
+
 fn subnormal<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     random::<S, T>(&trial.within(&trial.scope.short()), Substitution, &[Fill::Tiny, Fill::Rising], |case| case)
 }
@@ -112,7 +124,10 @@ fn with_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Resu
 }
 
 fn zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    with_pivot::<S, T>(trial, Pivot::Zero)?;
+    with_pivot::<S, T>(trial, Pivot::Zero)
+}
+
+fn negative_zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     with_pivot::<S, T>(trial, Pivot::NegativeZero)
 }
 

@@ -14,7 +14,8 @@ use crate::{find, scope};
 struct FlushesAll;
 
 fn flush<T: Scalar>(x: T) -> T {
-    if x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
+    // −0 is a number like others
+    if x != T::ZERO && x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
 }
 
 fn flushed<T: Scalar>(a: &MatRef<'_, T>) -> Vec<T> {

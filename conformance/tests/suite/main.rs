@@ -3,6 +3,7 @@
 
 mod agreement;
 mod controls;
+mod documents;
 mod faults;
 mod grading;
 mod naive;

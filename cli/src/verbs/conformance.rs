@@ -232,7 +232,7 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lapidary_conformance::report::FailureReport;
+    use lapidary_conformance::report::{FailureReport, Grade};
 
     fn report(verdict: Verdict) -> Report {
         let json = r#"{"format": 1, "suite": "0", "subject": {"name": "cpu:0", "device": "", "driver": "", "api": "", "os": ""},
@@ -294,6 +294,15 @@ mod tests {
         report.trials[0].failure.as_mut().unwrap().case = "transfer 3×4".to_owned();
         let lines = lines(&report, &report.trials[0]).join("\n");
         assert!(lines.contains("[transfer 3×4]") && lines.contains("again:") && !lines.contains("pin it"), "{lines}");
+    }
+
+    #[test]
+    fn a_grade_that_shows_a_wrong_subject_is_a_failed_check_and_other_grades_are_not() {
+        let grade =
+            |failed| Grade { name: "f64: x".into(), value: "1".into(), verdict: "y".into(), explanation: String::new(), failed };
+        let graded = |failed| Report { grades: vec![grade(failed)], ..report(Verdict::Passed) };
+        conclude(&args(), &graded(false)).unwrap();
+        assert!(conclude(&args(), &graded(true)).unwrap_err().to_string().contains("0 trials and 1 grades"));
     }
 
     #[test]

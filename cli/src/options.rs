@@ -9,7 +9,7 @@ use crate::failure::Result;
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
 pub struct DeviceOptions {
-    /// Devices: all, cpu, cpu:0,1, opencl, opencl:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
+    /// Devices: all, cpu, cpu:0,1, opencl:0, wgpu, wgpu:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
     /// Most memory to use on each device, for example 512M or 2G [default: $LAPIDARY_MEMORY_LIMIT, else all]

@@ -77,10 +77,11 @@ impl Expectation {
     }
 }
 
-/// The first number with dots in a text: `25.0.7` in `Mesa 25.0.7-2 (git)`. None is below
-/// every version.
+/// The version in what a driver says: the first number with dots, `25.0.7` in `Mesa 25.0.7-2
+/// (git)`. An OpenCL device tells those of its platform and of the standard first, and the driver's
+/// after the last semicolon. None is below every version.
 fn version(text: &str) -> Vec<u64> {
-    let numbers = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let numbers = text.rsplit("; ").next().unwrap_or_default().split(|c: char| !c.is_ascii_digit() && c != '.');
     let first = numbers.map(|number| number.trim_matches('.')).find(|number| number.contains('.'));
     first.unwrap_or_default().split('.').filter_map(|part| part.parse().ok()).collect()
 }
@@ -150,9 +151,24 @@ link = "https://example.org/1"
         let about = |driver: &str| entries()[0].is_about(&device(driver), false);
         assert!(about("driver 1.9") && about("v1.10.0-rc1") && about("Mesa 1.12.2"));
         assert!(!about("1.8.99") && !about("1.12.3") && !about("2.0") && !about("unknown"));
-        assert_eq!(version("OpenCL 3.0 Mesa 25.0.7-2"), [3, 0]);
+        assert_eq!(version("llvmpipe Mesa 25.0.7-2 (LLVM 19.1.7)"), [25, 0, 7]);
         let other = Identity { device: "Model 70".to_owned(), ..device("1.9") };
         assert!(!entries()[0].is_about(&other, true));
+    }
+
+    /// What an H100, PoCL and rusticl say of themselves through OpenCL.
+    #[test]
+    fn the_version_of_an_opencl_device_is_that_of_its_driver() {
+        let told = [
+            ("OpenCL 3.0 CUDA 13.0.98; OpenCL 3.0 CUDA; 580.159.04", vec![580, 159, 4]),
+            ("OpenCL 3.0 PoCL 3.1+debian  Linux; OpenCL 3.0 PoCL HSTR: pthread-x86_64; 3.1+debian", vec![3, 1]),
+            ("OpenCL 3.0 ; OpenCL 3.0 ; 22.3.6", vec![22, 3, 6]),
+        ];
+        for (text, expected) in told {
+            assert_eq!(version(text), expected, "{text}");
+        }
+        let about = |driver: &str| entries()[0].is_about(&device(driver), false);
+        assert!(about("OpenCL 3.0 X 9.9; OpenCL 3.0; 1.10") && !about("OpenCL 1.10; OpenCL 1.10; 2.0"));
     }
 
     #[test]

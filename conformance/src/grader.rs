@@ -9,7 +9,7 @@ use crate::expectation::{self, Expectation};
 use crate::guarded::message;
 use crate::report::{Identity, TrialReport, Verdict};
 use crate::suite::Property;
-use crate::trial::{Ledger, Trial};
+use crate::trial::Ledger;
 use crate::{Failure, Scope, Subject, flushes};
 
 /// What decides how a subject's trials are judged.
@@ -43,17 +43,17 @@ impl Grader {
     /// Tries a property. A panic is a failure; the case is named where the subject is [`Guarded`](crate::Guarded).
     pub fn grade<S>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
-        let trial = Trial { subject, scope: &self.scope, ledger: &ledger };
         // nothing of ours is left half-way: the ledger is whole after each figure
-        let outcome = catch_unwind(AssertUnwindSafe(|| (property.check)(&trial)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| property.check(subject, &self.scope, &ledger)));
         let outcome = outcome.unwrap_or_else(|panic| Err(Failure::new("suite: no panic", message(&*panic))));
         let (cases, skipped, figures) = ledger.close();
         let [single, double] = &self.expectations;
         let expectations = if property.dtype == DType::F32 { single } else { double };
         let name = property.full_name();
         let (verdict, why) = match skipped {
-            Some(why) => (Verdict::Skipped, why),
-            None => expectation::judge(expectations, &name, outcome.as_ref().copied()),
+            // of several devices one may skip what another fails
+            Some(why) if outcome.is_ok() => (Verdict::Skipped, why),
+            _ => expectation::judge(expectations, &name, outcome.as_ref().copied()),
         };
         let failure = outcome.err().map(|failure| failure.report());
         TrialReport { name, verdict, why, seconds: start.elapsed().as_secs_f64(), cases, figures, failure, ..blank(property) }
@@ -64,6 +64,14 @@ impl Grader {
 #[must_use]
 pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
+}
+
+/// The report of a property whose trial was begun in a run before, and never ended.
+#[must_use]
+pub fn unended<S>(property: &Property<S>) -> TrialReport {
+    let detail = "the run before was cut off in this trial: it crashed, hung or was stopped";
+    let failure = Some(Failure::new("suite: ends", detail).report());
+    TrialReport { verdict: Verdict::Failed, failure, ..blank(property) }
 }
 
 fn blank<S>(property: &Property<S>) -> TrialReport {

@@ -45,6 +45,9 @@ impl<S: Subject> Subject for Guarded<S> {
     fn devices(&self, visitor: &mut impl DeviceVisitor) {
         self.0.devices(visitor);
     }
+    fn counterpart(&self) -> Option<Self> {
+        self.0.counterpart().map(Guarded)
+    }
     fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
         self.0.lacks(dtype, routine, property)
     }

@@ -10,7 +10,7 @@
 //! shared with them beyond the views and argument structs of the core.
 //! [`suite::properties`] lists every property by name, weakest assumption
 //! first: memory, then what devices do (transfers, ordering, instructions), laswp, gemm, trsm,
-//! getrf, solve, pinned cases, faults.
+//! getrf, solve, pinned cases, faults, what is large.
 //!
 //! One module looks below the routines: [`device`] tries transfers, the order of commands and
 //! each instruction on the devices themselves.
@@ -29,6 +29,7 @@ pub mod harness;
 pub mod oracle;
 pub mod properties;
 pub mod report;
+mod room;
 pub mod subject;
 pub mod suite;
 pub mod trial;

@@ -38,6 +38,15 @@ pub trait Subject: Sync {
     /// does not apply.
     fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
 
+    /// The same on another number of devices: several where it is one, one where it is
+    /// several. None where that makes no difference, as to a library.
+    fn counterpart(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Why a property of the suite says nothing about it, if that is so: the trial is
     /// skipped for this reason. Only who lacks what a property needs may say so.
     fn lacks(&self, dtype: DType, _routine: &str, _property: &str) -> Option<String> {

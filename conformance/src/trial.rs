@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use crate::bounds::Bound;
+use crate::bounds::{self, Bound};
 use crate::cases::Case;
 use crate::failure::{Failure, Worst};
 use crate::report::Figure;
@@ -117,6 +117,15 @@ impl Evidence<'_> {
     pub fn worst(&self, check: &'static str, bound: Bound, worst: Worst) -> Result<(), Failure> {
         self.record(check, bound, worst.ratio());
         worst.within(check, bound)
+    }
+
+    /// Records that nothing may differ, and whether that is so (bound 5).
+    ///
+    /// # Errors
+    /// That of the comparison.
+    pub fn exact(&self, check: &'static str, compared: Result<(), Failure>) -> Result<(), Failure> {
+        self.record(check, bounds::exact(), if compared.is_ok() { 0.0 } else { f64::INFINITY });
+        compared
     }
 
     fn record(&self, check: &'static str, bound: Bound, ratio: f64) {

@@ -12,8 +12,11 @@ use libtest_mimic::Trial;
 /// Where Debian puts netlib's libraries, beside those that it prefers.
 const NETLIB: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3,/usr/lib/x86_64-linux-gnu/lapack/liblapack.so.3";
 
+/// Its BLAS alone, which has no function for its version.
+const NETLIB_BLAS: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3";
+
 fn main() -> ExitCode {
-    let names = ["blas:libopenblas.so.0", NETLIB];
+    let names = ["blas:libopenblas.so.0", NETLIB, NETLIB_BLAS];
     harness::conclude(
         names.into_iter().flat_map(|name| ["", "#fortran"].into_iter().flat_map(move |way| tests(name, way))).collect(),
     )

@@ -88,6 +88,18 @@ impl Select {
         Select { picks: vec![Pick { backend, which: Which::Listed((0..count).collect()) }] }
     }
 
+    /// The selection with every device that is named by its number so many times: logical devices
+    /// that share one piece of hardware.
+    #[must_use]
+    pub fn repeated(mut self, times: usize) -> Self {
+        for pick in &mut self.picks {
+            if let Which::Listed(indices) = &mut pick.which {
+                *indices = indices.repeat(times);
+            }
+        }
+        self
+    }
+
     /// The selection named by `LAPIDARY_DEVICE`; all devices if it is not set.
     ///
     /// # Errors

@@ -49,7 +49,7 @@ fn with_f64<const N: usize>() -> Option<[usize; N]> {
 
 /// Very few cases, for kernels that a processor runs slowly.
 fn few() -> Scope {
-    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], seed: 12 }
+    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], elements: 1 << 16, seed: 12 }
 }
 
 /// Devices `opencl:i` by number, as one machine.

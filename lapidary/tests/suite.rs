@@ -17,7 +17,7 @@ use libtest_mimic::Trial;
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {
-    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 30, large: vec![257, 400], seed: 1 }
+    Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 30, large: vec![257, 400], elements: 1 << 16, seed: 1 }
 }
 
 /// As small calls, for what is slower.
@@ -27,7 +27,7 @@ fn fewer() -> Scope {
 
 /// Calls that are too large to run as one kernel on the caller's thread.
 fn planned() -> Scope {
-    Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 6, large: vec![257, 400], seed: 2 }
+    Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 6, large: vec![257, 400], elements: 1 << 16, seed: 2 }
 }
 
 /// What a processor that stands in for a device does in a minute.

@@ -51,7 +51,7 @@ fn first() -> Option<(usize, Found)> {
 
 /// Very few cases, for what a processor runs slowly.
 fn few() -> Scope {
-    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], seed: 22 }
+    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], elements: 1 << 16, seed: 22 }
 }
 
 fn open(indices: &[usize], settings: &Settings) -> Graded {

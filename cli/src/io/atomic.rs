@@ -33,11 +33,17 @@ pub fn check_folder(path: &Path) -> Result<()> {
         return Err(Failure::file(path, "is a folder, not a file to write"));
     }
     // renaming onto a device, a pipe or a link would replace it
-    if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-        return Err(Failure::file(path, "is there and no regular file; name another one"));
+    match path.symlink_metadata() {
+        Ok(there) if there.is_symlink() => return Err(Failure::file(path, "is a link; name the file that it leads to")),
+        Ok(there) if !there.is_file() => return Err(Failure::file(path, "is a device, a pipe or the like; name a file")),
+        Ok(_) | Err(_) => {}
     }
     let folder = folder(path);
-    if folder.is_dir() { Ok(()) } else { Err(Failure::file(path, format!("there is no folder {}", folder.display()))) }
+    if !folder.is_dir() {
+        return Err(Failure::file(path, format!("there is no folder {}", folder.display())));
+    }
+    // a file without a name where the system has such; one that is deleted at once elsewhere
+    tempfile::tempfile_in(folder).map(drop).map_err(|error| Failure::write(path, error))
 }
 
 /// Where a file is or will be.

@@ -1,17 +1,17 @@
 //! `lapidary conformance`: proves a device right, or shows where it is not, and grades it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::expectation;
 use lapidary_conformance::foreign::Library;
 use lapidary_conformance::grades::grades;
-use lapidary_conformance::report::{FORMAT, Mode, Report, Settings, TrialReport, Verdict, html};
+use lapidary_conformance::report::{FORMAT, Figure, Mode, Report, Settings, TrialReport, Verdict};
 use lapidary_conformance::suite::{Property, properties, selects};
 use lapidary_conformance::{Grader, Guarded, Scope, Subject};
 
-use crate::conformance::Graded;
+use crate::conformance::{Graded, files, resume};
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::DeviceOptions;
@@ -25,7 +25,7 @@ pub struct Args {
     #[command(flatten)]
     device: DeviceOptions,
     /// A shared library of BLAS and LAPACK to try in place of devices: blas:PATH[,PATH…][#fortran][#lp64|#ilp64]
-    #[arg(long, value_name = "blas:PATH", conflicts_with = "device")]
+    #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit"])]
     subject: Option<String>,
     /// Every property, in about a minute on a device that a processor stands in for (the default)
     #[arg(long, conflicts_with = "full")]
@@ -51,13 +51,16 @@ pub struct Args {
     /// Run nothing, and put reports that runs have written by --json side by side on the page
     #[arg(long, value_name = "FILE.json", num_args = 1.., requires = "report", conflicts_with_all = RUNS)]
     compare: Vec<PathBuf>,
-    /// List the trials without running them
-    #[arg(long)]
+    /// List the trials, those of --filter or all, without running them
+    #[arg(long, conflicts_with_all = LISTS_NOTHING)]
     list: bool,
 }
 
 /// Flags that say what to run.
-const RUNS: &[&str] = &["device", "subject", "quick", "full", "filter", "seed", "json", "resume", "list"];
+const RUNS: &[&str] = &["device", "memory_limit", "subject", "quick", "full", "filter", "seed", "json", "resume", "list"];
+
+/// Flags that change nothing in the list of the trials.
+const LISTS_NOTHING: &[&str] = &["device", "memory_limit", "subject", "quick", "full", "seed", "json", "report", "resume"];
 
 const HELP: &str = "\
 Each trial is one property in one precision: f64::gemm::nan_propagates. A run depends on nothing but
@@ -102,14 +105,14 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if !args.compare.is_empty() {
-        return compare(&args.compare, args.report.as_deref());
+        return files::compare(&args.compare, args.report.as_deref());
     }
     match &args.subject {
         Some(name) => examine(args, &Guarded(Library::open(name)?), Settings::default()),
         None => {
-            let lapidary::Settings { memory_limit, nb, .. } = args.device.settings()?;
-            let graded = Graded::new(args.device.open()?, args.device.selection()?.to_string());
-            examine(args, &Guarded(graded), Settings { memory_limit, nb })
+            let settings = args.device.settings()?;
+            let graded = Graded::open(args.device.selection()?, &settings)?;
+            examine(args, &Guarded(graded), Settings { memory_limit: settings.memory_limit, nb: settings.nb })
         }
     }
 }
@@ -117,16 +120,19 @@ pub fn run(args: &Args) -> Result<()> {
 /// Tries a subject, trial by trial.
 fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<()> {
     let selected = args.selected::<S>()?;
-    let mut report = begun(args, subject, settings)?;
+    let mut report = begun(args, subject, settings, &selected)?;
     let grader = Grader::new(subject, &report.subject, args.scope(), &expectation::known());
     let progress = Progress::new(selected.len());
     progress.println(&format!("{}: {}, {} run, seed {}", report.subject.name, report.subject.device, report.mode, report.seed));
     for property in &selected {
         if report.trials.iter().all(|trial| trial.name != property.full_name()) {
             progress.begin(&property.full_name());
+            report.begun = Some(property.full_name());
+            save(args, &report)?;
             let trial = grader.try_on(subject, property);
             lines(&report, &trial).iter().for_each(|line| progress.println(line));
             report.trials.push(trial);
+            report.begun = None;
             save(args, &report)?;
         }
         progress.done();
@@ -138,63 +144,28 @@ fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<(
 }
 
 /// An empty report, or the one that a run before has begun.
-fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<Report> {
+fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings, selected: &[Property<S>]) -> Result<Report> {
     let empty = Report {
         format: FORMAT,
         suite: env!("CARGO_PKG_VERSION").to_owned(),
+        build: resume::build(),
         subject: subject.identity(),
         mode: args.mode(),
         seed: args.seed,
         filter: args.filter.clone(),
         settings,
+        begun: None,
         trials: Vec::new(),
         grades: Vec::new(),
     };
-    let Some(path) = args.json.as_deref().filter(|path| args.resume && path.exists()) else { return Ok(empty) };
-    let before = read(path)?;
-    let same = Report { trials: Vec::new(), grades: Vec::new(), ..before.clone() } == empty;
-    let another = "is of another run: device, driver, settings, mode, seed, filter and suite must be the same to go on";
-    if same { Ok(Report { grades: Vec::new(), ..before }) } else { Err(Failure::file(path, another)) }
-}
-
-fn read(path: &Path) -> Result<Report> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
-    Report::from_json(&text).map_err(|error| Failure::file(path, error))
-}
-
-/// Puts reports on one page. What they say of their subjects is no failure of this command.
-fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
-    let inputs = files.iter().map(|path| ("--compare", Some(path)));
-    let output = page.map(Path::to_path_buf);
-    for input in inputs {
-        io::check_distinct(&[input, ("--report", output.as_ref())])?;
+    match args.json.as_deref().filter(|path| args.resume && path.exists()) {
+        None => Ok(empty),
+        Some(path) => resume::go_on(path, empty, selected),
     }
-    let reports = files.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?;
-    for report in &reports {
-        let verdict = match report.passed() {
-            _ if report.nothing_applied() => "nothing applied",
-            true if report.is_cut_off() => "cut off",
-            true => "conforms",
-            false => "does not conform",
-        };
-        out(&format!(
-            "{}: {verdict}, {} of {} trials passed",
-            report.subject.name,
-            report.count(Verdict::Passed),
-            report.trials.len()
-        ));
-    }
-    page.map_or(Ok(()), |path| write_page(path, &reports))
-}
-
-fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
-    let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
-    atomic::write(path, |out| out.write_all(page.as_bytes()))
 }
 
 fn save(args: &Args, report: &Report) -> Result<()> {
-    let text = report.to_json();
-    args.json.iter().try_for_each(|path| atomic::write(path, |out| out.write_all(text.as_bytes())))
+    args.json.iter().try_for_each(|path| files::write(path, report))
 }
 
 /// What is said of a trial: one line, and what to do if it failed.
@@ -204,8 +175,12 @@ fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
         // told together at the end: where a precision is missing they are many
         return Vec::new();
     }
-    let worst = trial.figures.iter().map(lapidary_conformance::report::Figure::used).fold(0.0, f64::max);
-    let used = if trial.figures.is_empty() { String::new() } else { format!("{:3.0} % of the bounds", 100.0 * worst) };
+    let worst = trial.figures.iter().map(Figure::used).fold(0.0, f64::max);
+    let used = match &trial.figures[..] {
+        [] => String::new(),
+        figures if figures.iter().all(Figure::is_exact) => "exact".to_owned(),
+        _ => format!("{:3.0} % of the bounds", 100.0 * worst),
+    };
     let remark = if why.is_empty() { used } else { why.clone() };
     let mut lines = vec![format!("{verdict:20}  {name:44}  {:>9}  {remark}", seconds(trial.seconds)).trim_end().to_owned()];
     if let (true, Some(failure)) = (verdict.is_bad(), &trial.failure) {
@@ -235,7 +210,7 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
         out(&format!("{:width$}  {:24}  {}", grade.name, grade.verdict, grade.value));
     }
     if let Some(path) = &args.report {
-        write_page(path, std::slice::from_ref(report))?;
+        files::write_page(path, std::slice::from_ref(report))?;
     }
     let count = |verdict| report.count(verdict);
     let [passed, failed, unexpected] = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed].map(count);
@@ -247,14 +222,17 @@ fn conclude(args: &Args, report: &Report) -> Result<()> {
         // success would say that the subject is right, a failed check that it is wrong
         _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),
         true => Ok(()),
-        false => Err(Failure::check(format!("{} trials are not as they should be", failed + unexpected))),
+        false => {
+            let grades = report.grades.iter().filter(|grade| grade.failed).count();
+            Err(Failure::check(format!("{} trials and {grades} grades are not as they should be", failed + unexpected)))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lapidary_conformance::report::FailureReport;
+    use lapidary_conformance::report::{FailureReport, Grade};
 
     fn report(verdict: Verdict) -> Report {
         let json = r#"{"format": 1, "suite": "0", "subject": {"name": "cpu:0", "device": "", "driver": "", "api": "", "os": ""},
@@ -316,6 +294,15 @@ mod tests {
         report.trials[0].failure.as_mut().unwrap().case = "transfer 3×4".to_owned();
         let lines = lines(&report, &report.trials[0]).join("\n");
         assert!(lines.contains("[transfer 3×4]") && lines.contains("again:") && !lines.contains("pin it"), "{lines}");
+    }
+
+    #[test]
+    fn a_grade_that_shows_a_wrong_subject_is_a_failed_check_and_other_grades_are_not() {
+        let grade =
+            |failed| Grade { name: "f64: x".into(), value: "1".into(), verdict: "y".into(), explanation: String::new(), failed };
+        let graded = |failed| Report { grades: vec![grade(failed)], ..report(Verdict::Passed) };
+        conclude(&args(), &graded(false)).unwrap();
+        assert!(conclude(&args(), &graded(true)).unwrap_err().to_string().contains("0 trials and 1 grades"));
     }
 
     #[test]

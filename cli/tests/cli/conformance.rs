@@ -48,11 +48,56 @@ fn a_run_goes_on_where_it_was_cut_off() {
     assert!(!run.stdout.contains("wrong_arguments") && run.stdout.contains("rows_move"), "{}", run.stdout);
     let report = s.json("r.json");
     assert_eq!((&report["trials"][0]["seconds"], report["trials"].as_array().unwrap().len()), (&1234.5.into(), all));
-    refused(&s, &[&FEW[..], &["--json", "r.json", "--resume", "--seed", "9"]].concat(), &["r.json", "another run"]);
+    refused(
+        &s,
+        &[&FEW[..], &["--json", "r.json", "--resume", "--seed", "9"]].concat(),
+        &["r.json", "another run (seed: `1` there, `9` here)"],
+    );
     let limited = [&FEW[..], &["--memory-limit", "64M", "--json", "r.json", "--resume"]].concat();
     refused(&s, &limited, &["r.json", "another run", "settings"]);
+    s.text("built.json", &s.read("r.json").replace("\"build\": \"", "\"build\": \"x"));
+    refused(&s, &[&FEW[..], &["--json", "built.json", "--resume"]].concat(), &["another run (build of the program: `x"]);
     s.text("old.json", "{\"format\": 99}");
     refused(&s, &[&FEW[..], &["--json", "old.json", "--resume"]].concat(), &["old.json", "format 99"]);
+}
+
+#[test]
+fn a_trial_that_ended_the_run_before_has_failed_and_is_not_repeated() {
+    let s = Sandbox::new();
+    let resumed = || s.run(&[&FEW[..], &["--json", "r.json", "--resume"]].concat());
+    outcome(&resumed(), 0);
+    let mut report = s.json("r.json");
+    assert!(report["begun"].is_null());
+    let trials = report["trials"].as_array_mut().unwrap();
+    trials.retain(|trial| trial["name"] != "f64::laswp::rows_move");
+    report["begun"] = "f64::laswp::rows_move".into();
+    s.text("r.json", &report.to_string());
+    for _ in 0..2 {
+        outcome(&resumed(), 1);
+        let trials = s.json("r.json")["trials"].clone();
+        let rows_move: Vec<_> = trials.as_array().unwrap().iter().filter(|trial| trial["property"] == "rows_move").collect();
+        assert_eq!((rows_move.len(), &rows_move[0]["failure"]["check"]), (1, &"suite: ends".into()));
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_told_at_once() {
+    let s = Sandbox::new();
+    s.text("half.json", "{\"format\": 1, ");
+    let what = "a file that `lapidary conformance --json` has written";
+    refused(&s, &[&FEW[..], &["--json", "half.json", "--resume"]].concat(), &["half.json", "--resume", what]);
+    refused(&s, &["conformance", "--compare", "half.json", "--report", "x.html"], &["half.json", "--compare", what]);
+    #[cfg(target_os = "linux")]
+    for flag in ["--json", "--report"] {
+        let run = s.run(&[&FEW[..], &[flag, "/proc/r"]].concat());
+        outcome(&run, 1);
+        assert!(run.stderr.contains("/proc/r: cannot write") && !run.stdout.contains("rows_move"), "{}", run.stderr);
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("elsewhere", s.path().join("link.json")).unwrap();
+        refused(&s, &[&FEW[..], &["--json", "link.json"]].concat(), &["link.json", "is a link"]);
+    }
 }
 
 #[test]
@@ -64,6 +109,8 @@ fn trials_are_listed_and_wrong_usage_is_told() {
     assert!(run.stdout.starts_with("f32::getrf::ties_keep_the_first_row "), "{}", run.stdout);
     refused(&s, &["conformance", "--device", "cpu:0", "--filter", "potrf"], &["potrf", "--list"]);
     refused(&s, &["conformance", "--quick", "--full"], &["--full"]);
+    refused(&s, &["conformance", "--list", "--seed", "2"], &["--seed"]);
+    refused(&s, &["conformance", "--subject", "blas:x", "--memory-limit", "1G"], &["--memory-limit"]);
     refused(&s, &["conformance", "--resume"], &["--json"]);
     refused(&s, &["conformance", "--subject", "blas:./none.so"], &["none.so"]);
     refused(&s, &["conformance", "--device", "cpu:0", "--json", "x", "--report", "x"], &["same file"]);
@@ -83,6 +130,7 @@ fn reports_are_put_side_by_side() {
     assert!(page.contains("A: cpu:0</th>") && page.contains("B: cpu:0,1</th>"), "{page}");
     refused(&s, &["conformance", "--compare", "one.json"], &["--report"]);
     refused(&s, &["conformance", "--compare", "one.json", "--report", "x.html", "--full"], &["--full"]);
+    outcome(&s.run(&["conformance", "--list", "--filter", "large"]), 0);
     refused(&s, &["conformance", "--compare", "none.json", "--report", "x.html"], &["none.json"]);
     refused(
         &s,

@@ -7,7 +7,7 @@ use lapidary_core::{Getrf, Scalar};
 use proptest::prelude::*;
 
 use super::storage::{Storage, Stored, storage};
-use super::{Case, Fill, Rng, Scope, below, packed, seed};
+use super::{Case, Fill, Pivots, Rng, Scope, below, packed, seed};
 use crate::bounds::real;
 use crate::oracle::Dense;
 
@@ -190,8 +190,8 @@ impl GetrfCase {
 
     /// The matrix in memory and room for its row exchanges.
     #[must_use]
-    pub fn store<T: Scalar>(&self, matrix: &Dense) -> (Stored<T>, Vec<i32>) {
-        (Stored::new(matrix, self.storage), vec![-1; self.m.min(self.n)])
+    pub fn store<T: Scalar>(&self, matrix: &Dense) -> (Stored<T>, Pivots) {
+        (Stored::new(matrix, self.storage), Pivots::new(self.m.min(self.n)))
     }
 
     /// The call; only diagonally dominant matrices are factored without pivoting.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use lapidary_core::{Diag, Layout, Op, Scalar, Side, TrsmMode, Uplo};
 
-use super::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Storage, TrsmCase};
+use super::{Fill, GemmCase, GetrfCase, LaswpCase, Pivot, Shape, SolveCase, Storage, TrsmCase};
 use crate::properties::{gemm, getrf, laswp, solve, trsm};
 use crate::{Failure, Subject, Trial};
 
@@ -149,6 +149,7 @@ impl Words<'_> {
             flags: (side, uplo, self.letter(1, 2, &OPS)?, diag),
             alpha: self.number("α=")?,
             fill: self.fill()?,
+            pivot: self.after("pivot=").map_or(Ok(Pivot::Regular), |pivot| named(&Pivot::ALL, pivot, ToString::to_string))?,
             mode: named(&[TrsmMode::Substitution, TrsmMode::Inverted], self.at(2)?, ToString::to_string)?,
             storage: [self.storage("A:")?, self.storage("B:")?],
             seed: self.seed()?,
@@ -189,7 +190,7 @@ fn named<E: Copy>(all: &[E], text: &str, print: impl Fn(&E) -> String) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::{Fill, Pinned, Shape};
+    use super::{Fill, Pinned, Pivot, Shape};
     use crate::cases::{Case, GemmCase, GetrfCase, LaswpCase, SolveCase, TrsmCase};
     use crate::suite::search;
     use crate::{Failure, Scope};
@@ -211,6 +212,10 @@ mod tests {
         read_back(GemmCase::any(&scope, &Fill::ALL), Pinned::Gemm);
         read_back(TrsmCase::any(&scope, TrsmMode::Substitution, &Fill::ALL), Pinned::Trsm);
         read_back(TrsmCase::any(&scope, TrsmMode::Inverted, &Fill::ALL), Pinned::Trsm);
+        for pivot in Pivot::ALL {
+            let cases = TrsmCase::any(&scope, TrsmMode::Substitution, &[Fill::Uniform]);
+            read_back(cases.prop_map(move |case| TrsmCase { pivot, ..case }), Pinned::Trsm);
+        }
         read_back(GetrfCase::any(&scope, &Shape::ALL), Pinned::Getrf);
         read_back(SolveCase::any(&scope), Pinned::Solve);
         read_back(LaswpCase::any(&scope), Pinned::Laswp);

@@ -12,6 +12,35 @@ use crate::bounds::real;
 use crate::oracle::residual::triangle;
 use crate::oracle::{Dense, loops, product};
 
+/// The equation in the middle of a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pivot {
+    /// Like the others.
+    Regular,
+    /// Zero stands on its diagonal.
+    Zero,
+    /// Zero with the sign of a negative number does.
+    NegativeZero,
+    /// It is `d·x = b` of subnormal numbers: the reciprocal of d overflows, the quotient does not.
+    Subnormal,
+}
+
+impl Pivot {
+    /// Every kind.
+    pub const ALL: [Pivot; 4] = [Pivot::Regular, Pivot::Zero, Pivot::NegativeZero, Pivot::Subnormal];
+}
+
+impl fmt::Display for Pivot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Pivot::Regular => "regular",
+            Pivot::Zero => "zero",
+            Pivot::NegativeZero => "-zero",
+            Pivot::Subnormal => "subnormal",
+        })
+    }
+}
+
 /// One call of trsm.
 #[derive(Clone, Copy, PartialEq)]
 pub struct TrsmCase {
@@ -25,6 +54,8 @@ pub struct TrsmCase {
     pub alpha: f64,
     /// What stands in the operands; graded: the equations have unlike scales.
     pub fill: Fill,
+    /// What is special about one equation.
+    pub pivot: Pivot,
     /// How blocks on the diagonal are treated.
     pub mode: TrsmMode,
     /// How A and B lie in memory.
@@ -35,8 +66,12 @@ pub struct TrsmCase {
 
 impl fmt::Display for TrsmCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TrsmCase { order, nrhs, flags: (side, uplo, op, diag), alpha, fill, mode, storage: [a, b], seed } = self;
-        write!(f, "trsm {side}{uplo}{op}{diag} {mode} order={order} nrhs={nrhs} α={alpha} A:{a} B:{b} {fill} seed={seed:#x}")
+        let TrsmCase { order, nrhs, flags: (side, uplo, op, diag), alpha, fill, pivot, mode, storage: [a, b], seed } = self;
+        write!(f, "trsm {side}{uplo}{op}{diag} {mode} order={order} nrhs={nrhs} α={alpha} A:{a} B:{b} {fill} ")?;
+        if *pivot != Pivot::Regular {
+            write!(f, "pivot={pivot} ")?;
+        }
+        write!(f, "seed={seed:#x}")
     }
 }
 
@@ -105,7 +140,7 @@ impl TrsmCase {
         (sizes, (side, uplo, op(), diag), factor(), fill, prop::array::uniform2(storage()), seed()).prop_map(
             move |((order, nrhs), flags, alpha, fill, storage, seed)| {
                 let alpha = if fill == Fill::Integers { alpha.trunc() } else { alpha };
-                TrsmCase { order, nrhs, flags, alpha, fill, mode, storage, seed }
+                TrsmCase { order, nrhs, flags, alpha, fill, pivot: Pivot::Regular, mode, storage, seed }
             },
         )
     }
@@ -122,6 +157,7 @@ impl TrsmCase {
             flags: (side, uplo, op, Diag::NonUnit),
             alpha: 1.0,
             fill: Fill::Uniform,
+            pivot: Pivot::Regular,
             mode: TrsmMode::Substitution,
             storage: [Storage::default(); 2],
             seed: 1,
@@ -140,9 +176,36 @@ impl TrsmCase {
         if self.transposes() { self.flags.1.flip() } else { self.flags.1 }
     }
 
-    /// The system, well-scaled but for a graded fill.
+    /// The system.
     #[must_use]
     pub fn system<T: Scalar>(&self) -> System {
+        self.owed::<T>(0.0)
+    }
+
+    /// The system as it is to a subject that takes the numbers of a special equation for zero
+    /// where they are below `smallest`.
+    #[must_use]
+    pub fn owed<T: Scalar>(&self, smallest: f64) -> System {
+        let (mut system, at) = (self.regular_system::<T>(), self.order / 2);
+        if self.order == 0 || self.flags.3 == Diag::Unit {
+            return system;
+        }
+        match self.pivot {
+            Pivot::Regular => {}
+            Pivot::Zero => system.e.set(at, at, 0.0),
+            Pivot::NegativeZero => system.e.set(at, at, -0.0),
+            Pivot::Subnormal => {
+                let kept = |x: f64| if x < smallest { 0.0 } else { x };
+                (0..self.order).for_each(|j| system.e.set(at, j, 0.0));
+                system.e.set(at, at, kept(T::MIN_POSITIVE / 8.0));
+                (0..self.nrhs).for_each(|j| system.f.set(at, j, kept(T::MIN_POSITIVE / 2.0)));
+            }
+        }
+        system
+    }
+
+    /// The system without a special equation, well-scaled but for a graded fill.
+    fn regular_system<T: Scalar>(&self) -> System {
         let rng = &mut Rng::new(self.seed);
         let (n, diag) = (self.order, self.flags.3);
         let off = |rng: &mut Rng| if self.fill == Fill::Integers { rng.integer(1) } else { rng.uniform() / real(n).sqrt() };

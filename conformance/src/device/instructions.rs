@@ -3,10 +3,12 @@
 
 use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo};
 
-use super::launches::{FIRST_ROW, Launches, column, done, inside, square};
-use super::square::{Matrix, N, equal, matrix, norm, product, sizes, triangle, turned, unit, wide};
+use super::launches::{FIRST_ROW, Launches, Placed};
 use crate::bounds::{self, real};
 use crate::failure::ratio;
+use crate::oracle::product::product;
+use crate::oracle::residual::{factors, linear, triangle};
+use crate::oracle::{Dense, loops};
 use crate::{Failure, Ledger, Scope, Trial};
 
 /// The instructions of a device under test, for a backend's own tests. Each method panics
@@ -49,15 +51,16 @@ impl<D: Device> Instructions<'_, D> {
 /// # Errors
 /// A result is wrong, or something beside it was written.
 pub fn products<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    let (a, b, c) = (matrix::<T>(1), matrix::<T>(2), matrix::<T>(3));
-    let (alpha, beta) = (T::from_f64(0.5), T::from_f64(-2.0));
+    let mut on = Launches::new(trial);
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let on = Launches::new(trial, &format!("{op_a}{op_b}"));
+        let [m, n, k] = [on.extent(), on.extent(), on.extent()];
+        let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
+        let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
+        let (alpha, beta) = (T::from_f64(0.5), T::from_f64(-2.0));
         let computed = on.run([&a, &b, &c], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
-        let (wide_a, wide_b) = (turned(op_a, &a), turned(op_b, &b));
-        let exact = product(&wide_a, &wide_b).into_iter().zip(&c).map(|(p, c)| 0.5 * p - 2.0 * c.to_f64());
-        let scale = product(&sizes(&wide_a), &sizes(&wide_b)).into_iter().zip(&c).map(|(p, c)| 0.5 * p + 2.0 * c.to_f64().abs());
-        on.close("program: gemm", bounds::gemm_componentwise::<T>(N), &wide(&computed), exact.zip(scale))?;
+        let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
+        let seen = on.seen(format!("{op_a}{op_b}"), k);
+        seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
     }
     Ok(())
 }
@@ -68,18 +71,17 @@ pub fn products<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failur
 /// # Errors
 /// A result is wrong.
 pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    let (on, a, b) = (Launches::new(trial, "NN"), matrix::<T>(1), matrix::<T>(2));
-    let [a_there, b_there] = [on.upload(&a, N)?, on.upload(&b, N)?];
-    let new = done(trial.subject.alloc(N * N * size_of::<T>()))?;
-    let poisoned = on.upload(&[T::from_f64(f64::NAN); N * N], N)?;
-    for c_there in [&new, &poisoned] {
-        let [a_view, b_view, c_view] = [&a_there, &b_there, c_there].map(square);
+    let mut on = Launches::new(trial);
+    let [m, n, k] = [on.extent(), on.extent(), on.extent()];
+    let (a, b, poison) = (on.uniform::<T>(m, k), on.uniform::<T>(k, n), Dense::from_fn(m, n, |_, _| f64::NAN));
+    let exact = product::<T>(1.0, &a, &b, 0.0, &poison);
+    let [a_there, b_there] = [on.place::<T>(&a)?, on.place::<T>(&b)?];
+    for c_there in [on.unwritten::<T>(m, n)?, on.place::<T>(&poison)?] {
+        let [a, b, c] = [&a_there, &b_there, &c_there].map(Placed::operand);
         let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, T::ONE, T::ZERO);
-        on.launch(&Instruction::Gemm { alpha, op_a, a: a_view, op_b, b: b_view, beta, c: c_view })?;
-        let computed = on.download(c_there, vec![T::ZERO; N * N], N)?;
-        let scale = product(&sizes(&wide(&a)), &sizes(&wide(&b)));
-        let right = product(&wide(&a), &wide(&b)).into_iter().zip(scale);
-        on.close("program: gemm", bounds::gemm_componentwise::<T>(N), &wide(&computed), right)?;
+        on.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+        let worst = exact.worst(&on.fetch::<T>(&c_there)?, 0.0);
+        on.seen("NN", k).worst("program: gemm", bounds::gemm_componentwise::<T>(k), worst)?;
     }
     Ok(())
 }
@@ -89,11 +91,13 @@ pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
 /// # Errors
 /// An element differs.
 pub fn moves<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    let (on, a, c, beta) = (Launches::new(trial, ""), matrix::<T>(1), matrix::<T>(3), T::from_f64(-2.0));
+    let mut on = Launches::new(trial);
+    let [m, n] = [on.extent(), on.extent()];
+    let (a, c, beta) = (on.uniform::<T>(m, n), on.uniform::<T>(m, n), T::from_f64(-2.0));
     let scaled = on.run([&c], |[c]| Instruction::Scale { beta, c })?;
-    equal("program: scale", &scaled, &c.iter().map(|&c| beta * c).collect::<Vec<T>>())?;
-    let copied = on.run([&a, &c], |[a, b]| Instruction::Copy { a, b })?;
-    equal("program: copy", &copied, &a)
+    on.seen("", m).exact("program: scale", equal("program: scale", &scaled, &c.map(|c| -2.0 * c)))?;
+    let copied = on.run::<T, 2>([&a, &c], |[a, b]| Instruction::Copy { a, b })?;
+    on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))
 }
 
 /// Substitution from either side (bound 7), and the inverses of triangles.
@@ -101,27 +105,27 @@ pub fn moves<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> 
 /// # Errors
 /// A result is wrong, or something beside it was written.
 pub fn triangles<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    let (a, b) = (matrix::<T>(1), matrix::<T>(2));
+    let mut on = Launches::new(trial);
     for (uplo, diag) in
         [(Uplo::Lower, Diag::NonUnit), (Uplo::Upper, Diag::NonUnit), (Uplo::Lower, Diag::Unit), (Uplo::Upper, Diag::Unit)]
     {
-        let triangle = triangle(&a, uplo, diag);
+        let [n, nrhs] = [on.extent(), on.extent()];
+        let a = well_scaled::<T>(&on.uniform::<T>(n, n));
+        let t = triangle(&a, uplo, diag);
         for (side, op) in [(Side::Left, Op::NoTrans), (Side::Left, Op::Trans), (Side::Right, Op::NoTrans), (Side::Right, Op::Trans)]
         {
-            let (alpha, on) = (T::ONE, Launches::new(trial, &format!("{side}{uplo}{op}{diag}")));
-            let x = on.run([&a, &b], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
-            let t = turned(op, &triangle);
-            let both = |t: &[f64], x: &[f64]| if side == Side::Left { product(t, x) } else { product(x, t) };
-            let scale = both(&sizes(&t), &sizes(&wide(&x))).into_iter().zip(&b).map(|(p, b)| p + b.to_f64().abs());
-            let back = both(&t, &wide(&x));
-            on.close("program: trsm", bounds::trsm_substitution::<T>(N), &back, wide(&b).into_iter().zip(scale))?;
+            // from the right, X·op(T) = B, it is op(T)ᵀ·Xᵀ = Bᵀ
+            let to_side = |b: &Dense| if side == Side::Left { b.clone() } else { b.t() };
+            let (alpha, right) = (T::ONE, on.uniform::<T>(n, nrhs));
+            let x = on.run([&a, &to_side(&right)], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
+            let residual = linear::<T>(&to_side(&t.under(op)), &to_side(&x), 1.0, &right);
+            let worst = residual.worst(&right.map(|_| 0.0), 0.0);
+            on.seen(format!("{side}{uplo}{op}{diag}"), n).worst("program: trsm", bounds::trsm_substitution::<T>(n), worst)?;
         }
-        let on = Launches::new(trial, &format!("{uplo}{diag}"));
-        let inverse = on.run([&a, &b], |[a, inverse]| Instruction::Trtri { uplo, diag, a, inverse })?;
-        let (triangle, inverse) = (wide(&triangle), wide(&inverse));
-        let apart: Vec<f64> = product(&triangle, &inverse).iter().zip(unit()).map(|(x, e)| x - e).collect();
-        let ratio = ratio(norm(&apart), norm(&triangle) * norm(&inverse));
-        on.seen.within("program: trtri", bounds::trsm_inverted::<T>(N), ratio)?;
+        let inverse = on.run::<T, 2>([&a, &a], |[a, inverse]| Instruction::Trtri { uplo, diag, a, inverse })?;
+        let unit = Dense::from_fn(n, n, |i, j| if i == j { 1.0 } else { 0.0 });
+        let ratio = ratio(linear::<T>(&t, &inverse, 1.0, &unit).rounded().norm_one(), t.norm_one() * inverse.norm_one());
+        on.seen(format!("{uplo}{diag}"), n).within("program: trtri", bounds::trsm_inverted::<T>(n), ratio)?;
     }
     Ok(())
 }
@@ -131,24 +135,26 @@ pub fn triangles<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failu
 /// # Errors
 /// A result is wrong, or something beside it was written.
 pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    let on = Launches::new(trial, "");
-    // rows in reverse, so that pivots are found far from the diagonal
-    let a: Matrix<T> = matrix::<T>(1).chunks(N).flat_map(|column| column.iter().rev().copied()).collect();
-    let (lu, pivots, info) = factored(&on, &a)?;
-    let ipiv = on.download(&pivots, vec![0; N], N)?;
-    if !(0..N).all(|i| (i + FIRST_ROW..N + FIRST_ROW).contains(&usize::try_from(ipiv[i]).unwrap_or(0))) {
-        return Err(Failure::new("program: getrf pivots", format!("{ipiv:?} for rows {FIRST_ROW}..{}", N + FIRST_ROW)));
-    }
-    equal("program: getrf info", &[info], &[0])?;
-    let (lower, upper) = (triangle(&lu, Uplo::Lower, Diag::Unit), triangle(&lu, Uplo::Upper, Diag::NonUnit));
-    let exchanged = on.laswp(&a, &pivots, Side::Left, true)?;
-    let product = product(&wide(&lower), &wide(&upper));
-    let apart: Vec<f64> = product.iter().zip(wide(&exchanged)).map(|(lu, a)| lu - a).collect();
-    let ratio = ratio(norm(&apart), real(N) * norm(&wide(&a)) * bounds::epsilon::<T>());
-    on.seen.within("program: getrf", bounds::getrf_residual(), ratio)?;
-    equal("program: laswp", &on.laswp(&exchanged, &pivots, Side::Left, false)?, &a)?;
-    let transposed = |x: &Matrix<T>| turned(Op::Trans, x).into_iter().map(T::from_f64).collect::<Vec<T>>();
-    equal("program: laswp", &on.laswp(&transposed(&a), &pivots, Side::Right, true)?, &transposed(&exchanged))
+    let mut on = Launches::new(trial);
+    let n = on.extent();
+    let m = n + on.extent();
+    let (a, seen) = (on.uniform::<T>(m, n), on.seen("", n));
+    let (lu, pivots, info) = on.factored::<T>(&a)?;
+    let named = on.rows_of(&pivots)?;
+    let row = |i: usize| usize::try_from(named[i]).ok().filter(|p| (i + FIRST_ROW..m + FIRST_ROW).contains(p));
+    let Some(rows) = (0..n).map(|i| row(i).map(|p| p - FIRST_ROW)).collect::<Option<Vec<usize>>>() else {
+        return Err(Failure::new("program: getrf pivots", format!("{named:?} for rows {FIRST_ROW}..{}", m + FIRST_ROW)));
+    };
+    expect_info(info, 0)?;
+    seen.within("program: getrf", bounds::getrf_residual(), factors::<T>(&lu, &rows, &a))?;
+    let mut exchanged = a.clone();
+    loops::exchange(&mut exchanged, &rows, true);
+    let moves = [
+        (on.laswp::<T>(&a, &pivots, Side::Left, true)?, &exchanged),
+        (on.laswp::<T>(&exchanged, &pivots, Side::Left, false)?, &a),
+        (on.laswp::<T>(&a.t(), &pivots, Side::Right, true)?.t(), &exchanged),
+    ];
+    moves.iter().try_for_each(|(got, right)| seen.exact("program: laswp", equal("program: laswp", got, right)))
 }
 
 /// A panel with a column of zeros: `info` is its row in the whole matrix, counted from one.
@@ -156,18 +162,31 @@ pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure>
 /// # Errors
 /// `info` is something else.
 pub fn zero_pivot<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    const ZERO: usize = 20;
-    let mut a = matrix::<T>(1);
-    a[ZERO * N..][..N].fill(T::ZERO);
-    let (.., info) = factored(&Launches::new(trial, ""), &a)?;
-    let expected = i32::try_from(FIRST_ROW + ZERO + 1).expect("few rows");
-    equal("program: getrf info", &[info], &[expected])
+    let mut on = Launches::new(trial);
+    let n = on.extent();
+    let (zero, mut a) = (on.rng.below(n), on.uniform::<T>(n, n));
+    (0..n).for_each(|i| a.set(i, zero, 0.0));
+    let (.., info) = on.factored::<T>(&a)?;
+    on.seen("", n).exact("program: getrf info", expect_info(info, FIRST_ROW + zero + 1))
 }
 
-/// The factors of a panel whose first row is row [`FIRST_ROW`] of a matrix, its pivots and `info`.
-fn factored<D: Device, T: Scalar>(on: &Launches<'_, D>, a: &Matrix<T>) -> Result<(Matrix<T>, D::Buffer, i32), Failure> {
-    let (factors, pivots, info) = (on.upload_inside(a)?, on.upload(&[0; N], N)?, on.upload(&[0], 1)?);
-    let (ipiv, told) = (column(&pivots, N), column(&info, 1));
-    on.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row: FIRST_ROW, a: inside(&factors), ipiv, info: told })?;
-    Ok((on.download_inside(&factors)?, pivots, on.download(&info, vec![7], 1)?[0]))
+fn expect_info(info: i32, expected: usize) -> Result<(), Failure> {
+    let is_right = usize::try_from(info) == Ok(expected);
+    if is_right { Ok(()) } else { Err(Failure::new("program: getrf info", format!("{info}, expected {expected}"))) }
+}
+
+/// Triangles of such a matrix have inverses of about their own size.
+fn well_scaled<T: Scalar>(a: &Dense) -> Dense {
+    let scale = real(a.rows()).sqrt();
+    let scaled = |i, j| if i == j { 1.5 + a.at(i, j) / 2.0 } else { a.at(i, j) / scale };
+    Dense::from_fn(a.rows(), a.cols(), scaled).map(|x| T::from_f64(x).to_f64())
+}
+
+/// Where nothing rounds.
+fn equal(check: &'static str, computed: &Dense, right: &Dense) -> Result<(), Failure> {
+    #[allow(clippy::float_cmp, reason = "exact equality is the property")]
+    match computed.elements().find(|&((i, j), x)| x != right.at(i, j)) {
+        None => Ok(()),
+        Some((at, x)) => Err(Failure::new(check, format!("{x}, expected {}", right.at(at.0, at.1))).at(at)),
+    }
 }

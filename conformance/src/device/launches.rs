@@ -3,29 +3,44 @@
 
 use lapidary_core::{Device, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
 
-use super::square::{Matrix, N};
-use crate::bounds::Bound;
-use crate::failure::{Worst, ratio};
-use crate::properties::memory::completed;
+use crate::cases::{Fill, Rng};
+use crate::oracle::Dense;
+use crate::properties::memory::{canaries, completed};
 use crate::trial::Evidence;
 use crate::{Failure, Trial};
 
 /// Elements before the first one, and between columns.
 const OFFSET: usize = 3;
-const LD: usize = N + 5;
+const GAP: usize = 5;
 /// What lies around the operands.
 const AROUND: f64 = 77.0;
+/// Row indices after the last one of a panel, which nothing writes.
+const TAIL: usize = 3;
+const UNTOUCHED: i32 = -77;
 /// The row of its matrix at which a panel begins.
 pub(super) const FIRST_ROW: usize = 5;
 
-fn rect<E>(data: &mut [E], rows: usize) -> HostRect<E> {
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: data.len() / rows }
-}
-
-/// A device, and where its figures go.
+/// A device, the numbers to try it on, and where its figures go.
 pub(super) struct Launches<'a, D> {
     device: &'a D,
-    pub(super) seen: Evidence<'a>,
+    trial: Trial<'a, D>,
+    pub(super) rng: Rng,
+}
+
+/// A matrix in a buffer of a device.
+pub(super) struct Placed<B> {
+    buffer: B,
+    offset: usize,
+    rows: usize,
+    cols: usize,
+    ld: usize,
+}
+
+impl<B> Placed<B> {
+    pub(super) fn operand(&self) -> Operand<'_, B> {
+        let Placed { buffer, offset, rows, cols, ld } = self;
+        Operand { memory: Memory::Buffer(buffer), offset: *offset, rows: *rows, cols: *cols, ld: *ld }
+    }
 }
 
 pub(super) fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
@@ -33,20 +48,34 @@ pub(super) fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
 }
 
 impl<'a, D: Device> Launches<'a, D> {
-    pub(super) fn new(trial: &Trial<'a, D>, flags: &str) -> Self {
-        Launches { device: trial.subject, seen: trial.ledger.evidence(flags, N) }
+    pub(super) fn new(trial: &Trial<'a, D>) -> Self {
+        Launches { device: trial.subject, trial: *trial, rng: Rng::new(trial.scope.seed) }
     }
 
-    pub(super) fn upload<E: Element>(&self, data: &[E], rows: usize) -> Result<D::Buffer, Failure> {
+    pub(super) fn seen(&self, flags: impl Into<String>, size: usize) -> Evidence<'a> {
+        self.trial.ledger.evidence(flags, size)
+    }
+
+    /// An extent: around a narrow panel, a triangle's block, a work-item's tile; one that an
+    /// interpreter bears.
+    pub(super) fn extent(&mut self) -> usize {
+        17 + self.rng.below(24)
+    }
+
+    pub(super) fn uniform<T: Scalar>(&mut self, rows: usize, cols: usize) -> Dense {
+        Fill::Uniform.matrix::<T>(rows, cols, &mut self.rng)
+    }
+
+    fn upload<E: Element>(&self, data: &mut [E]) -> Result<D::Buffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
-        // SAFETY: the copy and the buffer are ours.
-        done(unsafe { self.device.write(rect(&mut data.to_vec(), rows), &buffer) })?;
+        // SAFETY: the memory and the buffer are ours, and of that size.
+        done(unsafe { self.device.write(column(data), &buffer) })?;
         Ok(buffer)
     }
 
-    pub(super) fn download<E: Element>(&self, buffer: &D::Buffer, mut data: Vec<E>, rows: usize) -> Result<Vec<E>, Failure> {
-        // SAFETY: the data and the buffer are ours.
-        done(unsafe { self.device.read(buffer, rect(&mut data, rows)) })?;
+    fn download<E: Element>(&self, buffer: &D::Buffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
+        // SAFETY: the memory and the buffer are ours, and of that size.
+        done(unsafe { self.device.read(buffer, column(&mut data)) })?;
         Ok(data)
     }
 
@@ -55,73 +84,77 @@ impl<'a, D: Device> Launches<'a, D> {
         done(unsafe { self.device.launch(instruction) })
     }
 
-    /// Runs an instruction on whole square matrices; the last one afterwards.
+    /// Runs an instruction on matrices; the last one afterwards.
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
-        inputs: [&Matrix<T>; M],
+        inputs: [&Dense; M],
         instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<T, Operand<'b, D::Buffer>>,
-    ) -> Result<Matrix<T>, Failure> {
-        let buffers = inputs.into_iter().map(|data| self.upload_inside(data)).collect::<Result<Vec<_>, _>>()?;
-        self.launch(&instruction(std::array::from_fn(|i| inside(&buffers[i]))))?;
-        self.download_inside(&buffers[M - 1])
+    ) -> Result<Dense, Failure> {
+        let placed = inputs.into_iter().map(|data| self.place::<T>(data)).collect::<Result<Vec<_>, _>>()?;
+        self.launch(&instruction(std::array::from_fn(|i| placed[i].operand())))?;
+        self.fetch::<T>(&placed[M - 1])
     }
 
-    /// A square matrix inside a larger buffer.
-    pub(super) fn upload_inside<T: Scalar>(&self, data: &Matrix<T>) -> Result<D::Buffer, Failure> {
-        let mut inside = vec![T::from_f64(AROUND); OFFSET + N * LD];
-        (0..N * N).for_each(|e| inside[OFFSET + e % N + e / N * LD] = data[e]);
-        self.upload(&inside, OFFSET + N * LD)
+    /// A matrix inside a larger buffer.
+    pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed<D::Buffer>, Failure> {
+        let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
+        let mut inside = vec![T::from_f64(AROUND); OFFSET + cols * ld];
+        data.elements().for_each(|((i, j), x)| inside[OFFSET + i + j * ld] = T::from_f64(x));
+        Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld })
+    }
+
+    /// Memory that was never written, as a matrix.
+    pub(super) fn unwritten<T: Scalar>(&self, rows: usize, cols: usize) -> Result<Placed<D::Buffer>, Failure> {
+        let buffer = done(self.device.alloc(rows * cols * size_of::<T>()))?;
+        Ok(Placed { buffer, offset: 0, rows, cols, ld: rows })
     }
 
     /// The matrix, when nothing around it was written.
-    pub(super) fn download_inside<T: Scalar>(&self, buffer: &D::Buffer) -> Result<Matrix<T>, Failure> {
-        let all = self.download(buffer, vec![T::ZERO; OFFSET + N * LD], OFFSET + N * LD)?;
-        let is_element = |at: usize| at >= OFFSET && (at - OFFSET) % LD < N;
-        let (elements, around): (Vec<_>, Vec<_>) = (0..all.len()).partition(|&at| is_element(at));
-        match around.into_iter().find(|&at| all[at].to_f64() != AROUND) {
-            None => Ok(elements.into_iter().map(|at| all[at]).collect()),
-            Some(at) => Err(Failure::new("memory: canaries", format!("element {at} of a buffer, around the operand, was written"))),
-        }
+    pub(super) fn fetch<T: Scalar>(&self, placed: &Placed<D::Buffer>) -> Result<Dense, Failure> {
+        let Placed { buffer, offset, rows, cols, ld } = placed;
+        let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
+        let is_element = |at: usize| at >= *offset && (at - offset) % ld < *rows;
+        canaries("an operand", (0..all.len()).find(|&at| !is_element(at) && all[at].to_f64() != AROUND))?;
+        Ok(Dense::from_fn(*rows, *cols, |i, j| all[offset + i + j * ld].to_f64()))
+    }
+
+    /// Room for the row exchanges of a panel.
+    pub(super) fn pivots(&self, count: usize) -> Result<Placed<D::Buffer>, Failure> {
+        let buffer = self.upload(&mut vec![UNTOUCHED; count + TAIL])?;
+        Ok(Placed { buffer, offset: 0, rows: count, cols: 1, ld: count + TAIL })
+    }
+
+    /// The row exchanges, when nothing after them was written.
+    pub(super) fn rows_of(&self, pivots: &Placed<D::Buffer>) -> Result<Vec<i32>, Failure> {
+        let mut all = self.download(&pivots.buffer, vec![0; pivots.ld])?;
+        canaries("ipiv", (pivots.rows..all.len()).find(|&at| all[at] != UNTOUCHED))?;
+        all.truncate(pivots.rows);
+        Ok(all)
+    }
+
+    /// The factors of a panel whose first row is row [`FIRST_ROW`] of a matrix, its pivots and `info`.
+    pub(super) fn factored<T: Scalar>(&self, a: &Dense) -> Result<(Dense, Placed<D::Buffer>, i32), Failure> {
+        let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
+        let info = Placed { buffer: self.upload(&mut [0_i32])?, offset: 0, rows: 1, cols: 1, ld: 1 };
+        let (a, ipiv, told) = (factors.operand(), pivots.operand(), info.operand());
+        self.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row: FIRST_ROW, a, ipiv, info: told })?;
+        Ok((self.fetch::<T>(&factors)?, pivots, self.download(&info.buffer, vec![7])?[0]))
     }
 
     pub(super) fn laswp<T: Scalar>(
         &self,
-        a: &Matrix<T>,
-        pivots: &D::Buffer,
+        a: &Dense,
+        pivots: &Placed<D::Buffer>,
         side: Side,
         forward: bool,
-    ) -> Result<Matrix<T>, Failure> {
+    ) -> Result<Dense, Failure> {
         let swaps = Swaps { side, forward, first_row: FIRST_ROW };
-        let moved = self.upload_inside(a)?;
-        self.launch(&Instruction::<T, _>::Laswp { swaps, a: inside(&moved), ipiv: column(pivots, N) })?;
-        self.download_inside(&moved)
-    }
-
-    /// Element by element within a bound, over the scale that comes with what is right.
-    pub(super) fn close(
-        &self,
-        check: &'static str,
-        bound: Bound,
-        computed: &[f64],
-        right: impl Iterator<Item = (f64, f64)>,
-    ) -> Result<(), Failure> {
-        let mut worst = Worst::default();
-        for (e, (computed, (right, scale))) in computed.iter().zip(right).enumerate() {
-            worst.see(ratio((computed - right).abs(), scale), (e % N, e / N));
-        }
-        self.seen.worst(check, bound, worst)
+        let moved = self.place::<T>(a)?;
+        self.launch(&Instruction::<T, _>::Laswp { swaps, a: moved.operand(), ipiv: pivots.operand() })?;
+        self.fetch::<T>(&moved)
     }
 }
 
-/// A square operand inside its buffer.
-pub(super) fn inside<B>(buffer: &B) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: OFFSET, rows: N, cols: N, ld: LD }
-}
-
-pub(super) fn square<B>(buffer: &B) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows: N, cols: N, ld: N }
-}
-
-pub(super) fn column<B>(buffer: &B, rows: usize) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols: 1, ld: rows }
+fn column<E>(data: &mut [E]) -> HostRect<E> {
+    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
 }

@@ -3,9 +3,9 @@
 
 pub mod faults;
 pub mod instructions;
+pub mod large;
 mod launches;
 pub mod ordering;
-mod square;
 pub mod transfer;
 
 pub use instructions::Instructions;
@@ -43,6 +43,8 @@ pub enum Probe {
     ZeroPivot,
     /// See [`faults::too_much_memory`].
     TooMuchMemory,
+    /// See [`large::one_buffer`].
+    OneBuffer,
 }
 
 impl Probe {
@@ -60,6 +62,7 @@ impl Probe {
             Probe::Panels => instructions::panels::<D, T>(trial),
             Probe::ZeroPivot => instructions::zero_pivot::<D, T>(trial),
             Probe::TooMuchMemory => faults::too_much_memory::<D, T>(trial),
+            Probe::OneBuffer => large::one_buffer::<D, T>(trial),
         }
     }
 }

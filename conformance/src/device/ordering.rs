@@ -39,8 +39,8 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
 /// It is something else.
 pub fn chain<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
-        trial.ledger.evidence("", N);
-        walk::<D, T>(trial.subject, trial.scope.seed ^ round)?;
+        let seen = trial.ledger.evidence("", N);
+        seen.exact("ordering: values", walk::<D, T>(trial.subject, trial.scope.seed ^ round))?;
     }
     Ok(())
 }
@@ -51,12 +51,13 @@ pub fn chain<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> 
 /// A thread reads something else.
 pub fn threads<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     let (device, seed) = (trial.subject, trial.scope.seed);
-    trial.ledger.evidence("", N);
-    std::thread::scope(|scope| {
+    let seen = trial.ledger.evidence("", N);
+    let values = std::thread::scope(|scope| {
         let running: Vec<_> = (0..4_u64).map(|thread| scope.spawn(move || walk::<D, T>(device, seed ^ (thread << 32)))).collect();
         let panicked = || Err(Failure::new("ordering: no panic", "a thread panicked"));
         running.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| panicked()))
-    })
+    });
+    seen.exact("ordering: values", values)
 }
 
 fn walk<D: Device, T: Scalar>(device: &D, seed: u64) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use crate::cases::storage::storage;
 use crate::cases::{Case, Fill, Rng, Storage, Stored, below, packed};
 use crate::properties::memory::{completed, read_only, surroundings};
 use crate::suite::search;
+use crate::trial::Evidence;
 use crate::{Failure, Scope, Trial};
 
 /// A rectangle that goes to a device and comes back elsewhere.
@@ -92,11 +93,10 @@ pub fn bits<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
 fn moved<D: Device, T: Scalar>(trial: &Trial<'_, D>, case: &TransferCase) -> Result<(), Failure> {
     let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
     let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
-    trial.case(case);
-    carried::<D, T>(trial.subject, case).map_err(|failure| failure.in_case(case))
+    carried::<D, T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
-fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase) -> Result<(), Failure> {
+fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase, seen: &Evidence<'_>) -> Result<(), Failure> {
     let TransferCase { rows, cols, storage: [from, to], .. } = *case;
     let data = case.fill.matrix::<T>(rows, cols, &mut Rng::new(case.seed));
     let mut source = Stored::<T>::new(&data, from);
@@ -110,10 +110,8 @@ fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase) -> Result<(), 
     }
     read_only("the source", &before, &source)?;
     surroundings("the target", &target)?;
-    match target.changed(&expected) {
-        None => Ok(()),
-        Some(at) => Err(Failure::new("transfer: elements", format!("element {at} of the host's buffer differs"))),
-    }
+    let differs = |at| Err(Failure::new("transfer: elements", format!("element {at} of the host's buffer differs")));
+    seen.exact("transfer: elements", target.changed(&expected).map_or(Ok(()), differs))
 }
 
 /// The rectangle of a matrix in host memory.
@@ -130,7 +128,7 @@ fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect<T> {
 /// One is not what it was.
 pub fn indices<D: Device>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     for rows in [1, 2, 63, 64, 65, 2 * trial.scope.max] {
-        trial.ledger.evidence("", rows);
+        let seen = trial.ledger.evidence("", rows);
         let sent: Vec<i32> = (0..rows).map(|i| i32::try_from(i).expect("few rows") * 65_537 - 7).collect();
         let (mut from, mut to) = (sent.clone(), vec![0; rows]);
         let column = |data: &mut Vec<i32>| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: 1 };
@@ -140,9 +138,9 @@ pub fn indices<D: Device>(trial: &Trial<'_, D>) -> Result<(), Failure> {
             completed("transfer: completes", trial.subject.write(column(&mut from), &buffer))?;
             completed("transfer: completes", trial.subject.read(&buffer, column(&mut to)))?;
         }
-        if let Some(i) = (0..rows).find(|&i| sent[i] != to[i]) {
-            return Err(Failure::new("transfer: elements", format!("index {i} of {rows} is {}, was {}", to[i], sent[i])));
-        }
+        let differs =
+            |i: usize| Err(Failure::new("transfer: elements", format!("index {i} of {rows} is {}, was {}", to[i], sent[i])));
+        seen.exact("transfer: elements", (0..rows).find(|&i| sent[i] != to[i]).map_or(Ok(()), differs))?;
     }
     Ok(())
 }

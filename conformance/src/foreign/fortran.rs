@@ -106,8 +106,9 @@ pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_
     if !pivoting {
         return Err(Error::new(ErrorKind::Unsupported, "getrf", "LAPACK has no factorisation without pivoting"));
     }
-    // zero is no row in LAPACK's count: what the library does not set is seen
-    let (mut pivots, mut info) = (vec![I::from(0); ipiv.len()], I::from(0));
+    // zero is no row in LAPACK's count: what the library does not set is seen, and one place more
+    // than it may set
+    let (mut pivots, mut info) = (vec![I::from(0); ipiv.len() + 1], I::from(0));
     with_columns_mut(a, |mut a| {
         let [m, n] = [int::<I>("getrf", "m", a.rows())?, int("getrf", "n", a.cols())?];
         let a = output("getrf", "lda", &mut a)?;
@@ -119,6 +120,9 @@ pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_
         }
         Ok(())
     })?;
+    if from_zero(pivots[ipiv.len()]) != -1 {
+        return Err(Error::new(ErrorKind::DeviceFailed, "getrf", "the library writes past the end of ipiv"));
+    }
     for (ours, theirs) in ipiv.iter_mut().zip(pivots) {
         *ours = from_zero(theirs);
     }

@@ -85,6 +85,7 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "memory" if property == "offsets_beyond_32_bits" => &["gemm", "laswp"],
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
         "memory" => &["gemm", "trsm", "getrf", "getrs"],
+        "large" if property == "matrix_in_host_memory" => &["gemm", "trsm", "laswp"],
         // a pinned case is called after its routine
         "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
         _ => &[],

@@ -7,7 +7,8 @@ use libloading::Library as Dylib;
 
 /// Name, version and configuration of the first library that tells.
 pub(super) fn version(dylibs: &[&Dylib]) -> Option<String> {
-    dylibs.iter().find_map(|dylib| openblas(dylib).or_else(|| mkl(dylib)).or_else(|| blis(dylib)).or_else(|| reference(dylib)))
+    let told = |dylib: &&Dylib| openblas(dylib).or_else(|| mkl(dylib)).or_else(|| blis(dylib)).or_else(|| reference(dylib));
+    dylibs.iter().find_map(told).or_else(|| dylibs.iter().find_map(|dylib| reference_blas(dylib)))
 }
 
 /// A function without arguments that gives back a string.
@@ -48,6 +49,14 @@ fn mkl(dylib: &Dylib) -> Option<String> {
         write(text.as_mut_ptr().cast(), 255);
     }
     Some(CStr::from_bytes_until_nul(&text).ok()?.to_string_lossy().trim().to_owned())
+}
+
+/// The reference BLAS without LAPACK names no version; the Fortran wrappers of its C interface
+/// are nobody else's.
+fn reference_blas(dylib: &Dylib) -> Option<String> {
+    // SAFETY: the address is looked up and not used.
+    let wrapper = unsafe { dylib.get::<*const ()>("dcabs1sub_") };
+    wrapper.is_ok().then(|| "LAPACK BLAS of a version that it does not tell".to_owned())
 }
 
 /// The version of LAPACK that a library follows: netlib's own and others'.

@@ -21,8 +21,11 @@ pub fn worst_of_each_check(dtype: DType, trials: &[&TrialReport]) -> Vec<Grade> 
     }
     let told = |(check, figure): (&str, &Figure)| {
         let Figure { bound, ratio, limit, size, flags, .. } = figure;
-        let value = format!("{ratio:.3e} of {limit:.3e} at size {size} {flags}");
-        let verdict = format!("{:.3} of bound {bound}", figure.used());
+        let (value, verdict) = match *limit {
+            _ if figure.is_exact() => (format!("no difference, at size {size} and others"), "exact".to_owned()),
+            0.0 => (format!("a difference at size {size} {flags}"), "not exact".to_owned()),
+            _ => (format!("{ratio:.3e} of {limit:.3e} at size {size} {flags}"), format!("{:.3} of bound {bound}", figure.used())),
+        };
         grade(
             dtype,
             &format!("worst {check}"),

@@ -1,6 +1,7 @@
 //! What the figures say together, and what a subject tells about itself when it is asked
 //! for single numbers: grades, beside the verdicts of the trials.
 
+mod agreement;
 mod figures;
 mod format;
 mod order;
@@ -34,14 +35,17 @@ fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<
         order::fingerprint::<S, T>(subject),
     ];
     all.extend(measured.into_iter().map(|grade| grade.unwrap_or_else(|error| failed(dtype, &error))));
+    all.extend(subject.counterpart().into_iter().flat_map(|other| agreement::agreement::<S, T>(subject, &other)));
     all
 }
 
 fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<String>, explanation: &str) -> Grade {
-    Grade { name: format!("{dtype}: {name}"), value: value.into(), verdict: verdict.into(), explanation: explanation.to_owned() }
+    let (name, value, verdict) = (format!("{dtype}: {name}"), value.into(), verdict.into());
+    Grade { name, value, verdict, explanation: explanation.to_owned(), failed: false }
 }
 
 /// A grade that could not be given, since a call failed.
 fn failed(dtype: DType, error: &lapidary_core::Error) -> Grade {
-    grade(dtype, "a measurement", error.to_string(), "failed", "A call that a grade needs ended in an error.")
+    let told = grade(dtype, "a measurement", error.to_string(), "failed", "A call that a grade needs ended in an error.");
+    Grade { failed: true, ..told }
 }

@@ -76,8 +76,9 @@ impl Product {
     pub fn worst(&self, got: &Dense, slack: f64) -> Worst {
         let mut worst = Worst::default();
         for ((i, j), got) in got.elements().filter(|&((i, j), _)| self.value(i, j).hi.is_finite()) {
-            let error = (self.value(i, j).distance(got) - slack).max(0.0);
-            worst.see(ratio(error, self.scale(i, j)), (i, j));
+            let error = self.value(i, j).distance(got) - slack;
+            // not the larger of two: that would lose a NaN
+            worst.see(ratio(if error < 0.0 { 0.0 } else { error }, self.scale(i, j)), (i, j));
         }
         worst
     }

@@ -46,7 +46,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
             let (here, there) =
                 (gemm::run(self.subject.one, case, &data)?.dense(), gemm::run(self.subject.other, case, &data)?.dense());
             if self.exactly(case.fill == Fill::Integers) {
-                return same("agreement: gemm", &here, &there);
+                return self.case(case).exact("agreement: gemm", same("agreement: gemm", &here, &there));
             }
             same_classes("agreement: gemm", &here, &there)?;
             let (a, b, old) = data.operands(case);
@@ -68,7 +68,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
             let here = trsm::run::<R, T>(self.subject.one, case, &system)?;
             let there = trsm::run::<S, T>(self.subject.other, case, &system)?;
             if self.exactly(case.fill == Fill::Integers && case.mode == TrsmMode::Substitution) {
-                return same("agreement: trsm", &here, &there);
+                return self.case(case).exact("agreement: trsm", same("agreement: trsm", &here, &there));
             }
             same_classes("agreement: trsm", &here, &there)?;
             if here.is_finite() { solved_alike::<T>(&self.case(case), case, &system, [&here, &there]) } else { Ok(()) }
@@ -90,7 +90,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
                 return Err(Failure::new("agreement: getrf", format!("info {} and {}", here.info, there.info)));
             }
             if self.exactly(!rounds(case.shape)) {
-                return same_factors(&here, &there);
+                return self.case(case).exact("agreement: getrf", same_factors(&here, &there));
             }
             factored_alike::<T>(&self.case(case), &a, [&here, &there])
         };
@@ -107,7 +107,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
             let here = solve::run::<R, T>(self.subject.one, case, &a, &b)?;
             let there = solve::run::<S, T>(self.subject.other, case, &a, &b)?;
             if self.exactly(false) {
-                return same("agreement: solve", &here, &there);
+                return self.case(case).exact("agreement: solve", same("agreement: solve", &here, &there));
             }
             let apart = solutions_apart::<T>(&a.under(case.op), [&here, &there], &b);
             self.case(case).within("agreement: solve", bounds::solve_residual().twice(), apart)
@@ -122,7 +122,8 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
     pub fn agree_in_laswp<T: Scalar>(&self, case: &LaswpCase) -> Result<(), Failure> {
         let verdict = || {
             let here = laswp::run::<R, T>(self.subject.one, case)?.dense();
-            same("agreement: laswp", &here, &laswp::run::<S, T>(self.subject.other, case)?.dense())
+            let there = laswp::run::<S, T>(self.subject.other, case)?.dense();
+            self.case(case).exact("agreement: laswp", same("agreement: laswp", &here, &there))
         };
         verdict().map_err(|failure| failure.in_case(case))
     }

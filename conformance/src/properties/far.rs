@@ -1,11 +1,10 @@
 //! Elements that are more than 2^31 elements apart: offsets need 64 bits.
 //!
 //! The memory between them is only reserved, never touched, so that this costs nothing.
-#![allow(unsafe_code, reason = "memory that is mapped is seen as numbers")]
 
 use lapidary_core::{ErrorKind, Gemm, Laswp, Layout, MatMut, MatRef, Result as CoreResult, Scalar};
-use memmap2::{MmapMut, MmapOptions};
 
+use super::pages::Pages;
 use crate::bounds::real;
 use crate::{Failure, Subject, Trial};
 
@@ -14,31 +13,23 @@ const LD: usize = (1 << 31) + 11;
 const ROWS: usize = 5;
 const COLS: usize = 2;
 
-/// Two columns, far apart; or why there is no room for them.
-struct Far<T> {
-    pages: MmapMut,
-    element: std::marker::PhantomData<T>,
-}
+/// Two columns, far apart.
+struct Far<T>(Pages<T>);
 
 impl<T: Scalar> Far<T> {
     fn new(f: impl Fn(usize, usize) -> f64) -> std::io::Result<Self> {
-        let bytes = (LD + ROWS) * size_of::<T>();
-        let mut far = Far { pages: MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?, element: std::marker::PhantomData };
+        let mut far = Far(Pages::new(LD + ROWS)?);
         let mut view = far.view_mut();
         (0..ROWS * COLS).for_each(|e| view.set(e % ROWS, e / ROWS, T::from_f64(f(e % ROWS, e / ROWS))));
         Ok(far)
     }
 
     fn view_mut(&mut self) -> MatMut<'_, T> {
-        // SAFETY: the pages are aligned, zero where nothing was written, and as many elements; zero is a number.
-        let data = unsafe { std::slice::from_raw_parts_mut(self.pages.as_mut_ptr().cast(), LD + ROWS) };
-        MatMut::new(data, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
+        MatMut::new(&mut self.0, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
     }
 
     fn view(&self) -> MatRef<'_, T> {
-        // SAFETY: as above.
-        let data = unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), LD + ROWS) };
-        MatRef::new(data, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
+        MatRef::new(&self.0, ROWS, COLS, LD, Layout::ColMajor).expect("the pages hold it")
     }
 }
 
@@ -53,16 +44,16 @@ pub fn check_far<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Fail
         Ok(made) => made,
         Err(error) => return trial.skip(format!("the system reserves no {} GiB: {error}", (3 * LD * size_of::<T>()) >> 30)),
     };
-    trial.ledger.evidence("NT", COLS);
+    let seen = trial.ledger.evidence("NT", COLS);
     // the first two rows of B: op(B) is 2×2
     let b = b.view().sub(0..COLS, 0..COLS);
     if let Some(why) = unsupported(trial.subject.gemm(Gemm::new(a.view(), b, c.view_mut()).trans_b()))? {
         return trial.skip(why);
     }
     let product = |i: usize, j: usize| (0..COLS).map(|k| integer(i, k) * integer(j, k)).sum();
-    same("gemm", &c, product)?;
+    seen.exact("memory: far elements", same("gemm", &c, product))?;
     completed_exchange(trial.subject, &mut c)?;
-    same("laswp", &c, |i, j| product(ROWS - 1 - i, j))
+    seen.exact("memory: far elements", same("laswp", &c, |i, j| product(ROWS - 1 - i, j)))
 }
 
 /// Why a subject cannot do it at all, as one whose interface counts in 32 bits.

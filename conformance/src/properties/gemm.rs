@@ -49,10 +49,8 @@ pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &Ge
 fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c: &Dense, slack: f64) -> Result<(), Failure> {
     classes(exact, c)?;
     if case.fill == Fill::Integers {
-        return match exact.unequal(c) {
-            None => Ok(()),
-            Some(at) => Err(Failure::new("gemm: exact integers", "not equal").at(at).exceeds(bounds::exact(), f64::NAN)),
-        };
+        let unequal = |at| Failure::new("gemm: exact integers", "not equal").at(at).exceeds(bounds::exact(), f64::NAN);
+        return seen.exact("gemm: exact integers", exact.unequal(c).map_or(Ok(()), |at| Err(unequal(at))));
     }
     let worst = exact.worst(c, slack);
     seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)?;

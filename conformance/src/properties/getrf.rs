@@ -2,7 +2,7 @@
 
 use lapidary_core::Scalar;
 
-use super::memory::{completed, surroundings};
+use super::memory::{canaries, completed, surroundings};
 use crate::bounds::{self, real};
 use crate::cases::{Fill, GetrfCase, Rng, Shape};
 use crate::oracle::residual::{factors, factors_by_checksum, growth, unpack};
@@ -30,8 +30,8 @@ pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {
         Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&seen, &a, &factored),
-        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => exact(&a, &factored),
-        Shape::Wilkinson => exact(&a, &factored).and_then(|()| grown(case.n, &a, &factored)),
+        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => exact(&seen, &a, &factored),
+        Shape::Wilkinson => exact(&seen, &a, &factored).and_then(|()| grown(case.n, &a, &factored)),
         Shape::Dominant => unpivoted::<T>(&seen, &a, &factored),
         Shape::Nan => poisoned(&a, &factored),
     });
@@ -62,17 +62,19 @@ pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, n: usize) -> Result<(), Failure> {
     let case = GetrfCase::square(n, Shape::Exact);
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
-    trial.case(&case);
-    let verdict = run::<S, T>(trial.subject, &case, &a).and_then(|factored| equal(&Factored { lu, ipiv, info: 0 }, &factored));
+    let (right, seen) = (Factored { lu, ipiv, info: 0 }, trial.case(&case));
+    let verdict = run::<S, T>(trial.subject, &case, &a);
+    let verdict = verdict.and_then(|factored| seen.exact("getrf: exact factors", equal(&right, &factored)));
     verdict.map_err(|failure| failure.in_case(&case))
 }
 
 /// Calls the subject; row exchanges must name rows that are still to come.
 pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
-    let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, &mut ipiv)))?;
+    let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, ipiv.rows_mut())))?;
     surroundings("A", &stored)?;
-    let rows = ipiv.iter().enumerate().map(|(i, &p)| row(i, p, case.m)).collect::<Result<_, _>>()?;
+    canaries("ipiv", ipiv.damaged())?;
+    let rows = ipiv.rows().iter().enumerate().map(|(i, &p)| row(i, p, case.m)).collect::<Result<_, _>>()?;
     Ok(Factored { lu: stored.dense(), ipiv: rows, info })
 }
 
@@ -99,9 +101,9 @@ fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<()
 }
 
 /// No step rounds, so that pivots, factors and `info` are those of the oracle.
-fn exact(a: &Dense, factored: &Factored) -> Result<(), Failure> {
+fn exact(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     let (lu, ipiv, info) = loops::factor(a.clone());
-    equal(&Factored { lu, ipiv, info }, factored)
+    seen.exact("getrf: exact factors", equal(&Factored { lu, ipiv, info }, factored))
 }
 
 fn equal(right: &Factored, factored: &Factored) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use lapidary_core::{Laswp, Scalar};
 use super::memory::completed;
 use crate::cases::{LaswpCase, Stored};
 use crate::oracle::loops;
-use crate::trial::Trial;
+use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
 /// The rows stand where a plain loop puts them and nothing else changed.
@@ -13,18 +13,15 @@ use crate::{Failure, Subject};
 /// # Errors
 /// An element of the buffer differs.
 pub fn check_laswp<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &LaswpCase) -> Result<(), Failure> {
-    trial.case(case);
-    checked::<S, T>(trial.subject, case).map_err(|failure| failure.in_case(case))
+    checked::<S, T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
-fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<(), Failure> {
+fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase, seen: &Evidence<'_>) -> Result<(), Failure> {
     let stored = run::<S, T>(subject, case)?;
     let (mut expected, rows) = case.matrix::<T>();
     loops::exchange(&mut expected, &rows, case.forward);
-    match stored.changed(&Stored::new(&expected, case.storage)) {
-        None => Ok(()),
-        Some(at) => Err(Failure::new("laswp: rows", format!("element {at} of the buffer differs"))),
-    }
+    let differs = |at| Err(Failure::new("laswp: rows", format!("element {at} of the buffer differs")));
+    seen.exact("laswp: rows", stored.changed(&Stored::new(&expected, case.storage)).map_or(Ok(()), differs))
 }
 
 /// Calls the subject.

@@ -33,7 +33,15 @@ pub fn read_only<T: Scalar>(name: &str, before: &Stored<T>, after: &Stored<T>) -
 /// # Errors
 /// An element outside the matrix changed.
 pub fn surroundings<T: Scalar>(name: &str, after: &Stored<T>) -> Result<(), Failure> {
-    match after.damaged() {
+    canaries(name, after.damaged())
+}
+
+/// No canary around an operand was damaged.
+///
+/// # Errors
+/// One was, at this place.
+pub fn canaries(name: &str, damaged: Option<usize>) -> Result<(), Failure> {
+    match damaged {
         None => Ok(()),
         Some(at) => Err(Failure::new("memory: canaries", format!("element {at} of the buffer around {name} changed"))),
     }

@@ -2,9 +2,9 @@
 
 use lapidary_core::{Getrf, Getrs, Scalar};
 
-use super::memory::{completed, read_only, surroundings};
+use super::memory::{canaries, completed, read_only, surroundings};
 use crate::bounds;
-use crate::cases::{SolveCase, Stored};
+use crate::cases::{Pivots, SolveCase, Stored};
 use crate::oracle::Dense;
 use crate::oracle::residual::{hpl, solution};
 use crate::trial::{Evidence, Trial};
@@ -23,14 +23,15 @@ pub fn check_solve<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &SolveCase
 /// Calls the subject twice, checks the memory, and gives the solution.
 pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
     let mut lu = Stored::<T>::new(a, case.storage[0]);
-    let mut ipiv = vec![-1; case.n];
-    let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
+    let mut ipiv = Pivots::new(case.n);
+    let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), ipiv.rows_mut())))?;
     if info != 0 {
         return Err(Failure::new("getrf: info", format!("{info} for a regular matrix")));
     }
     let (factors, mut x) = (lu.clone(), Stored::<T>::new(b, case.storage[1]));
-    completed("getrs: completes", subject.getrs(Getrs::new(lu.view(), &ipiv, x.view_mut()).op(case.op)))?;
+    completed("getrs: completes", subject.getrs(Getrs::new(lu.view(), ipiv.rows(), x.view_mut()).op(case.op)))?;
     read_only("LU", &factors, &lu)?;
+    canaries("ipiv", ipiv.damaged())?;
     surroundings("B", &x)?;
     Ok(x.dense())
 }
@@ -51,11 +52,10 @@ pub fn check_singular_is_no_error<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -
         let a = Dense::from_fn(order, order, |_, _| if order == 1 { 0.0 } else { 1.0 });
         let case = SolveCase::packed(order);
         let (mut lu, mut ipiv) = (Stored::<T>::new(&a, case.storage[0]), vec![-1; order]);
-        trial.case(&case);
+        let seen = trial.case(&case);
         let info = completed("getrf: completes", trial.subject.getrf(Getrf::new(lu.view_mut(), &mut ipiv)))?;
-        if info != first {
-            return Err(Failure::new("getrf: info", format!("{info}, expected {first}, for equal rows of order {order}")));
-        }
+        let wrong = || Failure::new("getrf: info", format!("{info}, expected {first}, for equal rows of order {order}"));
+        seen.exact("getrf: info", if info == first { Ok(()) } else { Err(wrong()) })?;
     }
     Ok(())
 }

@@ -33,6 +33,8 @@ mod tests {
         let report = Report {
             format: FORMAT,
             suite: String::new(),
+            build: String::new(),
+            begun: None,
             subject: Identity { name: "cpu:0".into(), ..Identity::default() },
             mode: Mode::Full,
             seed: 7,

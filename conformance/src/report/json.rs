@@ -55,6 +55,8 @@ mod tests {
         Report {
             format: FORMAT,
             suite: "0".to_owned(),
+            build: String::new(),
+            begun: None,
             subject: Identity::default(),
             mode: Mode::Quick,
             seed: u64::MAX,

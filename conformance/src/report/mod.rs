@@ -23,6 +23,10 @@ pub struct Report {
     pub format: u32,
     /// Version of the suite.
     pub suite: String,
+    /// The program that ran it, by a number that changes with every change of it; empty where a
+    /// file is older.
+    #[serde(default)]
+    pub build: String,
     /// What was graded.
     pub subject: Identity,
     /// How much was tried.
@@ -34,6 +38,9 @@ pub struct Report {
     /// What the subject was told beside the calls; nothing where a file is older.
     #[serde(default)]
     pub settings: Settings,
+    /// The trial that was begun last, while it has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<String>,
     /// Every trial in the order of the suite.
     pub trials: Vec<TrialReport>,
     /// What the figures say together; empty before the last trial is done.
@@ -178,6 +185,12 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Whether nothing might differ, and nothing did.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.limit == 0.0 && self.ratio == 0.0
+    }
+
     /// How much of what the bound allows was used; above one the check failed. Where that is
     /// no number it is infinite: every comparison sees that it is too much.
     #[must_use]
@@ -234,6 +247,9 @@ pub struct Grade {
     pub verdict: String,
     /// What it means.
     pub explanation: String,
+    /// Whether it shows that the subject is wrong; no where a file is older.
+    #[serde(default)]
+    pub failed: bool,
 }
 
 impl Report {
@@ -258,6 +274,6 @@ impl Report {
     /// Whether nothing went wrong that is not explained.
     #[must_use]
     pub fn passed(&self) -> bool {
-        self.trials.iter().all(|trial| !trial.verdict.is_bad())
+        self.trials.iter().all(|trial| !trial.verdict.is_bad()) && !self.grades.iter().any(|grade| grade.failed)
     }
 }

@@ -133,7 +133,8 @@ fn checksums<S: Subject, T: Scalar>(trial: &Trial<'_, S>, extents: impl IntoIter
 }
 
 fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    let n = 2 * trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
+    // with --full beyond the 3200 of the page of bounds
+    let n = 3 * trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     checksums::<S, T>(trial, [[8, n, n], [n, 8, n], [n, n, 8]])
 }
 

@@ -1,11 +1,12 @@
 //! Every property by name, in the order in which they build on one another: memory, then
-//! what devices do, then gemm, trsm, getrf, solve, faults.
+//! what devices do, then gemm, trsm, getrf, solve, faults, what is large.
 
 mod agreement;
 mod device;
 mod faults;
 mod gemm;
 mod getrf;
+mod large;
 mod memory;
 mod pinned;
 mod search;
@@ -17,7 +18,8 @@ pub use search::search;
 
 use lapidary_core::{DType, Scalar};
 
-use crate::{Failure, Subject, Trial};
+use crate::cases::Rng;
+use crate::{Failure, Ledger, Scope, Subject, Trial};
 
 /// Grades a subject in a property.
 pub type Check<S> = fn(&Trial<'_, S>) -> Result<(), Failure>;
@@ -34,7 +36,7 @@ pub struct Property<S> {
     /// What it says, in one sentence.
     pub about: &'static str,
     /// Grades a subject.
-    pub check: Check<S>,
+    check: Check<S>,
 }
 
 // derived, these would ask for `S: Clone`
@@ -51,6 +53,22 @@ impl<S> Property<S> {
     pub fn full_name(&self) -> String {
         format!("{}::{}::{}", self.dtype, self.routine, self.name)
     }
+
+    /// Grades a subject, in cases that are drawn for this property alone.
+    ///
+    /// # Errors
+    /// The subject lacks it.
+    pub fn check(&self, subject: &S, scope: &Scope, ledger: &Ledger) -> Result<(), Failure> {
+        let scope = &Scope { seed: own_seed(scope.seed, &self.full_name()), ..scope.clone() };
+        (self.check)(&Trial { subject, scope, ledger })
+    }
+}
+
+/// The seed of a trial: from one seed for all, every trial would draw the same sizes. FNV-1a of
+/// the name, mixed with the seed of the run.
+fn own_seed(seed: u64, name: &str) -> u64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    Rng::new(seed ^ hash).bits()
 }
 
 /// A name, what it says, and the check.
@@ -77,6 +95,7 @@ pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
         ("cases", pinned::entries::<S, T>()),
         ("faults", device::faults::<S, T>()),
         ("faults", faults::entries::<S, T>()),
+        ("large", large::entries::<S, T>()),
     ];
     lists.into_iter().flat_map(|(routine, entries)| under::<S, T>(routine, entries)).collect()
 }
@@ -96,7 +115,35 @@ pub fn selects(query: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::selects;
+    use std::cell::RefCell;
+
+    use lapidary_core::DType;
+
+    use super::{Check, Property, search, selects};
+    use crate::cases::SolveCase;
+    use crate::{Ledger, Scope};
+
+    /// The cases that a property of this name draws.
+    fn drawn(name: &'static str, seed: u64) -> Vec<String> {
+        let check: Check<RefCell<Vec<String>>> = |trial| {
+            search(trial.scope, SolveCase::any(trial.scope), |case| {
+                trial.subject.borrow_mut().push(case.to_string());
+                Ok(())
+            })
+        };
+        let (property, cases) = (Property { dtype: DType::F64, routine: "solve", name, about: "", check }, RefCell::default());
+        property.check(&cases, &Scope::quick(seed), &Ledger::default()).unwrap();
+        cases.into_inner()
+    }
+
+    #[test]
+    fn a_trial_draws_the_same_cases_again_and_another_draws_others() {
+        let cases = drawn("random", 1);
+        assert_eq!(cases, drawn("random", 1));
+        for other in [drawn("large", 1), drawn("random", 2)] {
+            assert!(cases.len() == other.len() && cases.iter().zip(&other).all(|(one, other)| one != other));
+        }
+    }
 
     #[test]
     fn queries_are_parts_or_patterns() {

@@ -16,7 +16,7 @@ macro_rules! files {
         pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             vec![$({
                 const TEXT: &str = include_str!(concat!("../../cases/", stringify!($name), ".case"));
-                (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, TEXT))
+                (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, stringify!($name), TEXT))
             }),+]
         }
     };
@@ -36,15 +36,27 @@ fn about(text: &'static str) -> &'static str {
     pinned::remarks(text).next().unwrap_or_default()
 }
 
-fn check<S: Subject, T: Scalar>(trial: &Trial<'_, S>, text: &str) -> Result<(), Failure> {
-    let case: Pinned = text.parse().map_err(|error| Failure::new("suite: pinned case", error))?;
-    case.check::<S, T>(trial)
+fn check<S: Subject, T: Scalar>(trial: &Trial<'_, S>, name: &str, text: &str) -> Result<(), Failure> {
+    read(name, text)?.check::<S, T>(trial)
+}
+
+fn read(name: &str, text: &str) -> Result<Pinned, Failure> {
+    let what = |error| format!("conformance/cases/{name}.case: {error}; it must hold remarks and one case, as a failure prints it");
+    text.parse().map_err(|error: String| Failure::new("suite: pinned case", what(error)))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FILES;
-    use crate::cases::{Pinned, pinned};
+    use super::{FILES, read};
+    use crate::cases::pinned;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let failure = read("mistyped", "gemm NX m=1 n=1 k=1").unwrap_err().to_string();
+        for part in ["conformance/cases/mistyped.case", "`A:`", "one case, as a failure prints it"] {
+            assert!(failure.contains(part), "{failure}");
+        }
+    }
 
     #[test]
     fn every_file_is_listed_and_says_what_it_is_about() {
@@ -56,7 +68,7 @@ mod tests {
         listed.sort_unstable();
         assert_eq!(files, listed);
         for (name, text) in FILES {
-            text.parse::<Pinned>().unwrap_or_else(|error| panic!("{name}: {error}"));
+            read(name, text).unwrap();
             assert!(pinned::remarks(text).next().is_some_and(|about| about.ends_with('.')), "{name}");
         }
     }

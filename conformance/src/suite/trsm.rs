@@ -4,7 +4,7 @@ use lapidary_core::{Diag, Scalar, TrsmMode, TrsmMode::Inverted, TrsmMode::Substi
 use proptest::strategy::Strategy;
 
 use super::{Entry, search};
-use crate::cases::{Fill, TrsmCase};
+use crate::cases::{Fill, Pivot, TrsmCase};
 use crate::properties::memory::completed;
 use crate::properties::{memory, trsm};
 use crate::{Failure, Flushing, Subject, Trial};
@@ -20,6 +20,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             random::<S, T>(trial, Substitution, &[Fill::Integers], |case| case)
         }),
         ("tile_edges", "Orders one less, equal and one more than a tile.", tile_edges::<S, T>),
+        ("skinny", "Few equations beside many right-hand sides, and many beside few.", skinny::<S, T>),
         ("empty_sizes", "No equations or no right-hand sides: nothing happens.", |trial| {
             few::<S, T>(trial, &[Fill::Uniform], empty)
         }),
@@ -44,6 +45,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
             subnormal::<_, T>(&trial.of(&lenient))
         }),
         ("zero_pivots_divide", "Division by a zero pivot is IEEE division.", zero_pivots::<S, T>),
+        (
+            "negative_zero_pivots_divide",
+            "Division by a pivot −0 is IEEE division: it gives the other infinity.",
+            negative_zero_pivots::<S, T>,
+        ),
         (
             "subnormal_pivots_divide",
             "Division by a subnormal pivot is IEEE division: its reciprocal overflows, the quotient does not.",
@@ -98,18 +104,33 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
     Ok(())
 }
 
+fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    let long = 2 * trial.scope.max;
+    for (order, nrhs) in [(8, long), (long, 8), (long, 1)] {
+        for case in TrsmCase::regular(order) {
+            trsm::check_trsm::<S, T>(trial, &TrsmCase { nrhs, ..case })?;
+        }
+    }
+    Ok(())
+}
+
 fn subnormal<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     random::<S, T>(&trial.within(&trial.scope.short()), Substitution, &[Fill::Tiny, Fill::Rising], |case| case)
 }
 
-fn regular<S>(trial: &Trial<'_, S>) -> impl Iterator<Item = TrsmCase> {
-    [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular)
+fn with_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Result<(), Failure> {
+    let mut cases = [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular);
+    cases.try_for_each(|case| trsm::check_trsm::<S, T>(trial, &TrsmCase { pivot, ..case }))
 }
 
 fn zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    regular(trial).try_for_each(|case| trsm::check_zero_pivot::<S, T>(trial, &case))
+    with_pivot::<S, T>(trial, Pivot::Zero)
+}
+
+fn negative_zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    with_pivot::<S, T>(trial, Pivot::NegativeZero)
 }
 
 fn subnormal_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    regular(trial).try_for_each(|case| trsm::check_subnormal_pivot::<S, T>(trial, &case))
+    with_pivot::<S, T>(trial, Pivot::Subnormal)
 }

@@ -49,7 +49,7 @@ fn common(way: &str) -> Library {
 
 /// The trials whose name contains `filter`.
 fn grade(library: &Library, filter: &str) -> Vec<TrialReport> {
-    let scope = Scope { blocks: vec![4, 16], min: 0, max: 24, cases: 32, large: vec![65], seed: 7 };
+    let scope = Scope { blocks: vec![4, 16], min: 0, max: 24, cases: 32, large: vec![65], elements: 1 << 16, seed: 7 };
     let grader = Grader::strict(scope);
     let asked = properties().into_iter().filter(|property| property.full_name().contains(filter));
     asked.map(|property| grader.try_on(library, &property)).collect()

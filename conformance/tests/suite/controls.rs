@@ -32,6 +32,9 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (EndsInNan, "program::triangles", "program: trtri"),
     (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),
     (ReadsNewMemory, "program::new_memory_is_not_read", "program: gemm"),
+    (RoundsIndices, "transfer::indices", "transfer: elements"),
+    (CopiesTooLittle, "program::scale_and_copy", "program: copy"),
+    (WrapsInBuffer, "large::matrix_in_one_buffer", "large: exact integers"),
 ];
 
 /// Faults that only double precision shows.
@@ -46,6 +49,8 @@ pub const WAYS: &[(Way, &str, &str)] = &[
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
     (GrowsAsSquare, "gemm::error_growth", "gemm: growth"),
     (WrapsOffsets, "memory::offsets_beyond_32_bits", "memory: far elements"),
+    (Crowded, "faults::threads_share_the_subject", "gemm: exact integers"),
+    (WrapsIndices, "large::matrix_in_host_memory", "large: exact integers"),
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 
@@ -143,6 +148,16 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
         }
     }
     table
+}
+
+/// A property that no fault lacks shows nothing.
+#[test]
+fn every_property_has_a_fault_that_it_catches() {
+    let caught: Vec<&str> = table().into_values().flatten().collect();
+    let all = properties_in::<Subtle, f64>();
+    let names = all.iter().map(|property| format!("{}::{}", property.routine, property.name));
+    let missing: Vec<String> = names.filter(|name| !caught.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]

@@ -14,42 +14,83 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LowPrecision, "gemm::precision", "gemm: precision"),
     (LowPrecision, "gemm::random", "gemm: componentwise"),
     (LowPrecision, "gemm::large", "gemm: checksum"),
+    (LowPrecision, "gemm::skinny", "gemm: checksum"),
+    (LowPrecision, "gemm::powers_of_two", "gemm: checksum"),
+    (LowPrecision, "gemm::beside_subnormals", "gemm: componentwise"),
     (TileEdge, "gemm::integers_are_exact", "gemm: exact integers"),
     (TileEdge, "gemm::tile_edges", "gemm: exact integers"),
+    (TileEdge, "cases::gemm_drops_the_last_product", "gemm: exact integers"),
     (ReadsOldC, "gemm::beta_zero_ignores_nan", "gemm: class"),
     (ReadsUnderZeroAlpha, "gemm::alpha_zero_reads_nothing", "gemm: class"),
+    (ReadsUnderZeroAlpha, "trsm::alpha_zero_reads_nothing", "trsm: class"),
     (SkipsZeros, "gemm::nan_propagates", "gemm: class"),
     (SkipsZeros, "gemm::zero_times_infinity_is_nan", "gemm: class"),
     (Flushes, "gemm::keeps_subnormals", "gemm: componentwise"),
+    (Flushes, "trsm::keeps_subnormals", "trsm: componentwise or trsm: class"),
+    (WritesGap, "gemm::views_and_layouts_mix", "memory: canaries"),
     (WritesGap, "memory::gaps_untouched", "memory: canaries"),
     (WritesA, "memory::ends_untouched", "memory: read-only operand"),
-    (DropsLastRow, "gemm::integers_are_exact", "gemm: class"),
+    (WritesA, "gemm::a_and_b_may_be_one_matrix", "memory: read-only operand"),
+    (DropsLastRow, "cases::gemm_last_row_is_stale", "gemm: exact integers"),
+    (DropsLastRow, "gemm::tile_edges", "gemm: exact integers"),
+    (DropsLastRow, "gemm::beta_zero_ignores_nan", "gemm: class"),
     (IgnoresOp, "gemm::integers_are_exact", "gemm: exact integers"),
     (RoundsBeta, "gemm::random", "gemm: componentwise"),
     (WritesBeforeCheck, "gemm::wrong_shapes_are_refused", "errors: wrong arguments"),
+    (WritesBeforeCheck, "trsm::wrong_shapes_are_refused", "errors: wrong arguments"),
+    (WritesBeforeCheck, "getrf::wrong_arguments_are_refused", "errors: wrong arguments"),
+    (WritesBeforeCheck, "solve::wrong_arguments_are_refused", "errors: wrong arguments"),
+    (WritesBeforeCheck, "laswp::wrong_arguments_are_refused", "errors: wrong arguments"),
+    (RefusesAsFailed, "faults::a_refused_call_leaves_no_trace", "errors: wrong arguments"),
+    (SkipsEmptySums, "gemm::empty_sizes", "gemm: class or gemm: componentwise"),
+    (WritesWhenEmpty, "trsm::empty_sizes", "memory: canaries"),
+    (WritesWhenEmpty, "getrf::empty_and_one_by_one", "memory: canaries"),
+    (NarrowExponents, "gemm::wide_exponents", "gemm: class"),
+    (NarrowExponents, "gemm::near_overflow", "gemm: class"),
+    (ReadsOppositeTriangle, "cases::trsm_opposite_triangle", "trsm: class"),
     (ReadsOppositeTriangle, "trsm::opposite_triangle_is_not_read", "trsm: class"),
     (ReadsOppositeTriangle, "trsm::inverted_blocks", "trsm: class"),
     (ReadsUnitDiagonal, "trsm::unit_diagonal_is_not_read", "trsm: class"),
     (Reciprocals, "trsm::subnormal_pivots_divide", "trsm: class"),
+    (Reciprocals, "trsm::beside_subnormal_pivots", "trsm: class"),
+    (DoublesLastUnknown, "trsm::tile_edges", "trsm: componentwise"),
+    (ZeroPivotSpoils, "trsm::zero_pivots_divide", "trsm: class"),
+    (LosesSignOfZero, "trsm::negative_zero_pivots_divide", "trsm: class"),
+    (FixedPoint, "trsm::beside_subnormals", "trsm: componentwise"),
+    (FixedPoint, "trsm::skinny", "trsm: componentwise"),
     (FixedPoint, "trsm::substitution", "trsm: componentwise"),
     (RoughInverse, "trsm::inverted_blocks", "trsm: norm-wise"),
     (LastPlaceOfX, "trsm::integers_are_exact", "trsm: exact integers"),
+    (WritesPastPivots, "getrf::random", "memory: canaries"),
+    (WritesPastPivots, "solve::random", "memory: canaries"),
     (WrongPivot, "getrf::random", "getrf: multipliers"),
     (WrongPivot, "getrf::exact_factors", "getrf: pivots"),
+    (WrongPivot, "getrf::tall", "getrf: multipliers or getrf: pivots"),
+    (LastOfTies, "cases::getrf_second_of_equal_pivots", "getrf: pivots"),
     (LastOfTies, "getrf::ties_keep_the_first_row", "getrf: pivots"),
+    (LosesInfo, "getrf::zero_column", "getrf: info"),
     (LosesInfo, "getrf::singular_completes", "getrf: info"),
     (LastInfo, "solve::singular_is_no_error", "getrf: info"),
     (StopsAtZero, "getrf::singular_completes", "getrf: pivots"),
     (StaleColumn, "getrf::random", "getrf: residual"),
+    (StaleColumn, "getrf::without_pivoting", "getrf: residual"),
+    (StaleColumn, "getrf::wide", "getrf: residual or getrf: exact factors"),
+    (StaleColumn, "getrf::tile_edges", "getrf: exact factors"),
+    (StaleColumn, "getrf::hilbert", "getrf: residual"),
+    (StaleColumn, "solve::large", "solve: residual"),
+    (StaleColumn, "cases::getrf_last_column_of_a_tile", "getrf: residual"),
     (LastPlaceOfU, "getrf::exact_factors", "getrf: exact factors"),
+    (LastPlaceOfU, "getrf::permuted_identity", "getrf: exact factors"),
     (LastPlaceOfU, "getrf::singular_completes", "getrf: exact factors"),
     // "getrf: growth" has no fault of its own. It looks at Wilkinson's matrix after
     // "getrf: exact factors" has passed, when the factors are the oracle's: it is
     // the oracle that it checks. What a subject does wrong there is caught before.
     (LastPlaceOfU, "getrf::growth", "getrf: exact factors"),
+    (DropsNan, "trsm::nan_propagates", "trsm: class"),
     (DropsNan, "getrf::nan_leaves_a_trace", "getrf: NaN"),
     (SolvesUntransposed, "solve::random", "solve: residual"),
     (RoughEquation, "solve::random", "solve: HPL"),
+    (AlwaysForward, "cases::laswp_backward", "laswp: rows"),
     (AlwaysForward, "laswp::rows_move", "laswp: rows"),
 ];
 
@@ -60,10 +101,15 @@ fn verdict<T: Scalar>(subject: &impl Subject, name: &str) -> Result<(), Failure>
     outcome(subject, find(&properties_in::<_, T>(), name), &quick())
 }
 
+/// Whether a check is one of several, `a or b`, of which the cases decide.
+fn is_among(check: &str, expected: &str) -> bool {
+    expected.split(" or ").any(|expected| expected == check)
+}
+
 fn caught<T: Scalar>() {
     let missed = EXPECTED.iter().filter_map(|&(fault, name, expected)| match verdict::<T>(&Wrong(fault), name) {
         Ok(()) => Some(format!("{fault:?} passes {name}")),
-        Err(failure) if failure.check != expected => Some(format!("{fault:?} is caught for another reason: {failure}")),
+        Err(failure) if !is_among(failure.check, expected) => Some(format!("{fault:?} is caught for another reason: {failure}")),
         Err(_) => None,
     });
     let missed: Vec<String> = missed.collect();
@@ -72,10 +118,12 @@ fn caught<T: Scalar>() {
 
 fn caught_alone<T: Scalar>() {
     for &fault in ALONE {
-        let (.., expected) = EXPECTED.iter().find(|row| row.0 == fault).expect("the fault is in the table");
-        for property in properties_in::<Wrong, T>() {
-            if let Err(failure) = outcome(&Wrong(fault), &property, &scope(60)) {
-                assert_eq!(failure.check, *expected, "{fault:?} is caught by another property too: {failure}");
+        let expected: Vec<&str> = EXPECTED.iter().filter(|row| row.0 == fault).map(|row| row.2).collect();
+        // what is large is tried in all routines at once
+        for property in properties_in::<Wrong, T>().iter().filter(|property| property.routine != "large") {
+            if let Err(failure) = outcome(&Wrong(fault), property, &scope(60)) {
+                let is_expected = expected.iter().any(|expected| is_among(failure.check, expected));
+                assert!(is_expected, "{fault:?} is caught by another property too: {failure}");
             }
         }
     }

@@ -7,13 +7,15 @@ use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Sc
 
 use crate::naive::Naive;
 use crate::panics::Panics;
+use crate::wrong::{Fault, Wrong};
 use crate::{find, scope};
 
 /// The plain loops on a device that takes subnormal numbers for zero.
 struct FlushesAll;
 
 fn flush<T: Scalar>(x: T) -> T {
-    if x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
+    // −0 is a number like others
+    if x != T::ZERO && x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
 }
 
 fn flushed<T: Scalar>(a: &MatRef<'_, T>) -> Vec<T> {
@@ -132,7 +134,7 @@ fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
 #[test]
 fn grades_name_what_is_inside() {
     use crate::subtle::{Subtle, Way};
-    use crate::wrong::{Fault, Wrong};
+
     let verdict = |grades: &[lapidary_conformance::report::Grade], name: &str| {
         grades.iter().find(|grade| grade.name == name).map(|grade| grade.verdict.clone()).unwrap_or_default()
     };
@@ -152,4 +154,34 @@ fn grades_name_what_is_inside() {
         grades.iter().find(|grade| grade.name == "f64: order of summation").map(|grade| grade.value.clone())
     };
     assert_ne!(value(&plain), value(&blocks));
+}
+
+/// A subject, and the one that stands for it on another number of devices.
+struct Against(Wrong, Wrong);
+
+impl Subject for Against {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn counterpart(&self) -> Option<Self> {
+        Some(Against(Wrong(self.1.0), Wrong(self.0.0)))
+    }
+    lapidary_conformance::routines_of!(0, getrf);
+}
+
+#[test]
+fn one_device_and_several_are_compared_routine_by_routine() {
+    use Fault::{AlwaysForward, LastPlaceOfU, LastPlaceOfX, RoundsBeta};
+    let compared = |fault: Fault| {
+        let subject = Against(Wrong(AlwaysForward), Wrong(fault));
+        let trial = Grader::strict(scope(1)).grade(&subject, &properties_in::<_, f64>()[0]);
+        let grades = grades::grades(&subject, &[trial]);
+        let asked = grades.into_iter().filter(|grade| grade.name.contains("one device and several"));
+        asked.map(|grade| (grade.verdict, grade.failed)).collect::<Vec<_>>()
+    };
+    let told = |verdicts: [&str; 3]| verdicts.map(|verdict| (verdict.to_owned(), verdict == "too far apart")).to_vec();
+    assert_eq!(compared(AlwaysForward), told(["same bits"; 3]));
+    assert_eq!(compared(LastPlaceOfX), told(["same bits", "other bits", "same bits"]));
+    assert_eq!(compared(LastPlaceOfU), told(["same bits", "same bits", "other bits"]));
+    assert_eq!(compared(RoundsBeta), told(["too far apart", "same bits", "same bits"]));
 }

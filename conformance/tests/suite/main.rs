@@ -3,6 +3,7 @@
 
 mod agreement;
 mod controls;
+mod documents;
 mod faults;
 mod grading;
 mod naive;
@@ -15,11 +16,11 @@ mod wrong;
 mod wrong_device;
 
 use lapidary_conformance::suite::Property;
-use lapidary_conformance::{Failure, Ledger, Scope, Trial};
+use lapidary_conformance::{Failure, Ledger, Scope};
 
 /// A small scope: the loops under test are the slowest there are.
 fn scope(cases: u32) -> Scope {
-    Scope { blocks: vec![4, 16], min: 0, max: 24, cases, large: vec![65], seed: 7 }
+    Scope { blocks: vec![4, 16], min: 0, max: 24, cases, large: vec![65], elements: 1 << 16, seed: 7 }
 }
 
 /// A quick run without its largest sizes, for which the plain loops take long.
@@ -29,7 +30,7 @@ fn quick() -> Scope {
 
 /// The outcome of one property.
 fn outcome<S>(subject: &S, property: &Property<S>, scope: &Scope) -> Result<(), Failure> {
-    (property.check)(&Trial { subject, scope, ledger: &Ledger::default() })
+    property.check(subject, scope, &Ledger::default())
 }
 
 /// The property of a list that is called `routine::name`.

@@ -1,5 +1,9 @@
 //! Products that are right in many ways, and wrong in one.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::{Duration, Instant};
+
 use lapidary_conformance::Subject;
 use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
@@ -20,17 +24,34 @@ pub enum Way {
     SumsInSinglePrecision,
     /// Elements beyond the 2^31st are taken for those at the beginning.
     WrapsOffsets,
+    /// While another call is under way one element is off by one.
+    Crowded,
+    /// Columns of C beyond the 2^16th element are written over the first ones.
+    WrapsIndices,
     /// NaN of an earlier call is added where k is no multiple of eight.
     KeepsNan,
 }
 
 /// The plain loops, but for products.
-pub struct Subtle(pub Way, pub std::sync::atomic::AtomicBool);
+pub struct Subtle(pub Way, pub AtomicBool, AtomicUsize);
 
 impl Subtle {
     /// A subject with a fault.
     pub fn new(way: Way) -> Self {
-        Subtle(way, false.into())
+        Subtle(way, false.into(), 0.into())
+    }
+
+    /// Whether another call is under way, or comes within a moment.
+    fn is_crowded(&self) -> bool {
+        if self.0 != Way::Crowded {
+            return false;
+        }
+        let until = Instant::now() + Duration::from_millis(50);
+        self.2.fetch_add(1, Relaxed);
+        while self.2.load(Relaxed) < 2 && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        self.2.load(Relaxed) > 1
     }
 
     fn product<T: Scalar>(&self, x: &Square<T>, y: &Square<T>, k: usize) -> Square<T> {
@@ -52,7 +73,7 @@ impl Subject for Subtle {
         format!("{:?}", self.0)
     }
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        use std::sync::atomic::Ordering::Relaxed;
+        let crowded = self.is_crowded();
         let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
         let (m, n, k) = (c.rows(), c.cols(), op_a.shape(a.shape()).1);
         let wraps = self.0 == Way::WrapsOffsets && a.ld() > 1 << 31;
@@ -67,7 +88,14 @@ impl Subject for Subtle {
             let leaks = self.0 == Way::KeepsNan && self.1.load(Relaxed) && k % 8 != 0;
             let value = if grows && i + j == 0 { value * T::from_f64(1.0 + square * T::UNIT_ROUNDOFF) } else { value };
             seen |= value.to_f64().is_nan();
+            let j = if self.0 == Way::WrapsIndices && j * m >= 1 << 16 { j - (1 << 16) / m } else { j };
             c.set(i, j, if leaks { T::from_f64(f64::NAN) } else { value });
+        }
+        if crowded && m * n > 0 {
+            c.set(0, 0, c.at(0, 0) + T::ONE);
+        }
+        if self.0 == Way::Crowded {
+            self.2.fetch_sub(1, Relaxed);
         }
         self.1.store(seen, Relaxed);
         Ok(())

@@ -1,7 +1,9 @@
 //! Subjects with one deliberate fault each, on top of the plain loops.
 
 use lapidary_conformance::Subject;
-use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Trsm, TrsmMode, Uplo};
+use lapidary_core::{
+    Diag, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, TrsmMode, Uplo,
+};
 
 use super::naive::{Naive, norm_one, swap, under};
 
@@ -44,6 +46,8 @@ pub enum Fault {
     RoughInverse,
     /// A triangular solution is off by one or two units in the last place.
     LastPlaceOfX,
+    /// The element after the last row exchange is written.
+    WritesPastPivots,
     /// The second largest candidate is the pivot.
     WrongPivot,
     /// Of equal candidates the last is the pivot.
@@ -66,6 +70,20 @@ pub enum Fault {
     RoughEquation,
     /// Exchanges are always done in order.
     AlwaysForward,
+    /// Wrong arguments are refused as the failure of a device.
+    RefusesAsFailed,
+    /// With k = 0 nothing is done.
+    SkipsEmptySums,
+    /// The place of the first element is written where there is none.
+    WritesWhenEmpty,
+    /// Operands beyond three tenths of the range of exponents overflow.
+    NarrowExponents,
+    /// The last unknown is doubled where the order is one more than a tile.
+    DoublesLastUnknown,
+    /// A zero pivot makes everything NaN.
+    ZeroPivotSpoils,
+    /// The pivot −0 is taken for 0.
+    LosesSignOfZero,
 }
 
 /// The plain loops with a fault.
@@ -77,7 +95,7 @@ fn last_row<T: Scalar>(c: &MatMut<'_, T>) -> Vec<T> {
 }
 
 /// Changes element (i, j), which may lie outside the matrix but inside its buffer.
-fn poke<T: Scalar>(address: Option<*mut T>, index: usize, change: impl Fn(T) -> T) {
+fn poke<T>(address: Option<*mut T>, index: usize, change: impl Fn(T) -> T) {
     let place = address.expect("host memory").wrapping_add(index);
     // SAFETY: the callers stay inside a buffer of the suite, which has a tail.
     unsafe { place.write(change(place.read())) };
@@ -89,7 +107,12 @@ impl Wrong {
     }
 
     fn product<T: Scalar>(&self, x: T, y: T) -> T {
-        if self.is(Fault::SkipsZeros) && y == T::ZERO { T::ZERO } else { x * y }
+        let beyond = |x: T| x.is_finite() && x.abs().to_f64().log2() > -0.3 * T::MIN_POSITIVE.log2();
+        match self.0 {
+            Fault::SkipsZeros if y == T::ZERO => T::ZERO,
+            Fault::NarrowExponents if beyond(x) || beyond(y) => T::from_f64(f64::INFINITY),
+            _ => x * y,
+        }
     }
 
     fn add<T: Scalar>(&self, sum: T, term: T) -> T {
@@ -126,10 +149,12 @@ impl Subject for Wrong {
     }
 
     fn gemm<T: Scalar>(&self, mut args: Gemm<'_, T>) -> Result<()> {
-        if self.is(Fault::WritesBeforeCheck) && args.c.rows() * args.c.cols() > 0 {
-            args.c.set(0, 0, T::ONE);
+        self.before_check(&mut args.c);
+        let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = self.refused(args.check())?.into_inner();
+        if self.is(Fault::SkipsEmptySums) && op_a.shape(a.shape()).1 == 0 {
+            return Ok(());
         }
-        let Gemm { alpha, op_a, a, op_b, b, beta, mut c } = args.check()?.into_inner();
+        self.when_empty(&mut c);
         let beta = if self.is(Fault::RoundsBeta) { T::from_f64(beta.to_f64().round()) } else { beta };
         let kept = last_row(&c);
         self.loops(Gemm { alpha, op_a, a, op_b, b, beta, c: c.reborrow() });
@@ -139,22 +164,32 @@ impl Subject for Wrong {
         Ok(())
     }
 
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+    fn trsm<T: Scalar>(&self, mut args: Trsm<'_, T>) -> Result<()> {
+        self.before_check(&mut args.b);
         let Trsm { side, uplo, op, diag, alpha, a, mut b, mode } = args.check()?.into_inner();
+        self.when_empty(&mut b);
+        if self.is(Fault::DropsNan) {
+            drop_nan(&mut b);
+        }
         Naive.trsm(Trsm { side, uplo, op, diag, alpha, a, b: b.reborrow(), mode })?;
         let indices = (0..a.rows()).flat_map(|i| (0..a.rows()).map(move |j| (i, j)));
+        let reads = alpha == T::ZERO && self.is(Fault::ReadsUnderZeroAlpha) && a.rows() > 0;
+        let read = if reads { T::ZERO * a.at(0, 0) } else { T::ZERO };
         let stray: T = indices.filter(|&at| self.strays(&a, at, uplo, diag)).map(|(i, j)| T::ZERO * (T::ONE / a.at(i, j))).sum();
         let (shift, factor) = (self.shift(&b), self.factor::<T>(a.rows(), mode));
         for i in 0..b.rows() {
             for j in 0..b.cols() {
-                b.set(i, j, (b.at(i, j) + stray + shift - shift) * factor);
+                let x = (b.at(i, j) + stray + read + shift - shift) * factor;
+                b.set(i, j, self.unknown(x, &a, if side == Side::Left { i } else { j }, diag));
             }
         }
         Ok(())
     }
 
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+    fn getrf<T: Scalar>(&self, mut args: Getrf<'_, T>) -> Result<usize> {
+        self.before_check(&mut args.a);
         let Getrf { mut a, ipiv, pivoting } = args.check()?.into_inner();
+        self.when_empty(&mut a);
         let (m, n) = a.shape();
         let mut zeros = Vec::new();
         let stale: Vec<T> = (0..m).filter(|_| n > 0).map(|i| a.at(i, n - 1)).collect();
@@ -181,11 +216,15 @@ impl Subject for Wrong {
             let last = (m.min(n) - 1, n - 1);
             a.set(last.0, last.1, a.at(last.0, last.1) * next_to_one());
         }
+        if self.is(Fault::WritesPastPivots) && !ipiv.is_empty() {
+            poke(Some(ipiv.as_mut_ptr()), ipiv.len(), |_| 0);
+        }
         let info = if self.is(Fault::LastInfo) { zeros.last() } else { zeros.first() };
         Ok(if self.is(Fault::LosesInfo) { 0 } else { info.copied().unwrap_or(0) })
     }
 
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+    fn getrs<T: Scalar>(&self, mut args: Getrs<'_, T>) -> Result<()> {
+        self.before_check(&mut args.b);
         match self.0 {
             Fault::SolvesUntransposed => Naive.getrs(args.op(Op::NoTrans)),
             Fault::RoughEquation => rough_equation(args),
@@ -193,12 +232,42 @@ impl Subject for Wrong {
         }
     }
 
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+    fn laswp<T: Scalar>(&self, mut args: Laswp<'_, T>) -> Result<()> {
+        self.before_check(&mut args.a);
         Naive.laswp(Laswp { forward: args.forward || self.is(Fault::AlwaysForward), ..args })
     }
 }
 
 impl Wrong {
+    fn before_check<T: Scalar>(&self, output: &mut MatMut<'_, T>) {
+        if self.is(Fault::WritesBeforeCheck) && output.rows() * output.cols() > 0 {
+            output.set(0, 0, T::ONE);
+        }
+    }
+
+    fn refused<C>(&self, checked: Result<C>) -> Result<C> {
+        let is_wrong = checked.is_err() && self.is(Fault::RefusesAsFailed);
+        if is_wrong { Err(Error::new(ErrorKind::DeviceFailed, "gemm", "something is wrong")) } else { checked }
+    }
+
+    fn when_empty<T: Scalar>(&self, output: &mut MatMut<'_, T>) {
+        if self.is(Fault::WritesWhenEmpty) && output.rows() * output.cols() == 0 {
+            poke(output.host_ptr(), 0, |_| T::ZERO);
+        }
+    }
+
+    /// An unknown of a triangular solve, of the equation with this number.
+    fn unknown<T: Scalar>(&self, x: T, a: &MatRef<'_, T>, equation: usize, diag: Diag) -> T {
+        let order = a.rows();
+        let is_negative = |i: usize| a.at(i, i) == T::ZERO && a.at(i, i).to_f64().is_sign_negative();
+        match self.0 {
+            Fault::Flushes if x.abs().to_f64() < T::MIN_POSITIVE => T::ZERO,
+            Fault::DoublesLastUnknown if order > 1 && order % 4 == 1 && equation + 1 == order => x + x,
+            Fault::LosesSignOfZero if diag == Diag::NonUnit && !x.is_finite() && (0..order).any(is_negative) => -x,
+            _ => x,
+        }
+    }
+
     /// Faults around a product that was right.
     fn damage<T: Scalar>(&self, a: &MatRef<'_, T>, c: &mut MatMut<'_, T>, kept: &[T]) {
         let (m, n) = c.shape();
@@ -219,6 +288,7 @@ impl Wrong {
         match self.0 {
             Fault::ReadsOppositeTriangle => i != j && (i < j) == (uplo == Uplo::Lower),
             Fault::ReadsUnitDiagonal => i == j && diag == Diag::Unit,
+            Fault::ZeroPivotSpoils => i == j && diag == Diag::NonUnit && a.at(i, j) == T::ZERO,
             Fault::Reciprocals => i == j && diag == Diag::NonUnit && a.at(i, j) != T::ZERO && !(T::ONE / a.at(i, j)).is_finite(),
             _ => false,
         }

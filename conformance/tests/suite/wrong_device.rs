@@ -31,6 +31,12 @@ pub enum DeviceFault {
     SharesStaging,
     /// What stands in the result is read with `β = 0`.
     ReadsNewMemory,
+    /// Integers go through numbers of single precision.
+    RoundsIndices,
+    /// The last column is not copied.
+    CopiesTooLittle,
+    /// A product beyond the 2^16th element of its buffer goes to the beginning.
+    WrapsInBuffer,
 }
 
 type Buffer = <CpuDevice as Device>::Buffer;
@@ -129,6 +135,12 @@ impl Device for WrongDevice {
                         element.write(f64::from(element.read() as f32));
                     }
                 }
+                DeviceFault::RoundsIndices if T::DTYPE == DType::I32 => {
+                    for i in 0..rows {
+                        let element = at(i, 0).cast::<i32>();
+                        element.write(element.read() as f32 as i32);
+                    }
+                }
                 DeviceFault::CanonicalisesNan => {
                     for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
                         canonicalise(at(i, j));
@@ -166,6 +178,20 @@ impl Device for WrongDevice {
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
                     self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                }
+                (DeviceFault::CopiesTooLittle, Instruction::Copy { a, b }) => {
+                    let narrower = |x: Operand<'_, Buffer>| x.cols.saturating_sub(1);
+                    let (a, b) = (Operand { cols: narrower(a), ..a }, Operand { cols: narrower(b), ..b });
+                    self.inner.launch(&Instruction::<T, _>::Copy { a, b })
+                }
+                (DeviceFault::WrapsInBuffer, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if c.cols * c.ld > 1 << 16 => {
+                    let first = (1 << 16) / c.ld;
+                    let part = |offset, cols| {
+                        let (b, c) = (Operand { offset: b.offset + offset * b.ld, cols, ..b }, Operand { cols, ..c });
+                        self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })
+                    };
+                    part(0, first)?;
+                    part(first, c.cols - first)
                 }
                 (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
                     self.inner.launch(instruction)?;

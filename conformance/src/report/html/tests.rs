@@ -45,12 +45,15 @@ fn failing(trial: TrialReport, flags: &str) -> TrialReport {
 
 fn report(name: &str, trials: Vec<TrialReport>) -> Report {
     let grade = |name: &str, verdict: &str| Grade {
+        failed: false,
         name: name.into(),
         value: "0.51".into(),
         verdict: verdict.into(),
         explanation: "what it means".into(),
     };
     Report {
+        build: String::new(),
+        begun: None,
         format: FORMAT,
         suite: "0.1.0".into(),
         subject: Identity { name: name.into(), device: NASTY.into(), ..Identity::default() },

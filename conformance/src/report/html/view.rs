@@ -272,7 +272,8 @@ impl<'a> Row<'a> {
     fn new(figure: &'a Figure) -> Self {
         let Figure { bound, check, size, flags, ratio, limit } = figure;
         let (ratio, limit) = (text::number(*ratio), text::number(*limit));
-        let (used, over) = (text::share(figure.used()), text::over(figure));
+        let used = if figure.is_exact() { "exact".to_owned() } else { text::share(figure.used()) };
+        let over = text::over(figure);
         Row { check, bound: *bound, flags, size: *size, ratio, limit, used, over }
     }
 }

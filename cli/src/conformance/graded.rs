@@ -1,25 +1,26 @@
 //! A machine as a subject of the conformance suite.
 
-use lapidary::{DType, Machine};
+use lapidary::{DType, Machine, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
 
-/// A machine under the name of its selection.
+/// A machine and how it was opened.
 pub struct Graded {
     machine: Machine,
-    name: String,
+    select: Select,
+    settings: Settings,
 }
 
 impl Graded {
-    /// The machine that was opened by a selection.
-    pub fn new(machine: Machine, name: String) -> Self {
-        Graded { machine, name }
+    /// Opens the devices of a selection.
+    pub fn open(select: Select, settings: &Settings) -> Result<Self> {
+        Ok(Graded { machine: Machine::with_settings(&select, settings)?, select, settings: settings.clone() })
     }
 }
 
 impl Subject for Graded {
     fn name(&self) -> String {
-        self.name.clone()
+        self.select.to_string()
     }
 
     fn identity(&self) -> Identity {
@@ -36,6 +37,12 @@ impl Subject for Graded {
 
     fn devices(&self, visitor: &mut impl lapidary::core::DeviceVisitor) {
         self.machine.visit_devices(visitor);
+    }
+
+    fn counterpart(&self) -> Option<Self> {
+        let first: Select = self.machine.devices().next()?.name.parse().ok()?;
+        let select = if self.machine.devices().count() > 1 { first } else { first.repeated(2) };
+        Graded::open(select, &self.settings).ok()
     }
 
     routines_of!(machine, getrf_into);

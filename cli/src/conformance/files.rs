@@ -1,0 +1,48 @@
+//! Reports in files: written while a run goes on, read again, put side by side.
+
+use std::path::{Path, PathBuf};
+
+use lapidary_conformance::report::{Report, Verdict, html};
+
+use crate::failure::{Failure, Result};
+use crate::io::{self, atomic};
+use crate::report::out;
+
+/// Reads a report that `asked` wants; an error says what kind of file that is.
+pub fn read(path: &Path, asked: &str) -> Result<Report> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
+    let wanted = |error| format!("{error}; {asked} takes a file that `lapidary conformance --json` has written");
+    Report::from_json(&text).map_err(|error| Failure::file(path, wanted(error)))
+}
+
+/// Writes a report.
+pub fn write(path: &Path, report: &Report) -> Result<()> {
+    let text = report.to_json();
+    atomic::write(path, |out| out.write_all(text.as_bytes()))
+}
+
+/// Writes a page of reports.
+pub fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
+    let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
+    atomic::write(path, |out| out.write_all(page.as_bytes()))
+}
+
+/// Puts reports on one page. What they say of their subjects is no failure of this command.
+pub fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
+    let output = page.map(Path::to_path_buf);
+    for input in files {
+        io::check_distinct(&[("--compare", Some(input)), ("--report", output.as_ref())])?;
+    }
+    let reports = files.iter().map(|path| read(path, "--compare")).collect::<Result<Vec<_>>>()?;
+    for report in &reports {
+        let verdict = match report.passed() {
+            _ if report.nothing_applied() => "nothing applied",
+            true if report.is_cut_off() => "cut off",
+            true => "conforms",
+            false => "does not conform",
+        };
+        let (passed, all) = (report.count(Verdict::Passed), report.trials.len());
+        out(&format!("{}: {verdict}, {passed} of {all} trials passed", report.subject.name));
+    }
+    page.map_or(Ok(()), |path| write_page(path, &reports))
+}

@@ -1,0 +1,55 @@
+//! Going on where a run was cut off.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::path::Path;
+
+use lapidary_conformance::grader::unended;
+use lapidary_conformance::report::{Identity, Report};
+use lapidary_conformance::suite::Property;
+
+use super::files;
+use crate::failure::{Failure, Result};
+
+/// A number that changes with the program: versions alone stay what they are while it is worked on.
+pub fn build() -> String {
+    let program = std::env::current_exe().and_then(std::fs::read);
+    program.map_or_else(
+        |error| format!("unknown: {error}"),
+        |bytes| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&bytes);
+            format!("{:016x}", hasher.finish())
+        },
+    )
+}
+
+/// The report of a run that was cut off, to be gone on with; `empty` is this run's. The trial in
+/// which it was cut off has failed: it would be so again and again.
+pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
+    let before = files::read(path, "--resume")?;
+    let differences = differences(&before, &empty);
+    if !differences.is_empty() {
+        let what =
+            format!("is of another run ({}): name another file, or leave out --resume to begin anew", differences.join(", "));
+        return Err(Failure::file(path, what));
+    }
+    let mut trials = before.trials;
+    let cut_off = selected.iter().filter(|property| before.begun.as_ref() == Some(&property.full_name()));
+    trials.extend(cut_off.map(unended));
+    Ok(Report { trials, ..empty })
+}
+
+/// What a run before had otherwise.
+fn differences(before: &Report, now: &Report) -> Vec<String> {
+    let all = |report: &Report| {
+        let Identity { name, device, driver, api, os } = report.subject.clone();
+        let filter = report.filter.clone().unwrap_or_else(|| "none".to_owned());
+        let told = [("device", name), ("model", device), ("driver", driver), ("interface", api), ("system", os)];
+        let asked =
+            [("settings", report.settings.to_string()), ("mode", report.mode.to_string()), ("seed", report.seed.to_string())];
+        let program = [("filter", filter), ("suite", report.suite.clone()), ("build of the program", report.build.clone())];
+        told.into_iter().chain(asked).chain(program)
+    };
+    let changed = all(before).zip(all(now)).filter(|(before, now)| before != now);
+    changed.map(|((what, before), (_, now))| format!("{what}: `{before}` there, `{now}` here")).collect()
+}

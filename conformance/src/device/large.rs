@@ -1,0 +1,67 @@
+//! A buffer of more elements than 32 bits count, moved whole and worked on by instructions.
+#![allow(unsafe_code, reason = "a device's methods are unsafe")]
+
+use lapidary_core::{Device, Diag, Element, HostRect, Instruction, Memory, Op, Operand, Scalar, Side, Swaps, Uplo};
+
+use crate::properties::large::{Large, ROWS, TERMS, bytes};
+use crate::properties::memory::completed;
+use crate::{Failure, Trial};
+
+/// A product, row exchanges and a triangular solve on a matrix of more than
+/// [`Scope::elements`](crate::Scope::elements) elements in one buffer.
+///
+/// # Errors
+/// An element differs, or a command fails.
+pub fn one_buffer<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    let (device, bytes) = (trial.subject, bytes::<T>(trial.scope.elements));
+    let info = device.info();
+    if let Some(limit) = [info.memory, info.largest_buffer].into_iter().flatten().find(|&limit| limit < bytes) {
+        return trial.skip(format!("it takes a buffer of {bytes} bytes, and {} gives at most {limit}", info.name));
+    }
+    let mut large = match Large::<T>::new(trial.scope.elements) {
+        Ok(large) => large,
+        Err(why) => return trial.skip(why),
+    };
+    let seen = trial.ledger.evidence("NN", large.cols);
+    let Large { c, a, b, triangle, swaps, cols } = &mut large;
+    let (there, a, b) = (upload(device, c)?, upload(device, a)?, upload(device, b)?);
+    let (triangle, ipiv) = (upload(device, triangle)?, upload(device, swaps)?);
+    let launch = |instruction: &Instruction<T, Operand<'_, D::Buffer>>| {
+        // SAFETY: the operands lie in buffers of ours.
+        done(unsafe { device.launch(instruction) })
+    };
+    let (factor, c_there) = (T::ONE, whole(&there, ROWS, *cols));
+    let (left, right) = (whole(&a, ROWS, TERMS), whole(&b, TERMS, *cols));
+    let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+    launch(&Instruction::Gemm { alpha: factor, op_a, a: left, op_b, b: right, beta: factor, c: c_there })?;
+    let in_order = Swaps { side: Side::Left, forward: true, first_row: 0 };
+    launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: whole(&ipiv, ROWS, 1) })?;
+    let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
+    launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
+    // what is not brought back is seen
+    c.fill(T::ZERO);
+    // SAFETY: the memory and the buffer are ours, and of that size.
+    done(unsafe { device.read(&there, rect(c)) })?;
+    seen.exact("large: exact integers", large.verify())
+}
+
+fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
+    completed("large: completes", result)
+}
+
+fn upload<D: Device, E: Element>(device: &D, data: &mut [E]) -> Result<D::Buffer, Failure> {
+    let buffer = done(device.alloc(size_of_val(data)))?;
+    // SAFETY: the memory and the buffer are ours, and of that size.
+    done(unsafe { device.write(rect(data), &buffer) })?;
+    Ok(buffer)
+}
+
+/// Elements in columns of C's height, so that none of its extents is beyond 32 bits.
+fn rect<E>(data: &mut [E]) -> HostRect<E> {
+    let rows = if data.len().is_multiple_of(ROWS) { ROWS } else { data.len() };
+    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: data.len() / rows }
+}
+
+fn whole<B>(buffer: &B, rows: usize, cols: usize) -> Operand<'_, B> {
+    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows }
+}

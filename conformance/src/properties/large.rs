@@ -1,0 +1,118 @@
+//! A matrix of more elements than 32 bits count: indices and offsets, on the host and on
+//! devices, need 64.
+//!
+//! Its numbers are small integers that repeat in no power of two, so that everything is exact
+//! and an index that wraps finds another number.
+
+use lapidary_core::{Diag, Gemm, Laswp, MatMut, MatRef, Scalar, Side, Trsm, Uplo};
+
+use super::memory::completed;
+use super::pages::Pages;
+use crate::bounds::real;
+use crate::room::room_for;
+use crate::{Failure, Subject, Trial};
+
+pub(crate) const ROWS: usize = 64;
+/// Terms of each product.
+pub(crate) const TERMS: usize = 2;
+/// Columns after which everything is as at first; wrapped indices are no multiple of it apart.
+const PERIOD: usize = 9 * 11;
+
+/// `C ← A·B + C`, then the first row of C changes places with the last, then all is halved by a
+/// triangular solve.
+pub(crate) struct Large<T> {
+    pub(crate) c: Pages<T>,
+    pub(crate) a: Vec<T>,
+    pub(crate) b: Vec<T>,
+    /// Twice the identity.
+    pub(crate) triangle: Vec<T>,
+    pub(crate) swaps: Vec<i32>,
+    pub(crate) cols: usize,
+}
+
+/// The columns until they begin anew: there are too many to compute each.
+fn columns<T: Scalar>(f: fn(usize, usize) -> f64) -> Vec<Vec<T>> {
+    (0..PERIOD).map(|j| (0..ROWS).map(|i| T::from_f64(f(i, j))).collect()).collect()
+}
+
+/// Columns that hold more than so many elements.
+fn cols(elements: usize) -> usize {
+    elements / ROWS + 3
+}
+
+/// Bytes of C.
+pub(crate) fn bytes<T>(elements: usize) -> usize {
+    ROWS * cols(elements) * size_of::<T>()
+}
+
+fn of_a(i: usize, k: usize) -> f64 {
+    real((3 * i + k) % 7) - 3.0
+}
+
+fn of_b(k: usize, j: usize) -> f64 {
+    real((5 * j + k) % 9) - 4.0
+}
+
+fn of_c(i: usize, j: usize) -> f64 {
+    real((7 * i + 5 * j) % 11) - 5.0
+}
+
+/// What stands in C at the end.
+fn expected(i: usize, j: usize) -> f64 {
+    let row = match i {
+        0 => ROWS - 1,
+        _ if i + 1 == ROWS => 0,
+        _ => i,
+    };
+    let product: f64 = (0..TERMS).map(|k| of_a(row, k) * of_b(k, j)).sum();
+    (of_c(row, j) + product) / 2.0
+}
+
+impl<T: Scalar> Large<T> {
+    /// The operands; or why there is no room for C twice, here and on a device that may have its
+    /// memory from the host.
+    pub(crate) fn new(elements: usize) -> Result<Self, String> {
+        let cols = cols(elements);
+        room_for(2 * bytes::<T>(elements))?;
+        let mut c = Pages::new(ROWS * cols).map_err(|error| format!("the system gives no memory: {error}"))?;
+        let period = columns::<T>(of_c);
+        c.chunks_exact_mut(ROWS).enumerate().for_each(|(j, column)| column.copy_from_slice(&period[j % PERIOD]));
+        let matrix =
+            |rows, cols, f: fn(usize, usize) -> f64| (0..rows * cols).map(|e| T::from_f64(f(e % rows, e / rows))).collect();
+        let mut swaps: Vec<i32> = (0..).take(ROWS).collect();
+        swaps[0] = swaps[ROWS - 1];
+        let triangle = matrix(ROWS, ROWS, |i, j| if i == j { 2.0 } else { 0.0 });
+        Ok(Large { c, a: matrix(ROWS, TERMS, of_a), b: matrix(TERMS, cols, of_b), triangle, swaps, cols })
+    }
+
+    /// Whether C holds what it should.
+    pub(crate) fn verify(&self) -> Result<(), Failure> {
+        let period = columns::<T>(expected);
+        let is_wrong = |&(j, column): &(usize, &[T])| column != period[j % PERIOD];
+        let Some((j, column)) = self.c.chunks_exact(ROWS).enumerate().find(is_wrong) else { return Ok(()) };
+        let right = &period[j % PERIOD];
+        let i = (0..ROWS).find(|&i| column[i] != right[i]).unwrap_or(0);
+        Err(Failure::new("large: exact integers", format!("{}, expected {}", column[i], right[i])).at((i, j)))
+    }
+}
+
+/// The three routines on such a matrix in host memory.
+///
+/// # Errors
+/// An element differs, or a call fails.
+pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    let mut large = match Large::<T>::new(trial.scope.elements) {
+        Ok(large) => large,
+        Err(why) => return trial.skip(why),
+    };
+    let seen = trial.ledger.evidence("NN", large.cols);
+    let Large { c, a, b, triangle, swaps, cols } = &mut large;
+    let view = |data, rows, cols| MatRef::col_major(data, rows, cols).expect("the data holds it");
+    let mut c = MatMut::col_major(c, ROWS, *cols).expect("the data holds it");
+    let product = Gemm::new(view(a, ROWS, TERMS), view(b, TERMS, *cols), c.reborrow()).beta(T::ONE);
+    completed("gemm: completes", trial.subject.gemm(product))?;
+    completed("laswp: completes", trial.subject.laswp(Laswp::new(c.reborrow(), swaps)))?;
+    let halved = Trsm::new(view(triangle, ROWS, ROWS), c).side(Side::Left).uplo(Uplo::Lower).diag(Diag::NonUnit);
+    completed("trsm: completes", trial.subject.trsm(halved))?;
+    seen.exact("large: exact integers", large.verify())
+}

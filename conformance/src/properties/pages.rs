@@ -1,0 +1,37 @@
+//! Memory for more elements than a machine may have room for: reserved at once, taken when it is touched.
+#![allow(unsafe_code, reason = "memory that is mapped is seen as numbers")]
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use lapidary_core::Scalar;
+use memmap2::{MmapMut, MmapOptions};
+
+/// Elements that are zero until they are written.
+pub(crate) struct Pages<T> {
+    map: MmapMut,
+    element: PhantomData<T>,
+}
+
+impl<T: Scalar> Pages<T> {
+    pub(crate) fn new(len: usize) -> std::io::Result<Self> {
+        let map = MmapOptions::new().len(len * size_of::<T>()).no_reserve_swap().map_anon()?;
+        Ok(Pages { map, element: PhantomData })
+    }
+}
+
+impl<T: Scalar> Deref for Pages<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: the pages are aligned and hold so many elements, zero where nothing was written; zero is a number.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / size_of::<T>()) }
+    }
+}
+
+impl<T: Scalar> DerefMut for Pages<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len() / size_of::<T>()) }
+    }
+}

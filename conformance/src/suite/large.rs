@@ -1,0 +1,23 @@
+//! Matrices of more elements than small integers count.
+
+use lapidary_core::Scalar;
+
+use super::Entry;
+use crate::Subject;
+use crate::device::{Probe, every};
+use crate::properties::large;
+
+pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+    vec![
+        (
+            "matrix_in_one_buffer",
+            "A matrix of more than 2^16 elements, with --full 2^31, in one buffer of a device: moved, multiplied, exchanged, solved.",
+            |trial| every::<S, T>(trial, Probe::OneBuffer),
+        ),
+        (
+            "matrix_in_host_memory",
+            "gemm, laswp and trsm on a matrix of more than 2^16 elements, with --full 2^31, in host memory.",
+            large::check_large::<S, T>,
+        ),
+    ]
+}

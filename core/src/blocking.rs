@@ -30,10 +30,8 @@ pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     let regular = if n.is_multiple_of(r) { n / r } else { n / r - 1 };
     let mut blocks: Vec<_> = (0..regular).map(|i| i * r..(i + 1) * r).collect();
     let (start, rest) = (regular * r, n - regular * r);
-    if rest > 0 {
-        let middle = start + half(rest).min(r);
-        blocks.extend([start..middle, middle..n].into_iter().filter(|block| !block.is_empty()));
-    }
+    let middle = start + half(rest).min(r);
+    blocks.extend([start..middle, middle..n].into_iter().filter(|block| !block.is_empty()));
     blocks
 }
 

@@ -4,12 +4,14 @@
 use std::ops::Range;
 
 use super::{gemm, getrf, getrs, laswp, trsm};
-use crate::blocking::Blocking;
+use crate::blocking::{Blocking, Resources};
 use crate::command::{Command, CommandId, Effects};
+use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan, RegisterInfo};
 use crate::scalar::DType;
+use crate::schedule::Schedule;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
@@ -161,4 +163,24 @@ fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
     let size = |side| (triangle(5, 7, side, Op::NoTrans).order(), triangle(5, 7, side, Op::NoTrans).nrhs());
     assert_eq!(SIDES.map(size), [(5, 7), (7, 5)]);
     assert_eq!(getrs::Problem::<f64>::new(5, 7, Op::NoTrans).size(), (5, 7));
+}
+
+#[test]
+fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
+    let sizes = [(1, 1), (8, 300), (300, 8), (170, 130)];
+    for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
+        for limit in [40 << 10, 100 << 10, 1 << 20] {
+            let chosen = Resources { devices, copy_limit: Some(limit), element: 8, resident: false };
+            let plans = [
+                gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n)),
+                getrf::plan(&factorisation(m, n, Layout::RowMajor), &chosen.getrf(m, n)),
+                laswp::plan(&exchanges(m, n, Side::Left), &chosen.laswp(m, n, Side::Left)),
+                trsm::plan(&triangle(m, n, Side::Left, Op::Trans), &chosen.trsm(m, n, TrsmMode::Substitution)),
+            ];
+            for plan in plans {
+                let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
+                Schedule::new(plan, vec![reach; devices]).unwrap();
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ fn the_last_two_blocks_share_the_remainder() {
     let ends = |n, r| partition(n, r).into_iter().map(|block| (block.start, block.end)).collect::<Vec<_>>();
     assert_eq!((ends(3, 4), ends(1, 1)), (whole(3), whole(1)));
     assert!(partition(0, 4).is_empty());
+    assert_eq!(partition(2, 0), [0..1, 1..2]);
 }
 
 #[test]
@@ -95,7 +96,8 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let share = nrhs.div_ceil(devices);
         let Blocking { nb, nc, kc, .. } = in_place(devices).trsm(n, nrhs, TrsmMode::Substitution);
         assert_eq!((nb, kc), (n.min(TRSM_NB), usize::MAX));
-        assert!((share..share + 8).contains(&nc) || nc == MOST_TILE, "{nrhs} on {devices}: {nc}");
+        let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
+        assert!(rounded || nc == MOST_TILE && share > MOST_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
             let tile = resources.gemm(20_000, 20_000).kc;
             let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Substitution);
@@ -150,6 +152,19 @@ fn panels_grow_with_the_order_and_each_device_has_strips_to_choose_from() {
             assert!(rounded || bounded, "{n} on {devices}: {nc}");
         }
     }
+    assert_eq!(in_place(1).getrf(12_000, 300).nb, in_place(1).getrf(300, 300).nb, "the order is that of the shorter side");
     assert_eq!(on_one_device().getrf(700, 500).nb, 500);
     assert_eq!(on_one_device().getrf(500, 700).nc, 700);
+}
+
+#[test]
+fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
+    for resources in [in_place(2), copying(2, 1 << 20), on_one_device()] {
+        for (m, n) in [(0, 0), (0, 5), (5, 0)] {
+            let (product, factorisation) = (resources.gemm(m, n), resources.getrf(m, n));
+            assert!(product.mc <= m && product.nc <= n && factorisation.nb > 0);
+            assert!(resources.trsm(m, n, TrsmMode::Substitution).nb > 0);
+            assert!([Side::Left, Side::Right].iter().all(|&side| resources.laswp(m, n, side).nc > 0));
+        }
+    }
 }

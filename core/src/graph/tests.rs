@@ -1,6 +1,6 @@
 //! Which commands and tasks wait for which: each edge once, and none that adds nothing.
 
-use super::{Adjacency, Graph};
+use super::{Adjacency, Graph, Life};
 use crate::command::Queue;
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region};
@@ -73,4 +73,16 @@ fn a_mark_waits_for_its_queue_and_a_bar_for_all_since_the_last_one() {
     let mut expected: Vec<_> = mark.into_iter().chain(bars).collect();
     expected.sort_unstable();
     assert_eq!(edges(&Graph::new(&plan).commands), expected);
+}
+
+#[test]
+fn a_register_that_is_two_operands_is_used_once() {
+    let mut plan = Plan::<f64>::new("test");
+    let c = plan.output("C", (2, 2), Layout::ColMajor);
+    plan.task("C", Region::whole(2, 2));
+    let (tile, pad) = (plan.ld(c, &(0..2), &(0..2)), plan.scratch(2, 2));
+    let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+    plan.exec(Instruction::Gemm { alpha: 1.0, op_a, a: tile, op_b, b: tile, beta: 0.0, c: pad });
+    let lives = Graph::new(&plan).lives;
+    assert_eq!(lives, [Life { first: 0, last: 1, uses: 2 }, Life { first: 1, last: 1, uses: 1 }]);
 }

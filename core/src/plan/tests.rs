@@ -1,7 +1,7 @@
 //! A plan prints as algebra, and registers of nearly the same size take the same memory.
 
-use super::Plan;
-use crate::command::Queue;
+use super::{Plan, RegisterInfo, Task};
+use crate::command::{Command, Queue};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps};
 
@@ -43,6 +43,8 @@ fn plan() -> Plan<f64> {
 fn a_plan_prints_as_algebra() {
     let printed = plan().to_string();
     assert_eq!(printed, include_str!("algebra.txt"), "\n{printed}");
+    let bytes = 20 * size_of::<Command<f64>>() + 5 * size_of::<RegisterInfo>() + size_of::<Task>();
+    assert_eq!(plan().bytes(), bytes);
 }
 
 #[test]
@@ -54,4 +56,5 @@ fn memory_is_that_of_the_largest_register_or_a_half_or_a_quarter_of_it() {
     let footprints: Vec<_> = (0..6).map(|reg| plan.registers().footprint(Reg(reg))).collect();
     assert_eq!(footprints, [800, 800, 800, 400, 200, 0]);
     assert!(plan.registers().len() == 6 && !plan.registers().is_empty());
+    assert!(Plan::<f64>::new("test").registers().is_empty());
 }

@@ -9,7 +9,7 @@ use crate::plan::Plan;
 /// Bytes of a tile.
 const TILE: usize = 4 * 4 * 8;
 
-/// One task: `V ← A`, then with another register `C ← 2·C`. Three registers, of which two live at once.
+/// `V ← A`, then with another register `C ← 2·C`: three registers, of which two live at once. Then a task of one.
 fn plan() -> Plan<f64> {
     let mut plan = Plan::new("test");
     let (a, c) = (plan.input("A", (4, 4), Layout::ColMajor), plan.output("C", (4, 4), Layout::ColMajor));
@@ -21,6 +21,8 @@ fn plan() -> Plan<f64> {
     plan.exec(Instruction::Scale { beta: 2.0, c: result });
     plan.st(result);
     plan.window(c, &(0..4), &(0..4)); // touched by no command
+    plan.task("C", Region::whole(4, 4));
+    plan.ld(c, &(0..4), &(0..4));
     plan
 }
 
@@ -34,6 +36,8 @@ fn a_register_needs_memory_from_its_first_command_to_its_last() {
     assert_eq!(footprint([false, false]), 2 * TILE, "the copy needs both, the rest one");
     assert_eq!(footprint([true, false]), TILE);
     assert_eq!(footprint([true, true]), TILE, "scratch memory is never in place");
+    let nothing = Schedule::new(Plan::<f64>::new("test"), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0 }]);
+    assert_eq!(nothing.unwrap().footprint(0), 0);
 }
 
 #[test]

@@ -30,10 +30,8 @@ pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     let regular = if n.is_multiple_of(r) { n / r } else { n / r - 1 };
     let mut blocks: Vec<_> = (0..regular).map(|i| i * r..(i + 1) * r).collect();
     let (start, rest) = (regular * r, n - regular * r);
-    if rest > 0 {
-        let middle = start + half(rest).min(r);
-        blocks.extend([start..middle, middle..n].into_iter().filter(|block| !block.is_empty()));
-    }
+    let middle = start + half(rest).min(r);
+    blocks.extend([start..middle, middle..n].into_iter().filter(|block| !block.is_empty()));
     blocks
 }
 
@@ -172,29 +170,4 @@ fn panel_width(n: usize) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_two_blocks_share_the_remainder() {
-        assert_eq!(partition(10, 4), [0..4, 4..7, 7..10]);
-        assert_eq!(partition(8, 4), [0..4, 4..8]);
-        assert_eq!(partition(5, 4), [0..3, 3..5]);
-        let whole = |n: usize| vec![(0, n)];
-        let ends = |n, r| partition(n, r).into_iter().map(|block| (block.start, block.end)).collect::<Vec<_>>();
-        assert_eq!((ends(3, 4), ends(1, 1)), (whole(3), whole(1)));
-        assert!(partition(0, 4).is_empty());
-    }
-
-    #[test]
-    fn blocks_cover_the_range_and_none_is_much_smaller() {
-        for n in 1..600 {
-            for r in [1, 7, 16, 100, 300] {
-                let blocks = partition(n, r);
-                assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
-                assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, n));
-                assert!(blocks.iter().all(|block| block.len() <= r && 2 * block.len() + 32 >= r.min(n)));
-            }
-        }
-    }
-}
+mod tests;

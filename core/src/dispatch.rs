@@ -448,3 +448,6 @@ impl DeviceState {
         DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies, out: None }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -231,3 +231,6 @@ impl<'p> Search<'p> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

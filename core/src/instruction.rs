@@ -315,3 +315,35 @@ impl<T: Scalar> Instruction<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rectangle_moves_both_ways_and_overlaps_what_it_shares_an_element_with() {
+        let square = |row, col| Region { row, col, rows: 2, cols: 2 };
+        assert_eq!(square(1, 2).shifted(3, 4), square(4, 6));
+        let tile = Tile { reg: Reg(0), region: Region::whole(9, 9) };
+        assert_eq!(tile.sub(1, 2, 5, 5).sub(1, 2, 2, 2).region, square(2, 4));
+        let overlapping = |row, col| square(4, 4).overlaps(&square(row, col));
+        assert!([(3, 3), (3, 5), (5, 3), (5, 5), (4, 4)].into_iter().all(|(row, col)| overlapping(row, col)));
+        assert!([(2, 4), (6, 4), (4, 2), (4, 6), (2, 2), (6, 6), (2, 6)].into_iter().all(|(row, col)| !overlapping(row, col)));
+    }
+    #[test]
+    fn operations_are_counted_as_usual() {
+        let tile = |rows, cols| Tile { reg: Reg(0), region: Region::whole(rows, cols) };
+        let count = |instruction: Instruction<f64>| instruction.flops();
+        let (op_a, op_b) = (Op::Trans, Op::NoTrans);
+        let product = Instruction::Gemm { alpha: 1.0, op_a, a: tile(5, 3), op_b, b: tile(5, 4), beta: 1.0, c: tile(3, 4) };
+        assert_eq!(count(product), 2.0 * 3.0 * 4.0 * 5.0);
+        let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
+        assert_eq!(count(Instruction::Trsm { side, uplo, op, diag, alpha: 1.0, a: tile(3, 3), b: tile(3, 5) }), 3.0 * 3.0 * 5.0);
+        assert_eq!(count(Instruction::Trtri { uplo, diag, a: tile(6, 6), inverse: tile(6, 6) }), 72.0);
+        let panel = |m, n| Instruction::Getrf { pivoting: true, first_row: 0, a: tile(m, n), ipiv: tile(n, 1), info: tile(1, 1) };
+        // 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n)
+        let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));
+        assert_eq!((square, tall), (2.0 / 3.0 * 216.0, 2.0 * 9.0 * 9.0 - 12.0 * 9.0 + 2.0 / 3.0 * 27.0));
+        assert_eq!(count(Instruction::Scale { beta: 2.0, c: tile(3, 3) }), 0.0);
+    }
+}

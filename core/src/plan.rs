@@ -373,3 +373,6 @@ impl<T: Scalar> fmt::Display for Plan<T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,13 +171,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn finds_what_the_definition_finds(list in accesses()) {
-            let mut map = AccessMap::new(8, 8);
-            let mut cells = vec![Cell::default(); 64];
-            for (who, (region, access)) in (0..).zip(list) {
-                let mut found = BTreeSet::new();
-                map.touch(region, access, who, &mut |earlier| { found.insert(earlier); });
-                prop_assert_eq!(found, by_definition(&mut cells, region, access, who));
+        fn finds_what_the_definition_finds(lists in prop::collection::vec(accesses(), 1..4)) {
+            let mut map = AccessMap::new(5, 3);
+            for list in lists {
+                map.reset(8, 8);
+                let mut cells = vec![Cell::default(); 64];
+                for (who, (region, access)) in (0..).zip(list) {
+                    let mut found = BTreeSet::new();
+                    map.touch(region, access, who, &mut |earlier| { found.insert(earlier); });
+                    prop_assert_eq!(found, by_definition(&mut cells, region, access, who));
+                }
             }
         }
     }

@@ -112,3 +112,6 @@ pub(crate) fn task_footprint<T: Scalar>(plan: &Plan<T>, graph: &Graph, reach: &R
     }
     most
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,3 +140,44 @@ impl<T: Scalar> fmt::Display for PrintedSchedule<'_, T> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dispatch::Reach;
+    use crate::enums::{Layout, Op};
+    use crate::instruction::{Instruction, Region};
+
+    /// `C ← A·B + C` in two tasks, on a device that works in place and one that copies.
+    #[test]
+    fn a_schedule_prints_what_runs_when_where_and_in_which_memory() {
+        let mut plan = Plan::<f64>::new("gemm");
+        let (a, b) = (plan.input("A", (10, 20), Layout::ColMajor), plan.input("B", (20, 10), Layout::ColMajor));
+        let c = plan.output("C", (10, 10), Layout::ColMajor);
+        for cols in [0..5, 5..10] {
+            plan.task("C", Region { row: 0, col: cols.start, rows: 10, cols: 5 });
+            let (a, b, c) = (plan.ld(a, &(0..10), &(0..20)), plan.ld(b, &(0..20), &cols), plan.ld(c, &(0..10), &cols));
+            let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+            plan.exec(Instruction::Gemm { alpha: 1.0, op_a, a, op_b, b, beta: 1.0, c });
+            plan.st(c);
+        }
+        let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6 };
+        let schedule = Schedule::new(plan, vec![reach(true), reach(false)]).unwrap();
+        // 2000 operations take 2 ms, 1600 bytes 1.6 ms, and any command 0.1 ms besides
+        let timeline = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1e6, latency: 1e-4 }; 2]);
+        let printed = schedule.print(&timeline).to_string();
+        let expected = "\
+schedule gemm f64: 2 devices, 5.700 ms by the cost model
+device 0: busy LD 0 %, EXEC 37 %, ST 0 %
+device 1: busy LD 54 %, EXEC 37 %, ST 9 %
+  start ms    end ms  device  physical       command
+     0.000     2.100       0  in place       EXEC gemm r0 r1 r2        C[0:10, 0:5] ← A[0:10, 0:20]·B[0:20, 0:5] + C[0:10, 0:5]
+     0.000     1.700       1  p0             LD   r3                   r3 ← A[0:10, 0:20]
+     1.700     2.600       1  p1             LD   r4                   r4 ← B[0:20, 5:10]
+     2.600     3.100       1  p2             LD   r5                   r5 ← C[0:10, 5:10]
+     3.100     5.200       1  p0 p1 p2       EXEC gemm r3 r4 r5        C[0:10, 5:10] ← A[0:10, 0:20]·B[0:20, 5:10] + C[0:10, 5:10]
+     5.200     5.700       1  p2             ST   r5                   C[0:10, 5:10] ← r5
+";
+        assert_eq!(printed, expected, "\n{printed}");
+    }
+}

@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn idle_memory_of_other_sizes_is_less_than_what_is_asked_for() {
+        let (mut slots, mut device) = (Slots::new(100), budget(100));
+        let idle = [30, 40].map(|bytes| slots.take(bytes, &mut device).unwrap().unwrap());
+        idle.into_iter().for_each(|id| slots.give_back(id));
+        slots.take(20, &mut device).unwrap().unwrap();
+        assert_eq!(device.left, 80);
+    }
+
+    #[test]
     fn a_device_with_less_than_its_limit_goes_on_with_what_it_has() {
         let (mut slots, mut device) = (Slots::new(1000), budget(100));
         let a = slots.take(60, &mut device).unwrap().unwrap();
@@ -201,13 +210,16 @@ mod tests {
 
     #[test]
     fn an_error_that_is_no_shortage_is_passed_on() {
-        struct Broken;
+        struct Broken(ErrorKind);
         impl Supply for Broken {
             fn obtain(&mut self, _: Slot) -> Result<()> {
-                Err(Error::new(ErrorKind::DeviceFailed, "alloc", "lost"))
+                Err(Error::new(self.0, "alloc", "refused"))
             }
             fn release(&mut self, _: SlotId) {}
         }
-        assert_eq!(Slots::new(10).take(1, &mut Broken).unwrap_err().kind(), ErrorKind::DeviceFailed);
+        let refused = |bytes, kind| Slots::new(10).take(bytes, &mut Broken(kind)).unwrap_err().kind();
+        assert_eq!(refused(1, ErrorKind::DeviceFailed), ErrorKind::DeviceFailed);
+        // with no memory less than none could be tried
+        assert_eq!(refused(0, ErrorKind::OutOfMemory), ErrorKind::OutOfMemory);
     }
 }

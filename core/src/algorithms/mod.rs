@@ -11,3 +11,6 @@ pub mod getrf;
 pub mod getrs;
 pub mod laswp;
 pub mod trsm;
+
+#[cfg(test)]
+mod tests;

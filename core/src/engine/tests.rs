@@ -28,6 +28,7 @@ use crate::schedule::Schedule;
 struct DigestDevice {
     info: DeviceInfo,
     failure: Option<&'static str>,
+    panics: bool,
     /// Bytes that it has left, whatever its limit says.
     left: Arc<AtomicUsize>,
     /// The commands, by number, for which it has no memory.
@@ -51,7 +52,7 @@ impl DigestDevice {
     fn new(memory: Option<usize>) -> Self {
         let info = DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() };
         let left = Arc::new(AtomicUsize::new(usize::MAX / 2));
-        DigestDevice { info, failure: None, left, short: 0..0, commands: AtomicUsize::new(0) }
+        DigestDevice { info, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0) }
     }
 
     /// A device that says it has plenty of memory.
@@ -120,6 +121,7 @@ impl Device for DigestDevice {
         unless(short)
     }
     unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Words>>) -> Result<()> {
+        assert!(!self.panics, "told to panic");
         if self.failure == Some(instruction.name()) {
             return Err(Error::new(ErrorKind::DeviceFailed, "launch", "told to fail"));
         }
@@ -200,7 +202,9 @@ fn plan(tasks: &[TaskCase]) -> Plan<f64> {
             }
             plan.mark(crate::command::Queue::Ld);
         }
-        plan.exec(Instruction::Scale { beta: 2.0, c: c.sub(0, 0, c.rows(), c.cols().div_ceil(2)) });
+        // its last quarter, so that a tile has an offset both ways in its register
+        let (row, col) = (c.rows() / 2, c.cols() / 2);
+        plan.exec(Instruction::Scale { beta: 2.0, c: c.sub(row, col, c.rows() - row, c.cols() - col) });
         plan.st(c);
         if *again {
             let (rows, cols) = ranges(&result.1);
@@ -410,4 +414,23 @@ fn a_copying_device_overlaps_its_queues() {
     // ten tasks of three steps of one second: a pipeline takes 12 s, one after the other 30 s
     let seconds = schedule.simulate(&[cost]).seconds();
     assert!(seconds < 13.0, "{seconds}");
+}
+
+/// Otherwise lanes would wait for ever for what the one that panicked was about to do.
+#[test]
+fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
+    let tile = Region { row: 0, col: 0, rows: 3, cols: 3 };
+    let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
+    let carry_out =
+        || carry_out(plan(&tasks), vec![DigestDevice { panics: true, ..DigestDevice::new(Some(TIGHT)) }], None, with_threads);
+    assert!(std::panic::catch_unwind(carry_out).is_err());
+}
+
+#[test]
+fn memory_of_another_is_a_matrix_that_is_not_counted() {
+    let driver = Driver::new(DigestDevice::new(Some(TIGHT)));
+    driver.adopt(7, driver.device().alloc(64).unwrap());
+    assert_eq!((driver.resident(7).unwrap().0.len(), driver.free_memory()), (8, TIGHT));
+    driver.discard(7);
+    assert!(driver.resident(7).is_err());
 }

@@ -1,0 +1,186 @@
+//! What a plan is beside right: what each task is called, that no command does nothing, when no
+//! plan is needed. Whether it computes the routine is for the conformance suite.
+
+use std::ops::Range;
+
+use super::{gemm, getrf, getrs, laswp, trsm};
+use crate::blocking::{Blocking, Resources};
+use crate::command::{Command, CommandId, Effects};
+use crate::dispatch::Reach;
+use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
+use crate::instruction::{Reg, Region, Tile};
+use crate::plan::{MatrixId, Plan, RegisterInfo};
+use crate::scalar::DType;
+use crate::schedule::Schedule;
+
+const SIDES: [Side; 2] = [Side::Left, Side::Right];
+const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
+/// One block, two, three; with and without a smaller one at the end.
+const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
+
+fn blocking(share: usize) -> Blocking {
+    Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share }
+}
+
+fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem<f64> {
+    gemm::Problem { m, n, k, alpha, op_a: Op::NoTrans, op_b: Op::Trans, beta }
+}
+
+fn triangle(m: usize, n: usize, side: Side, op: Op) -> trsm::Problem<f64> {
+    trsm::Problem { m, n, side, uplo: Uplo::Upper, op, diag: Diag::Unit, alpha: 2.0, mode: TrsmMode::Substitution }
+}
+
+fn exchanges(m: usize, n: usize, side: Side) -> laswp::Problem {
+    laswp::Problem { m, n, pivots: if side == Side::Left { m } else { n }, side, forward: true }
+}
+
+fn factorisation(m: usize, n: usize, layout: Layout) -> getrf::Problem {
+    getrf::Problem { m, n, pivoting: true, layout }
+}
+
+/// Plans of all routines, most of them of several tasks.
+fn plans() -> Vec<Plan<f64>> {
+    let mut plans = Vec::new();
+    for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
+        plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
+        plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
+        plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
+        plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
+        for op in OPS {
+            plans.push(getrs::plan(&getrs::Problem::new(m, n, op), &blocking(1), &blocking(1)));
+            for side in SIDES {
+                let problem = triangle(m, n, side, op);
+                plans.push(trsm::plan(&problem, &blocking(1)));
+                plans.push(trsm::plan(&trsm::Problem { alpha: 0.0, ..problem }, &blocking(1)));
+                plans.push(trsm::plan(&trsm::Problem { mode: TrsmMode::Inverted, ..problem }, &blocking(1)));
+            }
+        }
+    }
+    plans
+}
+
+/// The tiles that a command touches.
+fn tiles(plan: &Plan<f64>, command: CommandId) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    let whole = |reg| Tile { reg, region: Region::whole(plan.registers()[reg].rows, plan.registers()[reg].cols) };
+    match &plan.commands()[command as usize] {
+        Command::Exec(exec) => exec.instruction.operands(|tile, _| tiles.push(tile)),
+        transfer => transfer.registers(&mut |reg| tiles.push(whole(reg))),
+    }
+    tiles
+}
+
+#[test]
+fn every_command_has_something_to_do() {
+    for plan in plans() {
+        for command in 0..CommandId::try_from(plan.commands().len()).unwrap() {
+            let has_elements = |tile: &Tile| tile.rows() > 0 && tile.cols() > 0;
+            assert!(tiles(&plan, command).iter().all(has_elements), "{command} of {plan}");
+        }
+    }
+}
+
+/// The smallest rectangle around the windows of registers.
+fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region> {
+    let corners = windows.filter_map(|info| {
+        let window = info.window?;
+        Some([window.row, window.col, window.row + info.rows, window.col + info.cols])
+    });
+    let widen = |a: [usize; 4], b: [usize; 4]| [a[0].min(b[0]), a[1].min(b[1]), a[2].max(b[2]), a[3].max(b[3])];
+    let [row, col, end_row, end_col] = corners.reduce(widen)?;
+    Some(Region { row, col, rows: end_row - row, cols: end_col - col })
+}
+
+/// The registers that are stored by some commands.
+fn stored(plan: &Plan<f64>, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
+    commands.filter_map(|command| match &plan.commands()[command as usize] {
+        Command::St(st) => Some(&plan.registers()[st.reg]),
+        _ => None,
+    })
+}
+
+#[test]
+fn matrices_are_declared_as_they_are_used() {
+    for plan in plans() {
+        let all = || (0..).map(Reg).take(plan.registers().len()).map(|reg| &plan.registers()[reg]);
+        for (id, matrix) in (0..).map(MatrixId).zip(plan.matrices()) {
+            let is_window = |info: &&RegisterInfo| info.window.is_some_and(|window| window.matrix == id);
+            if let Some(used) = around(all().filter(is_window)) {
+                assert_eq!(used, Region::whole(matrix.rows, matrix.cols), "{} of {plan}", matrix.name);
+            }
+            let commands = 0..CommandId::try_from(plan.commands().len()).unwrap();
+            assert_eq!(stored(&plan, commands).any(|info| is_window(&info)), matrix.written, "{} of {plan}", matrix.name);
+        }
+    }
+}
+
+#[test]
+fn a_task_is_called_by_what_it_stores() {
+    for plan in plans() {
+        for task in plan.tasks() {
+            let matrix = stored(&plan, task.commands.clone()).filter(|info| info.dtype == DType::F64);
+            let Region { row, col, rows, cols } = around(matrix).expect("each task has a result");
+            let label = task.label.region;
+            // a panel's task also ends the rows of U above it
+            let above = if task.label.what == "panel" { col - row } else { 0 };
+            let expected = Region { row: row + above, col, rows: rows - above, cols };
+            assert_eq!(label, expected, "{} of {plan}", task.label);
+        }
+    }
+}
+
+#[test]
+fn the_next_panel_stands_before_the_other_updates_which_are_shared_out() {
+    let labels = |share| {
+        let plan: Plan<f64> = getrf::plan(&factorisation(9, 10, Layout::ColMajor), &blocking(share));
+        plan.tasks().iter().map(|task| task.label.to_string()).collect::<Vec<_>>()
+    };
+    let update_in_one = ["panel [0:9, 0:4]", "panel [4:9, 4:7]", "update [0:9, 7:10]", "panel [7:9, 7:9]", "update [4:9, 9:10]"];
+    let exchanges = ["update [7:9, 9:10]", "exchange [4:9, 0:4]", "exchange [7:9, 4:7]"];
+    assert_eq!(labels(1), [&update_in_one[..], &exchanges].concat());
+    let update_in_two = ["panel [0:9, 0:4]", "panel [4:9, 4:7]", "update [0:9, 7:9]", "update [0:9, 9:10]", "panel [7:9, 7:9]"];
+    assert_eq!(labels(2), [&update_in_two[..], &["update [4:9, 9:10]"], &exchanges].concat());
+}
+
+/// The quick returns of the reference BLAS.
+#[test]
+fn nothing_is_planned_where_there_is_nothing_to_do() {
+    let quick = |m, n, k, alpha, beta| product(m, n, k, alpha, beta).is_empty();
+    assert!(quick(0, 1, 1, 1.0, 0.0) && quick(1, 0, 1, 1.0, 0.0));
+    assert!(quick(1, 1, 0, 1.0, 1.0) && quick(1, 1, 1, 0.0, 1.0));
+    assert!(!quick(1, 1, 1, 1.0, 1.0) && !quick(1, 1, 0, 1.0, 0.0) && !quick(1, 1, 1, 0.0, 0.5));
+    for (m, n) in [(0, 1), (1, 0), (1, 1)] {
+        let none = m * n == 0;
+        assert_eq!(triangle(m, n, Side::Left, Op::Trans).is_empty(), none);
+        assert_eq!(getrs::Problem::<f64>::new(m, n, Op::Trans).is_empty(), none);
+        assert_eq!(exchanges(m, n, Side::Left).is_empty(), none);
+    }
+    assert!(laswp::Problem { pivots: 0, ..exchanges(1, 1, Side::Left) }.is_empty());
+}
+
+#[test]
+fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
+    let size = |side| (triangle(5, 7, side, Op::NoTrans).order(), triangle(5, 7, side, Op::NoTrans).nrhs());
+    assert_eq!(SIDES.map(size), [(5, 7), (7, 5)]);
+    assert_eq!(getrs::Problem::<f64>::new(5, 7, Op::NoTrans).size(), (5, 7));
+}
+
+#[test]
+fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
+    let sizes = [(1, 1), (8, 300), (300, 8), (170, 130)];
+    for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
+        for limit in [40 << 10, 100 << 10, 1 << 20] {
+            let chosen = Resources { devices, copy_limit: Some(limit), element: 8, resident: false };
+            let plans = [
+                gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n)),
+                getrf::plan(&factorisation(m, n, Layout::RowMajor), &chosen.getrf(m, n)),
+                laswp::plan(&exchanges(m, n, Side::Left), &chosen.laswp(m, n, Side::Left)),
+                trsm::plan(&triangle(m, n, Side::Left, Op::Trans), &chosen.trsm(m, n, TrsmMode::Substitution)),
+            ];
+            for plan in plans {
+                let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
+                Schedule::new(plan, vec![reach; devices]).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Blocks cover their range; what is chosen fits the memory and keeps every device busy.
+
+use super::*;
+
+#[test]
+fn the_last_two_blocks_share_the_remainder() {
+    assert_eq!(partition(10, 4), [0..4, 4..7, 7..10]);
+    assert_eq!(partition(8, 4), [0..4, 4..8]);
+    assert_eq!(partition(5, 4), [0..3, 3..5]);
+    let whole = |n: usize| vec![(0, n)];
+    let ends = |n, r| partition(n, r).into_iter().map(|block| (block.start, block.end)).collect::<Vec<_>>();
+    assert_eq!((ends(3, 4), ends(1, 1)), (whole(3), whole(1)));
+    assert!(partition(0, 4).is_empty());
+    assert_eq!(partition(2, 0), [0..1, 1..2]);
+}
+
+#[test]
+fn blocks_cover_the_range_and_none_is_much_smaller() {
+    for n in 1..600 {
+        for r in [1, 7, 16, 100, 300] {
+            let blocks = partition(n, r);
+            assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
+            assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, n));
+            assert!(blocks.iter().all(|block| block.len() <= r && 2 * block.len() + 32 >= r.min(n)));
+        }
+    }
+}
+
+const NUMBERS: [usize; 5] = [1, 2, 3, 7, 16];
+const EXTENTS: [usize; 7] = [1, 16, 17, 200, 1000, 4096, 12_000];
+
+/// Rows, columns, number of devices.
+fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
+    EXTENTS.into_iter().flat_map(|m| EXTENTS.into_iter().flat_map(move |n| NUMBERS.map(|devices| (m, n, devices))))
+}
+
+fn in_place(devices: usize) -> Resources {
+    Resources { devices, copy_limit: None, element: 8, resident: false }
+}
+
+fn copying(devices: usize, limit: usize) -> Resources {
+    Resources { copy_limit: Some(limit), ..in_place(devices) }
+}
+
+fn on_one_device() -> Resources {
+    Resources { resident: true, ..in_place(1) }
+}
+
+/// Memory limits from the least with which anything is done to more than is of use.
+fn limits() -> impl Iterator<Item = usize> {
+    (0..40).map(|i| 6 * 8 * LEAST_TILE * LEAST_TILE * ((2 + i % 2) << (i / 2)) / 2)
+}
+
+#[test]
+fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
+    for (m, n, devices) in cases() {
+        let Blocking { mc, nc, .. } = in_place(devices).gemm(m, n);
+        let tiles = partition(m, mc).len() * partition(n, nc).len();
+        let small = mc.max(nc) <= 2 * LEAST_TILE;
+        assert!(tiles >= devices || small, "{m}×{n} on {devices}: {tiles} tiles");
+        assert!(mc.max(nc) <= MOST_TILE);
+        // before the last cut there were too few tiles, or one was too large
+        let uncut = tiles == 1 || tiles <= 2 * (devices - 1) || 2 * mc.max(nc) >= MOST_TILE;
+        assert!(uncut && (mc == m || mc >= LEAST_TILE) && (nc == n || nc >= LEAST_TILE), "{m}×{n} on {devices}: {mc}×{nc}");
+    }
+    let tile = |m, n, devices| (in_place(devices).gemm(m, n).mc, in_place(devices).gemm(m, n).nc);
+    assert_eq!(tile(MOST_TILE, MOST_TILE, 1), (MOST_TILE, MOST_TILE), "one device takes all");
+    assert_eq!((tile(300, 100, 2), tile(100, 300, 2)), ((160, 100), (100, 160)), "the longer side is cut");
+    assert_eq!((tile(16, 16, 64), tile(17, 17, 64)), ((16, 16), (9, 9)), "small tiles stay");
+}
+
+#[test]
+fn two_sets_of_tiles_take_the_memory_of_a_product() {
+    for limit in limits() {
+        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(20_000, 20_000);
+        let set = |side: usize| 8 * 3 * side * side;
+        assert!(mc == kc && nc == kc && 2 * set(kc) <= limit, "{limit}: {kc}");
+        // one step of the sizes more would be too much
+        let step = if kc >= 64 { 16 } else { 1 };
+        assert!(kc == MOST_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
+        assert!(kc < 64 || kc.is_multiple_of(16), "{limit}: {kc}");
+    }
+}
+
+#[test]
+fn a_triangle_on_one_device_is_cut_only_where_it_is_inverted() {
+    let blocking = |mode| on_one_device().trsm(1000, 5000, mode);
+    let Blocking { nb, nc, .. } = blocking(TrsmMode::Substitution);
+    assert_eq!((nb, nc), (1000, 5000));
+    assert_eq!(blocking(TrsmMode::Inverted).nb, TRSM_NB);
+}
+
+#[test]
+fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
+    for (n, nrhs, devices) in cases() {
+        let share = nrhs.div_ceil(devices);
+        let Blocking { nb, nc, kc, .. } = in_place(devices).trsm(n, nrhs, TrsmMode::Substitution);
+        assert_eq!((nb, kc), (n.min(TRSM_NB), usize::MAX));
+        let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
+        assert!(rounded || nc == MOST_TILE && share > MOST_TILE, "{nrhs} on {devices}: {nc}");
+        for resources in limits().map(|limit| copying(devices, limit)) {
+            let tile = resources.gemm(20_000, 20_000).kc;
+            let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Substitution);
+            assert_eq!([mc, nb, nc, kc], [tile.min(TRSM_NB), tile.min(TRSM_NB).min(n), tile.min(share), tile]);
+        }
+    }
+}
+
+#[test]
+fn two_strips_take_the_memory_of_exchanges() {
+    let (tall, wide) = ((1000, 300), (300, 1000));
+    for (side, (m, n)) in [(Side::Left, tall), (Side::Right, tall), (Side::Left, wide), (Side::Right, wide)] {
+        let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
+        assert_eq!(on_one_device().laswp(m, n, side).nc, across);
+        for (devices, limit) in NUMBERS.into_iter().flat_map(|devices| limits().map(move |limit| (devices, limit))) {
+            let (nc, share) = (copying(devices, limit).laswp(m, n, side).nc, across.div_ceil(devices));
+            let fits = |nc: usize| 4 * height + 2 * 8 * height * nc <= limit;
+            assert!(nc == 1 || nc <= share && fits(nc), "{m}×{n} on {devices} within {limit}: {nc}");
+            assert!(nc == share || !fits(nc + 1), "{m}×{n} on {devices} within {limit}: {nc}");
+        }
+    }
+    assert_eq!(in_place(2).laswp(10, 20_000, Side::Left).nc, MOST_TILE);
+}
+
+#[test]
+fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
+    for (m, n, devices) in cases() {
+        for limit in limits() {
+            let Blocking { nb, nc, share, .. } = copying(devices, limit).getrf(m, n);
+            let fits = |nb: usize| 3 * 8 * m * nb <= limit;
+            assert!(nc == nb && (LEAST_TILE..=COPIED_NB).contains(&nb));
+            assert!(nb == LEAST_TILE || fits(nb), "{m}×{n} within {limit}: {nb}");
+            assert!(nb == COPIED_NB || !fits(nb + 1), "{m}×{n} within {limit}: {nb}");
+            assert!(share >= 2 * devices, "tasks to choose from");
+        }
+    }
+}
+
+#[test]
+fn panels_grow_with_the_order_and_each_device_has_strips_to_choose_from() {
+    let mut before = 32;
+    for n in (1..12_000).step_by(7) {
+        let nb = in_place(1).getrf(n, n).nb;
+        assert!(nb >= before && nb <= 256, "{n}: {nb}");
+        before = nb;
+        for devices in NUMBERS {
+            let Blocking { nb, nc, .. } = in_place(devices).getrf(n, n);
+            // four strips for each device, where that makes them neither narrow nor wide
+            let (least, quarter, most) = (nb.min(128), n / (4 * devices), 512);
+            let rounded = (quarter..quarter + 8).contains(&nc) && nc.is_multiple_of(8);
+            let bounded = nc == least && quarter <= least || nc == most && quarter + 8 > most;
+            assert!(rounded || bounded, "{n} on {devices}: {nc}");
+        }
+    }
+    assert_eq!(in_place(1).getrf(12_000, 300).nb, in_place(1).getrf(300, 300).nb, "the order is that of the shorter side");
+    assert_eq!(on_one_device().getrf(700, 500).nb, 500);
+    assert_eq!(on_one_device().getrf(500, 700).nc, 700);
+}
+
+#[test]
+fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
+    for resources in [in_place(2), copying(2, 1 << 20), on_one_device()] {
+        for (m, n) in [(0, 0), (0, 5), (5, 0)] {
+            let (product, factorisation) = (resources.gemm(m, n), resources.getrf(m, n));
+            assert!(product.mc <= m && product.nc <= n && factorisation.nb > 0);
+            assert!(resources.trsm(m, n, TrsmMode::Substitution).nb > 0);
+            assert!([Side::Left, Side::Right].iter().all(|&side| resources.laswp(m, n, side).nc > 0));
+        }
+    }
+}

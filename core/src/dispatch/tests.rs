@@ -1,0 +1,183 @@
+//! The rules by which devices take tasks and lanes get commands.
+
+use super::{Dispatcher, Lane, Reach, Step};
+use crate::command::{CommandId, Queue};
+use crate::enums::Layout;
+use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::{Instruction, Region};
+use crate::plan::Plan;
+use crate::schedule::Schedule;
+use crate::simulate::CostModel;
+use crate::slots::{Endless, Slot, SlotId, Supply};
+
+/// Commands of a task of [`tiles`]: a load, two kernels, a store.
+const COMMANDS: CommandId = 4;
+const LD: CommandId = 0;
+const EXEC: CommandId = 1;
+const ST: CommandId = 3;
+/// Bytes of a tile.
+const TILE: usize = 4 * 4 * 8;
+
+/// Tiles scaled twice, each by itself; a register of each task is used by no command.
+fn tiles(count: usize) -> Plan<f64> {
+    let mut plan = Plan::new("scale");
+    let c = plan.output("C", (4, 4 * count), Layout::ColMajor);
+    for j in 0..count {
+        let cols = 4 * j..4 * j + 4;
+        plan.task("C", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
+        plan.window(c, &(0..4), &cols);
+        let tile = plan.ld(c, &(0..4), &cols);
+        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+        plan.exec(Instruction::Scale { beta: 3.0, c: tile });
+        plan.st(tile);
+    }
+    plan
+}
+
+fn in_place(flops: f64) -> Reach {
+    Reach { memory: 0, in_place: vec![true], flops }
+}
+
+fn copying(tiles: usize) -> Reach {
+    Reach { memory: tiles * TILE, in_place: vec![false], flops: 1.0 }
+}
+
+/// What a lane gets: a command of a task, or nothing now.
+fn ask(dispatcher: &mut Dispatcher<'_, f64>, device: usize, queue: Queue) -> Option<CommandId> {
+    match dispatcher.next(Lane { device, queue }, &mut Endless).unwrap() {
+        Step::Run(issue) => Some(issue.command),
+        Step::Wait => None,
+        Step::Finished => panic!("tasks are left"),
+    }
+}
+
+#[test]
+fn kernels_run_one_at_a_time() {
+    let schedule = Schedule::new(tiles(2), vec![in_place(1.0)]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), Some(EXEC));
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), None);
+    dispatcher.complete(Lane { device: 0, queue: Queue::Exec }, EXEC);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), Some(EXEC + 1));
+}
+
+#[test]
+fn a_device_that_copies_takes_a_task_for_each_queue_and_others_one() {
+    let schedule = Schedule::new(tiles(9), vec![copying(9), in_place(1.0), in_place(1.0)]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    let loads = [0, 1, 2].map(|task| Some(task * COMMANDS + LD));
+    assert_eq!([(); 3].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), loads);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
+    assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(3 * COMMANDS + EXEC));
+    assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), None);
+    assert_eq!(ask(&mut dispatcher, 2, Queue::Exec), Some(4 * COMMANDS + EXEC));
+}
+
+#[test]
+fn a_task_whose_registers_wait_for_memory_is_the_last_that_is_taken() {
+    let schedule = Schedule::new(tiles(9), vec![copying(1), in_place(1.0)]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), Some(LD));
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
+    // the second task is taken and waits, the third is left
+    assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(2 * COMMANDS + EXEC));
+}
+
+#[test]
+fn a_slow_device_takes_a_task_unless_the_others_are_done_before() {
+    let takes = |tasks| {
+        let schedule = Schedule::new(tiles(tasks), vec![in_place(1.0), in_place(0.25)]).unwrap();
+        ask(&mut schedule.dispatcher(), 1, Queue::Exec).is_some()
+    };
+    // in the time of one task of the slow device the fast one does four
+    assert_eq!([3, 4, 5].map(takes), [false, true, true]);
+}
+
+#[test]
+fn a_register_that_no_command_uses_takes_no_memory() {
+    let schedule = Schedule::new(tiles(3), vec![copying(1)]).unwrap();
+    let costs = CostModel { flops: 1.0, bandwidth: 1.0, latency: 1.0 };
+    let mut entries = schedule.simulate(&[costs]).entries.into_iter();
+    assert!(entries.all(|entry| entry.issue.operands[0].unwrap().id == 0));
+}
+
+#[test]
+fn a_store_waits_for_the_kernels_before_it() {
+    let schedule = Schedule::new(tiles(1), vec![copying(1)]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    for (queue, command) in [(Queue::Ld, LD), (Queue::Exec, EXEC), (Queue::Exec, EXEC + 1), (Queue::St, ST)] {
+        assert!(!dispatcher.is_touched());
+        let mut others = Queue::ALL.into_iter().filter(|&other| other != queue);
+        assert!(others.all(|other| ask(&mut dispatcher, 0, other).is_none()), "before {command}");
+        assert_eq!(ask(&mut dispatcher, 0, queue), Some(command));
+        dispatcher.complete(Lane { device: 0, queue }, command);
+    }
+    assert!(dispatcher.is_touched() && dispatcher.is_done());
+}
+
+/// Memory in pieces of so many bytes at most, whatever the limit says.
+struct Pieces(usize);
+
+impl Supply for Pieces {
+    fn obtain(&mut self, slot: Slot) -> Result<()> {
+        if slot.bytes > self.0 { Err(short()) } else { Ok(()) }
+    }
+    fn release(&mut self, _: SlotId) {}
+}
+
+fn short() -> Error {
+    Error::new(ErrorKind::OutOfMemory, "test", "told to be short")
+}
+
+#[test]
+fn a_rest_is_left_only_where_all_devices_are_out_and_something_is_not_done() {
+    let schedule = |devices: &[Reach]| Schedule::new(tiles(1), devices.to_vec()).unwrap();
+    let without_memory = |dispatcher: &mut Dispatcher<'_, f64>| {
+        assert_eq!(ask(dispatcher, 0, Queue::Ld), Some(LD));
+        dispatcher.refuse(Lane { device: 0, queue: Queue::Ld }, LD, short()).unwrap();
+        assert_eq!(dispatcher.next(Lane { device: 0, queue: Queue::Ld }, &mut Endless).unwrap(), Step::Finished);
+    };
+    let alone = schedule(&[copying(1)]);
+    let mut dispatcher = alone.dispatcher();
+    without_memory(&mut dispatcher);
+    assert!(dispatcher.into_rest().is_some_and(|(rest, _)| rest.done == [false]));
+    let mut stopped = alone.dispatcher();
+    without_memory(&mut stopped);
+    stopped.halt();
+    assert!(stopped.into_rest().is_none());
+    let two = schedule(&[copying(1), in_place(1.0)]);
+    let mut goes_on = two.dispatcher();
+    without_memory(&mut goes_on);
+    assert!(goes_on.into_rest().is_none());
+    let mut done = two.dispatcher();
+    without_memory(&mut done);
+    for command in [EXEC, EXEC + 1] {
+        assert_eq!(ask(&mut done, 1, Queue::Exec), Some(command));
+        done.complete(Lane { device: 1, queue: Queue::Exec }, command);
+    }
+    assert_eq!(done.next(Lane { device: 1, queue: Queue::Exec }, &mut Endless).unwrap(), Step::Finished);
+    assert!(done.is_done() && done.into_rest().is_none());
+}
+
+#[test]
+fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
+    let mut plan = Plan::<f64>::new("test");
+    let c = plan.output("C", (4, 12), Layout::ColMajor);
+    plan.task("C", Region::whole(4, 12));
+    for cols in [0..4, 4..12] {
+        let tile = plan.ld(c, &(0..4), &cols);
+        plan.st(tile);
+    }
+    // the second tile is larger, and gets memory when the first has given its own back
+    let schedule = Schedule::new(plan, vec![copying(2)]).unwrap();
+    let (mut dispatcher, mut supply) = (schedule.dispatcher(), Pieces(TILE));
+    for (command, queue) in [(0, Queue::Ld), (1, Queue::St)] {
+        let lane = Lane { device: 0, queue };
+        let step = dispatcher.next(lane, &mut supply).unwrap();
+        assert!(matches!(step, Step::Run(issue) if issue.command == command));
+        dispatcher.complete(lane, command);
+    }
+    let error = dispatcher.next(Lane { device: 0, queue: Queue::Ld }, &mut supply).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+}

@@ -1,0 +1,52 @@
+//! What a schedule needs, and what is refused.
+
+use super::Schedule;
+use crate::dispatch::Reach;
+use crate::enums::Layout;
+use crate::instruction::{Instruction, Region};
+use crate::plan::Plan;
+
+/// Bytes of a tile.
+const TILE: usize = 4 * 4 * 8;
+
+/// `V ← A`, then with another register `C ← 2·C`: three registers, of which two live at once. Then a task of one.
+fn plan() -> Plan<f64> {
+    let mut plan = Plan::new("test");
+    let (a, c) = (plan.input("A", (4, 4), Layout::ColMajor), plan.output("C", (4, 4), Layout::ColMajor));
+    plan.task("C", Region::whole(4, 4));
+    let tile = plan.ld(a, &(0..4), &(0..4));
+    let pad = plan.scratch(4, 4);
+    plan.exec(Instruction::Copy { a: tile, b: pad });
+    let result = plan.ld(c, &(0..4), &(0..4));
+    plan.exec(Instruction::Scale { beta: 2.0, c: result });
+    plan.st(result);
+    plan.window(c, &(0..4), &(0..4)); // touched by no command
+    plan.task("C", Region::whole(4, 4));
+    plan.ld(c, &(0..4), &(0..4));
+    plan
+}
+
+fn footprint(in_place: [bool; 2]) -> usize {
+    let reach = Reach { memory: usize::MAX, in_place: in_place.to_vec(), flops: 1.0 };
+    Schedule::new(plan(), vec![reach]).unwrap().footprint(0)
+}
+
+#[test]
+fn a_register_needs_memory_from_its_first_command_to_its_last() {
+    assert_eq!(footprint([false, false]), 2 * TILE, "the copy needs both, the rest one");
+    assert_eq!(footprint([true, false]), TILE);
+    assert_eq!(footprint([true, true]), TILE, "scratch memory is never in place");
+    let nothing = Schedule::new(Plan::<f64>::new("test"), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0 }]);
+    assert_eq!(nothing.unwrap().footprint(0), 0);
+}
+
+#[test]
+fn a_schedule_is_accepted_where_its_memory_is_just_enough() {
+    let accept = |memory| {
+        let reach = |memory| Reach { memory, in_place: vec![false; 2], flops: 1.0 };
+        Schedule::new(plan(), vec![reach(usize::MAX), reach(memory)])
+    };
+    assert_eq!(accept(2 * TILE).unwrap().reach().len(), 2);
+    let error = accept(2 * TILE - 1).unwrap_err().to_string();
+    assert!(error.contains("device 1 is limited to 255 bytes") && error.contains("256"), "{error}");
+}

@@ -79,8 +79,8 @@ impl<'c> Cusolver<'c> {
     }
 
     /// Gives the memory back; the last pivots, counted from 1.
-    pub fn finish<T>(&self, factors: Factors<T>) -> Vec<i32> {
-        let Factors { n, original, lu, work, ipiv, info } = factors;
+    pub fn finish<T>(&self, factors: &Factors<T>) -> Vec<i32> {
+        let Factors { n, original, lu, work, ipiv, info } = *factors;
         let mut pivots = vec![0; n];
         self.cuda.download(ipiv, &mut pivots);
         [original, lu, work].into_iter().for_each(|memory| self.cuda.free(memory));

@@ -93,7 +93,7 @@ fn factors<T: Real>(
     }
     let measured = in_turn(settings, sides);
     if let (Some(peer), Some(theirs)) = (peer, theirs) {
-        let pivots = peer.finish(theirs);
+        let pivots = peer.finish(&theirs);
         // where two magnitudes are all but equal rounding decides, and from there on all differ
         let same = ipiv.iter().zip(&pivots).take_while(|&(&ours, &theirs)| ours + 1 == theirs).count();
         println!("{same} of {n} pivots are the same before one differs");

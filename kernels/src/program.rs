@@ -9,8 +9,9 @@ use crate::strips::{LINES, StripParams};
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
-/// Columns of the narrowest panel, factored by strips.
-pub const STRIPS: usize = 1024;
+/// Strips of the widest panel that is factored by strips: about as many as a large device
+/// has multiprocessors.
+pub const STRIPS: usize = 128;
 /// Columns of the narrowest panel, factored column by column by many work-groups.
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.

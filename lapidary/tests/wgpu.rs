@@ -88,6 +88,25 @@ fn one_adapter_opened_twice_and_out_of_core() {
 }
 
 #[test]
+fn matrices_are_copied_on_one_device_and_between_two() {
+    let Some((index, _)) = first() else { return };
+    let settings = Settings::default();
+    let cache = Arc::new(settings.program_cache());
+    let open = || WgpuDevice::open(index, None, Arc::clone(&cache)).unwrap();
+    let machine = Machine::from_wgpu(vec![open(), open()], &settings).unwrap();
+    let a: Vec<f32> = (0..6).map(|i| i as f32).collect();
+    let host = MatRef::col_major(&a, 2, 3).unwrap();
+    for (from, to) in [(0, 0), (0, 1)] {
+        let original = machine.upload_to(from, host).unwrap();
+        let mut copy = machine.upload_to(to, MatRef::col_major(&[9.0; 6], 2, 3).unwrap()).unwrap();
+        copy.copy_from(&original).unwrap();
+        let mut copied = [0.0; 6];
+        copy.download(MatMut::col_major(&mut copied, 2, 3).unwrap()).unwrap();
+        assert_eq!(copied, a[..], "from device {from} to device {to}");
+    }
+}
+
+#[test]
 fn one_device_and_several_kinds_agree() {
     let Some((index, _)) = first() else { return };
     let one = open(&[index], &Settings::default());

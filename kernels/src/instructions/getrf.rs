@@ -39,6 +39,27 @@ impl<B> Panel<'_, B> {
     }
 }
 
+/// How a narrow panel is factored.
+enum Narrow {
+    /// By strips, each held by one group.
+    Strips(StripParams),
+    /// Column by column, by many groups.
+    Columns,
+    /// By one group, so many columns at most.
+    Group(usize),
+}
+
+impl Narrow {
+    /// Most columns.
+    fn width(&self) -> usize {
+        match self {
+            Narrow::Strips(params) => STRIPS * params.width,
+            Narrow::Columns => COLUMNS,
+            Narrow::Group(width) => *width,
+        }
+    }
+}
+
 impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn getrf<T: Scalar>(
         &mut self,
@@ -60,27 +81,19 @@ impl<D: Target> Sequence<'_, D> {
     /// A panel of at least as many rows as columns.
     unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        let choices = self.device.choices();
-        let strips = choices.strips(T::DTYPE, a.rows);
-        let spreads = (choices.spread..=MOST_ROWS).contains(&a.rows);
-        let width = if strips.is_some() {
-            STRIPS
-        } else if spreads {
-            COLUMNS
-        } else {
-            PANEL
-        };
+        let way = self.narrow::<T>(a.rows);
+        let width = way.width();
         if a.cols <= width {
-            let short = a.cols <= 1 || self.rounds(a.rows, a.cols) <= choices.rounds;
             // SAFETY: the module's contract.
-            match strips {
-                Some(params) => return unsafe { self.getrf_strips::<T>(params, panel) },
-                None if spreads => return unsafe { self.getrf_columns::<T>(panel) },
-                None if short => return unsafe { self.getrf_panel::<T>(panel) },
-                None => {}
-            }
+            return unsafe {
+                match way {
+                    Narrow::Strips(params) => self.getrf_strips::<T>(params, panel),
+                    Narrow::Columns => self.getrf_columns::<T>(panel),
+                    Narrow::Group(_) => self.getrf_panel::<T>(panel),
+                }
+            };
         }
-        let n1 = if a.cols > width { (a.cols / 2).next_multiple_of(width) } else { a.cols / 2 };
+        let n1 = (a.cols / 2).next_multiple_of(width);
         let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
         let below = panel.from(n1, a.cols - n1);
         // SAFETY: the module's contract.
@@ -94,7 +107,17 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Rounds that the loops of one work-item go in a narrow panel: for each column over
+    /// How panels of so many rows are factored.
+    fn narrow<T: Scalar>(&self, rows: usize) -> Narrow {
+        let choices = self.device.choices();
+        match choices.strips(T::DTYPE, rows) {
+            Some(params) => Narrow::Strips(params),
+            None if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
+            None => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
+        }
+    }
+
+    /// Rounds that the loops of one work-item go in a panel of one group: for each column over
     /// its rows, to search them and to scale them, and in each over the columns that are left.
     fn rounds(&self, rows: usize, cols: usize) -> usize {
         rows.div_ceil(self.device.choices().searchers) * (2 * cols + cols * (cols + 1) / 2)

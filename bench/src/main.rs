@@ -5,7 +5,8 @@
 //!
 //! Groups: `gemm getrf trsm small outofcore opencl wgpu`, all but the last two unless named;
 //! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu` against
-//! cuBLAS where it is (`LAPIDARY_PEER_CUBLAS`, else by its own name). Peers:
+//! cuBLAS and cuSOLVER where they are (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`,
+//! `LAPIDARY_PEER_CUSOLVER`, else by their own names). Peers:
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library

@@ -23,6 +23,7 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (ReadsOldC, "gemm::beta_zero_ignores_nan", "gemm: class"),
     (ReadsUnderZeroAlpha, "gemm::alpha_zero_reads_nothing", "gemm: class"),
     (ReadsUnderZeroAlpha, "trsm::alpha_zero_reads_nothing", "trsm: class"),
+    (KeepsUnderZeroFactors, "gemm::alpha_zero_reads_nothing", "gemm: class or gemm: componentwise"),
     (SkipsZeros, "gemm::nan_propagates", "gemm: class"),
     (SkipsZeros, "gemm::zero_times_infinity_is_nan", "gemm: class"),
     (Flushes, "gemm::keeps_subnormals", "gemm: componentwise"),

@@ -30,9 +30,11 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
         ("beta_zero_ignores_nan", "β = 0 never reads C: NaN and Inf in it vanish.", |trial| {
             few::<S, T>(trial, &[Fill::Uniform], |case| GemmCase { beta: 0.0, ..case })
         }),
-        ("alpha_zero_reads_nothing", "α = 0 never reads A or B: NaN and Inf in them do not matter, and with β = 0 C becomes zero.", |trial| {
-            few::<S, T>(trial, &[Fill::Uniform, Fill::NonFinite], without_product)
-        }),
+        (
+            "alpha_zero_reads_nothing",
+            "α = 0 never reads A or B: NaN and Inf in them do not matter, and with β = 0 C becomes zero.",
+            |trial| few::<S, T>(trial, &[Fill::Uniform, Fill::NonFinite], without_product),
+        ),
         ("nan_propagates", "NaN and Inf in the operands come out where the plain triple loop has them.", |trial| {
             random::<S, T>(trial, &[Fill::NonFinite], |case| case)
         }),

@@ -1,6 +1,8 @@
 //! How much memory the machine has left, so that a trial of large operands is skipped where the
 //! system would end the program instead.
 
+use sysinfo::System;
+
 /// Bytes that every machine is taken to have.
 const ALWAYS: usize = 1 << 30;
 
@@ -25,32 +27,30 @@ fn enough(bytes: usize, available: Option<usize>) -> Result<(), String> {
     }
 }
 
-/// Bytes that can be had without pushing others out; the least of what the machine and the
-/// control group of the process have left.
+/// Bytes that can be had without pushing others out: the least of what the machine and the
+/// control group, of version 1 or 2, have left. The group is the one that a container shows as
+/// its own; of groups nested in it `sysinfo` tells nothing.
 fn available() -> Option<usize> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let machine = field(&read("/proc/meminfo")?, "MemAvailable:")? << 10;
-    let group = || {
-        in_group(&read("/sys/fs/cgroup/memory.max")?, &read("/sys/fs/cgroup/memory.current")?, &read("/sys/fs/cgroup/memory.stat")?)
-    };
-    Some(group().map_or(machine, |group| group.min(machine)))
+    let mut system = System::new();
+    system.refresh_memory();
+    // asked for groups where the system tells no total, `sysinfo` panics
+    let known = system.total_memory() > 0;
+    let group = known.then(|| system.cgroup_limits()).flatten().map(|group| in_group(group.total_memory, group.rss));
+    known.then(|| bytes(group.map_or(system.available_memory(), |group| group.min(system.available_memory()))))
 }
 
-/// What a control group leaves; none if it sets no limit. Cached files give way.
-fn in_group(limit: &str, used: &str, statistics: &str) -> Option<usize> {
-    let number = |text: &str| text.trim().parse::<usize>().ok();
-    Some(number(limit)?.saturating_sub(number(used)?.saturating_sub(field(statistics, "file ")?)))
+/// What a control group leaves. Cached files give way: only what programs hold counts.
+fn in_group(limit: u64, held: u64) -> u64 {
+    limit.saturating_sub(held)
 }
 
-/// The number after a word at the beginning of a line.
-fn field(text: &str, word: &str) -> Option<usize> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(word))?;
-    rest.split_whitespace().next()?.parse().ok()
+fn bytes(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{enough, field, in_group};
+    use super::{available, enough, in_group};
 
     #[test]
     fn half_of_what_is_free_may_be_used() {
@@ -61,9 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn a_control_group_leaves_its_limit_less_what_is_used_but_for_files() {
-        let text = "anon 5\nfile 30\nfile_mapped 7\n";
-        assert_eq!(field(text, "file "), Some(30));
-        assert_eq!((in_group("100\n", "60\n", text), in_group("max\n", "60\n", text)), (Some(70), None));
+    fn a_control_group_leaves_its_limit_less_what_programs_hold() {
+        assert_eq!((in_group(100, 30), in_group(100, 130)), (70, 0));
+    }
+
+    #[test]
+    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+    fn these_systems_tell_what_is_free() {
+        assert!(available().is_some_and(|free| free > 1 << 20), "{:?}", available());
     }
 }

@@ -66,10 +66,10 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
 }
 
-/// The report of a property whose trial was begun in a run before, and never ended.
+/// The report of a property whose trial was begun in two runs before, and never ended.
 #[must_use]
 pub fn unended<S>(property: &Property<S>) -> TrialReport {
-    let detail = "the run before was cut off in this trial: it crashed, hung or was stopped";
+    let detail = "two runs were cut off in this trial: it crashes, hangs or was stopped";
     let failure = Some(Failure::new("suite: ends", detail).report());
     TrialReport { verdict: Verdict::Failed, failure, ..blank(property) }
 }

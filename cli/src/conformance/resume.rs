@@ -3,9 +3,9 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-use lapidary_conformance::grader::unended;
-use lapidary_conformance::report::{Identity, Report};
+use lapidary_conformance::report::{GRADES, Identity, Report};
 use lapidary_conformance::suite::Property;
+use lapidary_conformance::{grader, grades};
 
 use super::files;
 use crate::failure::{Failure, Result};
@@ -23,8 +23,8 @@ pub fn build() -> String {
     )
 }
 
-/// The report of a run that was cut off, to be gone on with; `empty` is this run's. The trial in
-/// which it was cut off has failed: it would be so again and again.
+/// The report of a run that was cut off, to be gone on with; `empty` is this run's. A trial in
+/// which two runs were cut off has failed: it would be so again and again. So it is with the grades.
 pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
     let before = files::read(path, "--resume")?;
     let differences = differences(&before, &empty);
@@ -33,10 +33,17 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
             format!("is of another run ({}): name another file, or leave out --resume to begin anew", differences.join(", "));
         return Err(Failure::file(path, what));
     }
-    let mut trials = before.trials;
-    let cut_off = selected.iter().filter(|property| before.begun.as_ref() == Some(&property.full_name()));
-    trials.extend(cut_off.map(unended));
-    Ok(Report { trials, ..empty })
+    let given_up = before.given_up().map(str::to_owned);
+    let Report { begun, beginnings, trials, grades, .. } = before;
+    let mut report = Report { begun, beginnings, trials, grades, ..empty };
+    if let Some(what) = given_up {
+        report.trials.extend(selected.iter().filter(|property| property.full_name() == what).map(grader::unended));
+        if what == GRADES {
+            report.grades = grades::unended();
+        }
+        report.end();
+    }
+    Ok(report)
 }
 
 /// What a run before had otherwise.

@@ -7,7 +7,7 @@ use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::expectation;
 use lapidary_conformance::foreign::Library;
 use lapidary_conformance::grades::grades;
-use lapidary_conformance::report::{FORMAT, Figure, Mode, Report, Settings, TrialReport, Verdict};
+use lapidary_conformance::report::{FORMAT, Figure, GRADES, Mode, Report, Settings, TrialReport, Verdict};
 use lapidary_conformance::suite::{Property, properties, selects};
 use lapidary_conformance::{Grader, Guarded, Scope, Subject};
 
@@ -127,17 +127,24 @@ fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<(
     for property in &selected {
         if report.trials.iter().all(|trial| trial.name != property.full_name()) {
             progress.begin(&property.full_name());
-            report.begun = Some(property.full_name());
+            // those of a file are of its trials
+            report.grades.clear();
+            report.begin(&property.full_name());
             save(args, &report)?;
             let trial = grader.try_on(subject, property);
             lines(&report, &trial).iter().for_each(|line| progress.println(line));
             report.trials.push(trial);
-            report.begun = None;
+            report.end();
             save(args, &report)?;
         }
         progress.done();
     }
-    report.grades = grades(subject, &report.trials);
+    if report.grades.is_empty() {
+        report.begin(GRADES);
+        save(args, &report)?;
+        report.grades = grades(subject, &report.trials);
+        report.end();
+    }
     save(args, &report)?;
     drop(progress);
     conclude(args, &report)
@@ -155,6 +162,7 @@ fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings, selected: &[P
         filter: args.filter.clone(),
         settings,
         begun: None,
+        beginnings: 0,
         trials: Vec::new(),
         grades: Vec::new(),
     };

@@ -61,23 +61,58 @@ fn a_run_goes_on_where_it_was_cut_off() {
     refused(&s, &[&FEW[..], &["--json", "old.json", "--resume"]].concat(), &["old.json", "format 99"]);
 }
 
-#[test]
-fn a_trial_that_ended_the_run_before_has_failed_and_is_not_repeated() {
-    let s = Sandbox::new();
-    let resumed = || s.run(&[&FEW[..], &["--json", "r.json", "--resume"]].concat());
-    outcome(&resumed(), 0);
+/// Runs of a few trials, each resuming a report as if runs before had been cut off in something.
+fn resumed(s: &Sandbox, begun: &str, beginnings: usize, status: i32) -> serde_json::Value {
+    let go_on = || s.run(&[&FEW[..], &["--json", "r.json", "--resume"]].concat());
+    outcome(&s.run(&[&FEW[..], &["--json", "r.json"]].concat()), 0);
     let mut report = s.json("r.json");
-    assert!(report["begun"].is_null());
-    let trials = report["trials"].as_array_mut().unwrap();
-    trials.retain(|trial| trial["name"] != "f64::laswp::rows_move");
-    report["begun"] = "f64::laswp::rows_move".into();
+    assert!(report["begun"].is_null() && report["beginnings"] == 0);
+    report["trials"].as_array_mut().unwrap().retain(|trial| trial["name"] != begun);
+    (report["begun"], report["beginnings"], report["grades"]) = (begun.into(), beginnings.into(), serde_json::json!([]));
     s.text("r.json", &report.to_string());
-    for _ in 0..2 {
-        outcome(&resumed(), 1);
-        let trials = s.json("r.json")["trials"].clone();
-        let rows_move: Vec<_> = trials.as_array().unwrap().iter().filter(|trial| trial["property"] == "rows_move").collect();
-        assert_eq!((rows_move.len(), &rows_move[0]["failure"]["check"]), (1, &"suite: ends".into()));
+    outcome(&go_on(), status);
+    let report = s.json("r.json");
+    outcome(&go_on(), status);
+    assert_eq!(report, s.json("r.json"), "nothing is left to be done");
+    report
+}
+
+#[test]
+fn what_a_run_was_cut_off_in_is_tried_again_and_then_given_up() {
+    let s = Sandbox::new();
+    for (beginnings, status, check) in [(1, 0, None), (2, 1, Some("suite: ends"))] {
+        let report = resumed(&s, "f64::laswp::rows_move", beginnings, status);
+        let trials = report["trials"].as_array().unwrap().iter();
+        let rows_move: Vec<_> = trials.filter(|trial| trial["property"] == "rows_move").collect();
+        assert_eq!((rows_move.len(), rows_move[0]["failure"]["check"].as_str()), (1, check));
+        let report = resumed(&s, "grades", beginnings, status);
+        let grades = report["grades"].as_array().unwrap();
+        assert_eq!(grades.iter().any(|grade| grade["failed"] == true), status == 1, "{grades:?}");
+        assert_eq!(grades.len() > 5, status == 0, "{grades:?}");
     }
+}
+
+#[test]
+fn a_trial_in_which_two_runs_are_stopped_has_failed() {
+    let s = Sandbox::new();
+    let long = ["conformance", "--device", "cpu:0", "--full", "--filter", "f64::getrf::large", "--json", "r.json", "--resume"];
+    let is_begun = |beginnings: usize| {
+        s.files().contains(&"r.json".to_owned()) && {
+            let report = s.json("r.json");
+            report["begun"] == "f64::getrf::large" && report["beginnings"] == beginnings
+        }
+    };
+    for beginnings in [1, 2] {
+        let mut running = s.start(&long);
+        while !is_begun(beginnings) {
+            assert!(running.try_wait().unwrap().is_none(), "it ended before it could be stopped");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        running.kill().unwrap();
+        running.wait().unwrap();
+    }
+    outcome(&s.run(&long), 1);
+    assert_eq!(s.json("r.json")["trials"][0]["failure"]["check"], "suite: ends");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -70,14 +70,23 @@ impl Sandbox {
 
     /// Runs the program in the folder, with variables set.
     pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let output = self.command(args).envs(variables.iter().copied()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Starts the program in the folder; what it says is dropped.
+    pub fn start(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT");
         // compiled programs of other tests are not seen
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
-        command.envs(variables.iter().copied());
-        let output = command.current_dir(self.0.path()).args(args).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        command.current_dir(self.0.path()).args(args);
+        command
     }
 }
 

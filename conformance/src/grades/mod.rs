@@ -18,6 +18,18 @@ pub fn grades<S: Subject>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     [graded_in::<S, f32>(subject, trials), graded_in::<S, f64>(subject, trials)].concat()
 }
 
+/// What is said in place of the grades when two runs have begun them, and never ended.
+#[must_use]
+pub fn unended() -> Vec<Grade> {
+    vec![Grade {
+        name: "grades".to_owned(),
+        value: "two runs were cut off while they were measured: a call crashes, hangs or was stopped".to_owned(),
+        verdict: "failed".to_owned(),
+        explanation: "Grades are measured after the trials.".to_owned(),
+        failed: true,
+    }]
+}
+
 fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     let dtype = T::DTYPE;
     let own: Vec<&TrialReport> = trials.iter().filter(|trial| trial.dtype == dtype.to_string()).collect();

@@ -35,6 +35,7 @@ mod tests {
             suite: String::new(),
             build: String::new(),
             begun: None,
+            beginnings: 0,
             subject: Identity { name: "cpu:0".into(), ..Identity::default() },
             mode: Mode::Full,
             seed: 7,

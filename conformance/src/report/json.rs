@@ -57,6 +57,7 @@ mod tests {
             suite: "0".to_owned(),
             build: String::new(),
             begun: None,
+            beginnings: 0,
             subject: Identity::default(),
             mode: Mode::Quick,
             seed: u64::MAX,
@@ -71,6 +72,20 @@ mod tests {
     fn a_report_comes_back_as_it_was_with_infinite_ratios() {
         assert_eq!(Report::from_json(&report().to_json()).unwrap(), report());
         assert!(!report().passed() && report().count(Verdict::Failed) == 1);
+    }
+
+    #[test]
+    fn beginnings_of_the_same_are_counted_until_it_ends() {
+        let mut report = report();
+        let mut begin = |what: &str| {
+            report.begin(what);
+            let given_up = report.given_up().is_some();
+            report = Report::from_json(&report.to_json()).unwrap();
+            (report.beginnings, given_up)
+        };
+        assert_eq!(["x", "x", "y", "y"].map(&mut begin), [(1, false), (2, true), (1, false), (2, true)]);
+        report.end();
+        assert!((report.beginnings, report.given_up()) == (0, None) && report.begun.is_none());
     }
 
     fn with_ratio(ratio: f64) -> Report {

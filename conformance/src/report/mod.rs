@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 /// The format of the file; another one is refused.
 pub const FORMAT: u32 = 1;
 
+/// What [`Report::begun`] calls the grades, which no trial is called.
+pub const GRADES: &str = "grades";
+
 /// A run of the suite, whole or under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
@@ -38,9 +41,12 @@ pub struct Report {
     /// What the subject was told beside the calls; nothing where a file is older.
     #[serde(default)]
     pub settings: Settings,
-    /// The trial that was begun last, while it has not ended.
+    /// What was begun last, while it has not ended: a trial, or the [grades](GRADES).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<String>,
+    /// How many runs have begun it.
+    #[serde(default)]
+    pub beginnings: usize,
     /// Every trial in the order of the suite.
     pub trials: Vec<TrialReport>,
     /// What the figures say together; empty before the last trial is done.
@@ -253,6 +259,24 @@ pub struct Grade {
 }
 
 impl Report {
+    /// Notes that a trial or the grades begin: once more, if a run before was cut off in them.
+    pub fn begin(&mut self, what: &str) {
+        let before = if self.begun.as_deref() == Some(what) { self.beginnings } else { 0 };
+        (self.begun, self.beginnings) = (Some(what.to_owned()), before + 1);
+    }
+
+    /// Notes that what was begun has ended.
+    pub fn end(&mut self) {
+        (self.begun, self.beginnings) = (None, 0);
+    }
+
+    /// What is not begun a third time. One run may be stopped by a person or a power cut; two that
+    /// end in the same place would be followed by more.
+    #[must_use]
+    pub fn given_up(&self) -> Option<&str> {
+        self.begun.as_deref().filter(|_| self.beginnings > 1)
+    }
+
     /// Trials with a verdict.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {

@@ -54,6 +54,7 @@ fn report(name: &str, trials: Vec<TrialReport>) -> Report {
     Report {
         build: String::new(),
         begun: None,
+        beginnings: 0,
         format: FORMAT,
         suite: "0.1.0".into(),
         subject: Identity { name: name.into(), device: NASTY.into(), ..Identity::default() },

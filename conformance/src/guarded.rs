@@ -45,8 +45,11 @@ impl<S: Subject> Subject for Guarded<S> {
     fn devices(&self, visitor: &mut impl DeviceVisitor) {
         self.0.devices(visitor);
     }
-    fn counterpart(&self) -> Option<Self> {
-        self.0.counterpart().map(Guarded)
+    fn one_and_several(&self) -> Option<Result<[Self; 2]>> {
+        self.0.one_and_several().map(|both| both.map(|both| both.map(Guarded)))
+    }
+    fn took_part(&self) -> Option<usize> {
+        self.0.took_part()
     }
     fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
         self.0.lacks(dtype, routine, property)

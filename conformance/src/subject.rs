@@ -38,12 +38,18 @@ pub trait Subject: Sync {
     /// does not apply.
     fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
 
-    /// The same on another number of devices: several where it is one, one where it is
-    /// several. None where that makes no difference, as to a library.
-    fn counterpart(&self) -> Option<Self>
+    /// The same on one device and on several. None where that makes no difference, as to a
+    /// library; an error where one of them does not open.
+    fn one_and_several(&self) -> Option<Result<[Self; 2]>>
     where
         Self: Sized,
     {
+        None
+    }
+
+    /// How many devices had a task since last asked; none if it cannot tell. Devices take tasks
+    /// as they come, so that one of several may do all.
+    fn took_part(&self) -> Option<usize> {
         None
     }
 

@@ -1,5 +1,8 @@
 //! A machine as a subject of the conformance suite.
 
+use std::collections::BTreeSet;
+
+use lapidary::core::command::Queue;
 use lapidary::{DType, Machine, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
@@ -39,10 +42,22 @@ impl Subject for Graded {
         self.machine.visit_devices(visitor);
     }
 
-    fn counterpart(&self) -> Option<Self> {
-        let first: Select = self.machine.devices().next()?.name.parse().ok()?;
-        let select = if self.machine.devices().count() > 1 { first } else { first.repeated(2) };
-        Graded::open(select, &self.settings).ok()
+    fn one_and_several(&self) -> Option<Result<[Self; 2]>> {
+        let first = self.machine.devices().next()?.name.parse::<Select>();
+        let traced =
+            |select| Graded::open(select, &self.settings).map(|opened| Graded { machine: opened.machine.traced(), ..opened });
+        let both = first.and_then(|first| {
+            let several = if self.machine.devices().count() > 1 { self.select.clone() } else { first.clone().repeated(2) };
+            Ok([traced(first)?, traced(several)?])
+        });
+        Some(both)
+    }
+
+    fn took_part(&self) -> Option<usize> {
+        // a call that the caller's thread does alone leaves no event
+        let events = self.machine.take_trace();
+        let computed = events.iter().filter(|event| event.lane.queue == Queue::Exec);
+        Some(computed.map(|event| event.lane.device).collect::<BTreeSet<_>>().len())
     }
 
     routines_of!(machine, getrf_into);

@@ -1,6 +1,6 @@
 //! One device against several: whether they give the same bits, routine by routine.
 
-use lapidary_core::Scalar;
+use lapidary_core::{Result as CoreResult, Scalar};
 
 use super::grade;
 use crate::cases::{Fill, GemmCase, GetrfCase, Shape, TrsmCase};
@@ -11,36 +11,63 @@ use crate::{Failure, Ledger, Scope, Subject, Trial};
 /// So large that a call is planned in tiles, which several devices share.
 const N: usize = 300;
 
-type Comparison<'p, R, S> = fn(&Trial<'_, Pair<'p, R, S>>) -> Result<(), Failure>;
+/// Devices take tasks as they come: one of several may be done before another begins. Then the
+/// calls are made again, so many times in all.
+const ATTEMPTS: usize = 5;
 
-/// A grade for each routine.
-pub fn agreement<S: Subject, T: Scalar>(one: &S, other: &S) -> [Grade; 3] {
-    [
-        compared::<S, T>([one, other], "gemm", |pair| {
-            pair.agree_in_gemm::<T>(&GemmCase { fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) })
-        }),
-        compared::<S, T>([one, other], "trsm", |pair| {
+type Comparison<S> = for<'a, 'p> fn(&Trial<'a, Pair<'p, S, S>>) -> Result<(), Failure>;
+
+/// A grade for each routine, on one device and on several.
+pub fn agreement<S: Subject, T: Scalar>(both: CoreResult<[S; 2]>) -> [Grade; 3] {
+    let routines: [(&str, Comparison<S>); 3] = [
+        ("gemm", |pair| pair.agree_in_gemm::<T>(&GemmCase { fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) })),
+        ("trsm", |pair| {
             TrsmCase::regular(N).into_iter().try_for_each(|case| pair.agree_in_trsm::<T>(&TrsmCase { nrhs: N, ..case }))
         }),
-        compared::<S, T>([one, other], "getrf", |pair| pair.agree_in_getrf::<T>(&GetrfCase::square(N, Shape::Random))),
-    ]
+        ("getrf", |pair| pair.agree_in_getrf::<T>(&GetrfCase::square(N, Shape::Random))),
+    ];
+    routines.map(|(routine, agree)| {
+        let (value, verdict) = match &both {
+            Ok(both) => shared(both, agree),
+            Err(error) => (error.to_string(), "not measured"),
+        };
+        let about = "The same calls of order 300 on one device and on several (bounds 1, 7 and 8, twice).";
+        let told = grade(T::DTYPE, &format!("one device and several, {routine}"), value, verdict, about);
+        Grade { failed: verdict == APART, ..told }
+    })
+}
+
+const APART: &str = "too far apart";
+
+/// What is said of calls in which several devices had a part, as far as the subject tells.
+fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
+    let mut last = (String::new(), "not measured");
+    for _ in 0..ATTEMPTS {
+        both[1].took_part();
+        let (value, verdict) = compared(both, agree);
+        last = match both[1].took_part() {
+            None => return (value, verdict),
+            Some(count) if count > 1 || verdict == APART => return (format!("{value}; {count} devices had a part"), verdict),
+            Some(_) => ("one of the devices did everything".to_owned(), "not measured"),
+        };
+    }
+    last
 }
 
 /// Other bits are no failure: tiles that differ sum in another order. More than the bounds let
 /// both be apart is one.
-fn compared<'p, S: Subject, T: Scalar>([one, other]: [&'p S; 2], routine: &str, agree: Comparison<'p, S, S>) -> Grade {
+fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let within = |closeness| agree(&Trial { subject: &Pair { one, other, closeness }, scope: &scope, ledger: &ledger });
-    let compared = || match within(Closeness::Bounds) {
+    if within(Closeness::Bits).is_ok() {
+        return ("nothing differs".to_owned(), "same bits");
+    }
+    match within(Closeness::Bounds) {
         Ok(()) => {
             let bounded = ledger.figures().into_iter().filter(|figure| figure.limit > 0.0);
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
-            (format!("{used:.3} of what the bounds allow apart"), "other bits", false)
+            (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
-        Err(failure) => (failure.to_string(), "too far apart", true),
-    };
-    let same = ("nothing differs".to_owned(), "same bits", false);
-    let (value, verdict, failed) = if within(Closeness::Bits).is_ok() { same } else { compared() };
-    let about = "The same calls of order 300 on one device and on several (bounds 1, 7 and 8, twice).";
-    Grade { failed, ..grade(T::DTYPE, &format!("one device and several, {routine}"), value, verdict, about) }
+        Err(failure) => (failure.to_string(), APART),
+    }
 }

@@ -3,7 +3,7 @@
 use lapidary_conformance::report::{Identity, TrialReport, Verdict};
 use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Grader, Subject, expectation, grades};
-use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
 use crate::panics::Panics;
@@ -156,15 +156,23 @@ fn grades_name_what_is_inside() {
     assert_ne!(value(&plain), value(&blocks));
 }
 
-/// A subject, and the one that stands for it on another number of devices.
-struct Against(Wrong, Wrong);
+/// A subject, the one that stands for it on several devices, and what that says of itself.
+struct Against(Wrong, Fault, Answer);
+
+/// How many devices had a part, or why several do not open.
+type Answer = std::result::Result<Option<usize>, &'static str>;
 
 impl Subject for Against {
     fn name(&self) -> String {
         self.0.name()
     }
-    fn counterpart(&self) -> Option<Self> {
-        Some(Against(Wrong(self.1.0), Wrong(self.0.0)))
+    fn one_and_several(&self) -> Option<Result<[Self; 2]>> {
+        let on = |fault| Against(Wrong(fault), fault, self.2);
+        let error = |why: &str| Error::new(ErrorKind::NoSuchDevice, "open", why);
+        Some(self.2.map(|_| [on(self.0.0), on(self.1)]).map_err(error))
+    }
+    fn took_part(&self) -> Option<usize> {
+        self.2.unwrap()
     }
     lapidary_conformance::routines_of!(0, getrf);
 }
@@ -172,16 +180,28 @@ impl Subject for Against {
 #[test]
 fn one_device_and_several_are_compared_routine_by_routine() {
     use Fault::{AlwaysForward, LastPlaceOfU, LastPlaceOfX, RoundsBeta};
-    let compared = |fault: Fault| {
-        let subject = Against(Wrong(AlwaysForward), Wrong(fault));
+    let compared = |fault: Fault, count: Answer| {
+        let subject = Against(Wrong(AlwaysForward), fault, count);
         let trial = Grader::strict(scope(1)).grade(&subject, &properties_in::<_, f64>()[0]);
         let grades = grades::grades(&subject, &[trial]);
         let asked = grades.into_iter().filter(|grade| grade.name.contains("one device and several"));
-        asked.map(|grade| (grade.verdict, grade.failed)).collect::<Vec<_>>()
+        asked.map(|grade| (grade.verdict, grade.failed, grade.value)).collect::<Vec<_>>()
     };
+    let verdicts =
+        |fault, count: Answer| compared(fault, count).into_iter().map(|(verdict, failed, _)| (verdict, failed)).collect::<Vec<_>>();
     let told = |verdicts: [&str; 3]| verdicts.map(|verdict| (verdict.to_owned(), verdict == "too far apart")).to_vec();
-    assert_eq!(compared(AlwaysForward), told(["same bits"; 3]));
-    assert_eq!(compared(LastPlaceOfX), told(["same bits", "other bits", "same bits"]));
-    assert_eq!(compared(LastPlaceOfU), told(["same bits", "same bits", "other bits"]));
-    assert_eq!(compared(RoundsBeta), told(["too far apart", "same bits", "same bits"]));
+    for count in [None, Some(2)] {
+        let verdicts = |fault| verdicts(fault, Ok(count));
+        assert_eq!(verdicts(AlwaysForward), told(["same bits"; 3]));
+        assert_eq!(verdicts(LastPlaceOfX), told(["same bits", "other bits", "same bits"]));
+        assert_eq!(verdicts(LastPlaceOfU), told(["same bits", "same bits", "other bits"]));
+        assert_eq!(verdicts(RoundsBeta), told(["too far apart", "same bits", "same bits"]));
+    }
+    // what one device did alone says nothing of several, unless it is wrong
+    assert_eq!(verdicts(LastPlaceOfU, Ok(Some(1))), told(["not measured"; 3]));
+    assert_eq!(verdicts(RoundsBeta, Ok(Some(1))), told(["too far apart", "not measured", "not measured"]));
+    assert!(compared(AlwaysForward, Ok(Some(2)))[0].2.ends_with("2 devices had a part"));
+    for (verdict, failed, value) in compared(AlwaysForward, Err("the second does not open")) {
+        assert!(verdict == "not measured" && !failed && value.contains("the second does not open"), "{verdict}: {value}");
+    }
 }

@@ -197,6 +197,14 @@ impl OpenClDevice {
         Ok(self)
     }
 
+    /// Factors panels by strips of work-groups of so many work-items, a power of two, or, with
+    /// none, column by column, so that tests reach both.
+    #[must_use]
+    pub fn with_strips(self, items: usize) -> Self {
+        self.kernels().use_strips(items);
+        self
+    }
+
     /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
     ///
     /// # Errors

@@ -67,6 +67,11 @@ impl Kernels {
         Choices::shared(&found.limits).map_err(too_small)
     }
 
+    /// Factors panels by strips for groups of so many work-items.
+    pub fn use_strips(&mut self, items: usize) {
+        self.choices.strips = items;
+    }
+
     /// Computes products in these ways.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;

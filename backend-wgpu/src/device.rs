@@ -151,7 +151,12 @@ impl WgpuDevice {
     ///
     /// # Errors
     /// wgpu refuses, as it does if the devices are no peers, or the device is gone.
-    pub fn copy_from_peer(&self, _peer: &WgpuDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+    pub fn copy_from_peer(&self, peer: &WgpuDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+        debug_assert!(self.is_peer_of(peer));
+        if from.0 == to.0 {
+            // an application's buffer that was wrapped twice
+            return Ok(());
+        }
         let submission = self.queue.guarded("copy", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("copy") });
             encoder.copy_buffer_to_buffer(&from.0, 0, &to.0, 0, bytes as u64);
@@ -175,6 +180,14 @@ impl WgpuDevice {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
         self.kernels().use_choices(Choices { strips: 32, spread: 16, ..choices });
         Ok(self)
+    }
+
+    /// Factors panels by strips of workgroups of so many invocations, a power of two, or, with
+    /// none, column by column, so that tests reach both.
+    #[must_use]
+    pub fn with_strips(self, items: usize) -> Self {
+        self.kernels().use_strips(items);
+        self
     }
 
     /// Computes products, in f32 and in f64, in ways that tests or measurements choose.

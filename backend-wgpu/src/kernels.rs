@@ -82,6 +82,11 @@ impl Kernels {
         self.choices = choices;
     }
 
+    /// Factors panels by strips for groups of so many work-items.
+    pub fn use_strips(&mut self, items: usize) {
+        self.choices.strips = items;
+    }
+
     /// Computes products in these ways.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;

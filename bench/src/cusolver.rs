@@ -79,10 +79,16 @@ impl<'c> Cusolver<'c> {
     }
 
     /// Gives the memory back; the last pivots, counted from 1.
+    ///
+    /// # Panics
+    /// A pivot was zero.
     pub fn finish<T>(&self, factors: &Factors<T>) -> Vec<i32> {
         let Factors { n, original, lu, work, ipiv, info } = *factors;
         let mut pivots = vec![0; n];
         self.cuda.download(ipiv, &mut pivots);
+        let mut zero = [1];
+        self.cuda.download(info, &mut zero);
+        assert_eq!(zero, [0], "cuSOLVER's info");
         [original, lu, work].into_iter().for_each(|memory| self.cuda.free(memory));
         [ipiv, info].into_iter().for_each(|memory| self.cuda.free(memory));
         pivots

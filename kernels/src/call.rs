@@ -224,12 +224,12 @@ pub struct Choices {
 /// Work-items of a group for kernels without local memory.
 const GROUP: usize = 64;
 
-/// [`Choices::spread`] of a device with many multiprocessors: with fewer rows one of them
-/// is done before the others have been told.
+/// [`Choices::spread`] of a device with many multiprocessors, for panels that strips do not
+/// take: with fewer rows one of them is done before the others have been told.
 const SPREAD: usize = 256;
 
 /// Work-items of a group that holds a strip of a panel. More would hide more latency, but
-/// have fewer registers each: with 512 of them LU is a tenth slower on an H200.
+/// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt).
 const STRIP: usize = 256;
 
 /// Work-items of a group that factors a panel together with others.

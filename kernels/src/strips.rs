@@ -9,7 +9,7 @@ use crate::params::Limits;
 pub struct StripParams {
     /// Work-items of a group, a power of two.
     pub items: usize,
-    /// Rows that a work-item holds, a power of two: a panel has no more than all hold.
+    /// Rows that a work-item holds: a panel has no more than all hold.
     pub rows: usize,
     /// Columns of a strip, at most `items`.
     pub width: usize,
@@ -19,13 +19,14 @@ impl StripParams {
     /// Bytes that a work-item holds, half of what a compiler for NVIDIA's devices allows it.
     const HELD: usize = 512;
     /// Most rows and columns for a work-item: beyond, the text no longer fits the caches
-    /// for instructions.
+    /// for instructions (bench/results/wgpu/2026-11-22-h200-strips.txt).
     const MOST: (usize, usize) = (32, 8);
 
     /// What holds a panel of so many rows by groups of so many work-items, a power of two;
     /// nothing if the panel is too tall.
     #[must_use]
     pub fn choose(dtype: DType, rows: usize, items: usize) -> Option<Self> {
+        // few shapes, each of which is compiled
         let rows = rows.div_ceil(items).next_power_of_two();
         let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items);
         (rows <= Self::MOST.0).then_some(StripParams { items, rows, width })
@@ -37,8 +38,11 @@ impl StripParams {
     /// The constraint that is not met, and why it is one.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let Self { items, rows, width } = *self;
-        if !items.is_power_of_two() || !rows.is_power_of_two() || !(1..=items).contains(&width) {
-            return Err(format!("{items} work-items with {rows} rows each do not halve, or do not begin {width} columns"));
+        if !items.is_power_of_two() || rows == 0 {
+            return Err(format!("{items} work-items with {rows} rows each do not halve to one candidate"));
+        }
+        if !(1..=items).contains(&width) {
+            return Err(format!("{items} work-items do not take one of {width} columns each"));
         }
         if items > limits.work_group {
             return Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group));
@@ -79,6 +83,7 @@ mod tests {
         assert_eq!(params.check(DType::F64, &limits), Ok(()));
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
-        assert!(StripParams { rows: 3, ..params }.check(DType::F64, &limits).is_err());
+        assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
+        assert!(StripParams { items: 96, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
     }
 }

@@ -308,7 +308,9 @@ mod tests {
             (Program::Triangle { dtype, group: 32, shared: true }, &["trsm_block"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
+            (Program::Strips { dtype, params: StripParams { items: 256, rows: 32, width: 2 } }, &["getrf_strip"]),
             (Program::Strips { dtype, params: StripParams { items: 64, rows: 2, width: 4 } }, &["getrf_strip"]),
+            (Program::Strips { dtype, params: StripParams { items: 8, rows: 1, width: 8 } }, &["getrf_strip"]),
             (Program::Columns { dtype, items: 64 }, &["getrf_column"]),
         ]
     }

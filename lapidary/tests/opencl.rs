@@ -20,7 +20,7 @@ mod tall;
 
 use agree::agree;
 use exchanges::many_exchanges;
-use grade::grade;
+use grade::{grade, grade_some};
 use graded::{Graded, limited};
 use lapidary::core::{Blocking, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
@@ -28,7 +28,7 @@ use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
-use tall::tall_panel;
+use tall::panels;
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -59,9 +59,9 @@ fn open(indices: &[usize], settings: &Settings) -> Graded {
 }
 
 #[test]
-fn a_tall_panel() {
+fn tall_and_wide_panels() {
     if let Some(one) = with_f64::<1>() {
-        tall_panel::<f32>(&open(&one, &Settings::default()));
+        panels::<f32>(&open(&one, &Settings::default()));
     }
 }
 
@@ -152,9 +152,25 @@ fn products_through_local_memory() {
         let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
-        tall_panel::<f64>(&tiled);
         many_exchanges::<f32>(&tiled);
-        grade::<f64>(&Resident(tiled), &few());
+        let resident = Resident(tiled);
+        grade::<f64>(&resident, &few());
+        panels::<f64>(&resident);
+        panels::<f32>(&resident);
+    }
+}
+
+#[test]
+fn panels_column_by_column_and_by_strips_of_every_shape() {
+    let Some([first]) = with_f64() else { return };
+    for items in [0, 4] {
+        let settings = Settings::default();
+        let cache = std::sync::Arc::new(settings.program_cache());
+        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items);
+        let machine = Machine::from_opencl(vec![device], &settings).unwrap();
+        let resident = Resident(Graded(format!("strips of {items}"), machine));
+        grade_some::<f64>(&resident, &few(), "::getrf::");
+        grade_some::<f32>(&resident, &few(), "::program::panels");
     }
 }
 
@@ -220,7 +236,7 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
         let error = graded.1.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
         assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
         assert!(error.to_string().contains("f32") && error.to_string().contains("cpu"), "{error}");
-        tall_panel::<f32>(&graded);
+        panels::<f32>(&graded);
     }
 }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use agree::agree;
 use exchanges::many_exchanges;
-use grade::grade;
+use grade::{grade, grade_some};
 use graded::{Graded, limited};
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
@@ -30,7 +30,7 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
-use tall::tall_panel;
+use tall::panels;
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
@@ -68,12 +68,12 @@ fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: i
 }
 
 #[test]
-fn a_tall_panel() {
+fn tall_and_wide_panels() {
     for (index, found) in adapters("", |_| true) {
         let graded = open(&[index], &Settings::default());
-        tall_panel::<f32>(&graded);
+        panels::<f32>(&graded);
         if found.f64 {
-            tall_panel::<f64>(&graded);
+            panels::<f64>(&graded);
         }
     }
 }
@@ -93,7 +93,9 @@ fn matrices_are_copied_on_one_device_and_between_two() {
     let settings = Settings::default();
     let cache = Arc::new(settings.program_cache());
     let open = || WgpuDevice::open(index, None, Arc::clone(&cache)).unwrap();
-    let machine = Machine::from_wgpu(vec![open(), open()], &settings).unwrap();
+    let devices = vec![open(), open()];
+    assert!(devices[0].is_peer_of(&devices[0]) && !devices[0].is_peer_of(&devices[1]));
+    let machine = Machine::from_wgpu(devices, &settings).unwrap();
     let a: Vec<f32> = (0..6).map(|i| i as f32).collect();
     let host = MatRef::col_major(&a, 2, 3).unwrap();
     for (from, to) in [(0, 0), (0, 1)] {
@@ -127,15 +129,26 @@ fn products_through_workgroup_memory() {
         let tiled = made::<1>("tiles", index, &Settings::default(), |device| device.with_tiles().unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
-        // more rows than workgroups look at one by one, more exchanges than are prepared at once
-        tall_panel::<f32>(&tiled);
-        tall_panel::<f64>(&tiled);
+        // more exchanges than are prepared at once
         many_exchanges::<f32>(&tiled);
         many_exchanges::<f64>(&tiled);
         // each routine as one instruction
         let resident = Resident(tiled);
         grade::<f64>(&resident, &few());
         grade::<f32>(&resident, &few());
+        panels::<f32>(&resident);
+        panels::<f64>(&resident);
+    }
+}
+
+#[test]
+fn panels_column_by_column_and_by_strips_of_every_shape() {
+    let Some((index, _)) = first() else { return };
+    for items in [0, 4] {
+        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items);
+        let resident = Resident(made::<1>(&format!("strips of {items}"), index, &Settings::default(), way));
+        grade_some::<f64>(&resident, &few(), "::getrf::");
+        grade_some::<f32>(&resident, &few(), "::program::panels");
     }
 }
 

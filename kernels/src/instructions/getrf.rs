@@ -7,7 +7,7 @@ use crate::call::{Arg, Call, Purpose, Target, View};
 use crate::program::{COLUMNS, PANEL, Program, STRIPS, notes, rows_of_group};
 use crate::strips::StripParams;
 
-/// Most rows of such a panel: every group reads the notes of all.
+/// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
@@ -81,6 +81,9 @@ impl<D: Target> Sequence<'_, D> {
     /// A panel of at least as many rows as columns.
     unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
+        if a.is_empty() {
+            return Ok(());
+        }
         let way = self.narrow::<T>(a.rows);
         let width = way.width();
         if a.cols <= width {
@@ -198,9 +201,6 @@ impl<D: Target> Sequence<'_, D> {
     /// A narrow panel, by one work-group.
     unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, ipiv, info } = panel;
-        if a.is_empty() {
-            return Ok(());
-        }
         let items = self.device.choices().searchers;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let memory = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];

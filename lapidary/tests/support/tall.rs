@@ -1,28 +1,24 @@
-//! A panel of many rows.
+//! Panels of many rows or columns.
 
 use lapidary::MatMut;
 use lapidary::core::{Getrf, Scalar};
 use lapidary_conformance::Subject;
 use lapidary_conformance::oracle::Dense;
 
-use crate::graded::Graded;
-
-/// A panel so tall that one work-item would go round for long: rows of an LU that are
-/// multiplied out are the rows of the matrix.
-pub fn tall_panel<T: Scalar>(subject: &Graded) {
-    // held in registers by a GPU, and too tall for that
-    for m in [5000, 9000] {
-        panel::<T>(subject, m);
+/// Panels so tall that one work-item would go round for long, and so wide that they are
+/// parted: rows of an LU that are multiplied out are the rows of the matrix.
+pub fn panels<T: Scalar>(subject: &impl Subject) {
+    for (m, n) in [(9000, 12), (1000, 600)] {
+        panel::<T>(subject, m, n);
     }
 }
 
-fn panel<T: Scalar>(subject: &Graded, m: usize) {
-    const N: usize = 12;
+fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     // the largest numbers stand below
     let entry = |e: usize| (((e * 7919 + e / 13) % 1009) as f64 / 1009.0 - 0.5) * (1.0 + (e % m) as f64 / m as f64);
-    let a: Vec<T> = (0..m * N).map(|e| T::from_f64(entry(e))).collect();
-    let (mut lu, mut ipiv) = (a.clone(), vec![0; N]);
-    let info = subject.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, m, N).unwrap(), &mut ipiv)).unwrap();
+    let a: Vec<T> = (0..m * n).map(|e| T::from_f64(entry(e))).collect();
+    let (mut lu, mut ipiv) = (a.clone(), vec![0; n]);
+    let info = subject.getrf(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
     let mut rows: Vec<usize> = (0..m).collect();
     ipiv.iter().enumerate().for_each(|(i, &p)| rows.swap(i, p as usize));
     let element = |i: usize, j: usize| {
@@ -31,9 +27,9 @@ fn panel<T: Scalar>(subject: &Graded, m: usize) {
     };
     let apart = |i: usize, j: usize| (element(i, j) - a[rows[i] + j * m].to_f64()).abs();
     // the oracle's norm keeps NaN, which the larger of two numbers would lose
-    let worst = Dense::from_fn(m, N, apart).max_abs();
-    let multipliers = Dense::from_fn(m, N, |i, j| if i > j { lu[i + j * m].to_f64() } else { 0.0 }).max_abs();
+    let worst = Dense::from_fn(m, n, apart).max_abs();
+    let multipliers = Dense::from_fn(m, n, |i, j| if i > j { lu[i + j * m].to_f64() } else { 0.0 }).max_abs();
     assert!(multipliers <= 1.0 + 4.0 * T::UNIT_ROUNDOFF, "{}: a multiplier of {multipliers}", subject.name());
-    // bound 8 with factors below 1 and growth below 2^N is far above; entries are below one
-    assert!(info == 0 && worst < 64.0 * N as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
+    // bound 8 with factors below 1 and growth below 2^n is far above; entries are below one
+    assert!(info == 0 && worst < 64.0 * n as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
 }

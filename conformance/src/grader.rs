@@ -51,7 +51,6 @@ impl Grader {
         let expectations = if property.dtype == DType::F32 { single } else { double };
         let name = property.full_name();
         let (verdict, why) = match skipped {
-            // of several devices one may skip what another fails
             Some(why) if outcome.is_ok() => (Verdict::Skipped, why),
             _ => expectation::judge(expectations, &name, outcome.as_ref().copied()),
         };

@@ -78,6 +78,11 @@ impl Ledger {
         Evidence { ledger: self, flags: flags.into(), size }
     }
 
+    /// Why the trial was skipped, which is forgotten here.
+    pub(crate) fn take_skipped(&self) -> Option<String> {
+        self.0.borrow_mut().skipped.take()
+    }
+
     /// The worst figures so far.
     #[must_use]
     pub fn figures(&self) -> Vec<Figure> {

@@ -36,6 +36,7 @@ impl<D: Device> Instructions<'_, D> {
     /// `getrf` and `laswp`.
     pub fn panels<T: Scalar>(&self) {
         self.must(panels::<D, T>);
+        self.must(without_pivoting::<D, T>);
         self.must(zero_pivot::<D, T>);
     }
 
@@ -139,8 +140,8 @@ pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure>
     let n = on.extent();
     let m = n + on.extent();
     let (a, seen) = (on.uniform::<T>(m, n), on.seen("", n));
-    let (lu, pivots, info) = on.factored::<T>(&a)?;
-    let named = on.rows_of(&pivots)?;
+    let (lu, pivots, info) = on.factored::<T>(&a, true)?;
+    let named = on.rows_of("ipiv", &pivots)?;
     let row = |i: usize| usize::try_from(named[i]).ok().filter(|p| (i + FIRST_ROW..m + FIRST_ROW).contains(p));
     let Some(rows) = (0..n).map(|i| row(i).map(|p| p - FIRST_ROW)).collect::<Option<Vec<usize>>>() else {
         return Err(Failure::new("program: getrf pivots", format!("{named:?} for rows {FIRST_ROW}..{}", m + FIRST_ROW)));
@@ -157,6 +158,29 @@ pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure>
     moves.iter().try_for_each(|(got, right)| seen.exact("program: laswp", equal("program: laswp", got, right)))
 }
 
+/// P·L·U from the factors without row exchanges (bound 8), of a matrix whose rows are dominated by
+/// their diagonals, but not its columns: who looks for pivots finds others.
+///
+/// # Errors
+/// Rows were exchanged, the factors are wrong, or something beside them was written.
+pub fn without_pivoting<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    let mut on = Launches::new(trial);
+    let n = on.extent();
+    let m = n + on.extent();
+    let uniform = on.uniform::<T>(m, n);
+    // powers of two scale rows without rounding, and their errors with them
+    let scaled = |i: usize, j: usize| real(1 << (i % 9)) * if i == j { real(n) } else { uniform.at(i, j) };
+    let a = Dense::from_fn(m, n, scaled);
+    let (lu, pivots, info) = on.factored::<T>(&a, false)?;
+    let named = on.rows_of("ipiv", &pivots)?;
+    if (0..n).any(|i| usize::try_from(named[i]) != Ok(i + FIRST_ROW)) {
+        return Err(Failure::new("program: getrf pivots", format!("{named:?} without pivoting")));
+    }
+    expect_info(info, 0)?;
+    let rows: Vec<usize> = (0..n).collect();
+    on.seen("no pivoting", n).within("program: getrf", bounds::getrf_residual(), factors::<T>(&lu, &rows, &a))
+}
+
 /// A panel with a column of zeros: `info` is its row in the whole matrix, counted from one.
 ///
 /// # Errors
@@ -166,7 +190,7 @@ pub fn zero_pivot<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let n = on.extent();
     let (zero, mut a) = (on.rng.below(n), on.uniform::<T>(n, n));
     (0..n).for_each(|i| a.set(i, zero, 0.0));
-    let (.., info) = on.factored::<T>(&a)?;
+    let (.., info) = on.factored::<T>(&a, true)?;
     on.seen("", n).exact("program: getrf info", expect_info(info, FIRST_ROW + zero + 1))
 }
 

@@ -14,8 +14,8 @@ const OFFSET: usize = 3;
 const GAP: usize = 5;
 /// What lies around the operands.
 const AROUND: f64 = 77.0;
-/// Row indices after the last one of a panel, which nothing writes.
-const TAIL: usize = 3;
+/// Integers before the row exchanges of a panel or `info`, and after them, which nothing writes.
+const AROUND_INDICES: usize = 3;
 const UNTOUCHED: i32 = -77;
 /// The row of its matrix at which a panel begins.
 pub(super) const FIRST_ROW: usize = 5;
@@ -120,25 +120,31 @@ impl<'a, D: Device> Launches<'a, D> {
 
     /// Room for the row exchanges of a panel.
     pub(super) fn pivots(&self, count: usize) -> Result<Placed<D::Buffer>, Failure> {
-        let buffer = self.upload(&mut vec![UNTOUCHED; count + TAIL])?;
-        Ok(Placed { buffer, offset: 0, rows: count, cols: 1, ld: count + TAIL })
+        self.integers(&vec![UNTOUCHED; count])
     }
 
-    /// The row exchanges, when nothing after them was written.
-    pub(super) fn rows_of(&self, pivots: &Placed<D::Buffer>) -> Result<Vec<i32>, Failure> {
-        let mut all = self.download(&pivots.buffer, vec![0; pivots.ld])?;
-        canaries("ipiv", (pivots.rows..all.len()).find(|&at| all[at] != UNTOUCHED))?;
-        all.truncate(pivots.rows);
-        Ok(all)
+    /// Integers inside a larger buffer.
+    fn integers(&self, data: &[i32]) -> Result<Placed<D::Buffer>, Failure> {
+        let around = [UNTOUCHED; AROUND_INDICES];
+        let buffer = self.upload(&mut [&around, data, &around].concat())?;
+        Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES })
+    }
+
+    /// The integers, when nothing around them was written.
+    pub(super) fn rows_of(&self, name: &str, placed: &Placed<D::Buffer>) -> Result<Vec<i32>, Failure> {
+        let all = self.download(&placed.buffer, vec![0; placed.offset + placed.ld])?;
+        let inside = placed.offset..placed.offset + placed.rows;
+        canaries(name, (0..all.len()).find(|at| !inside.contains(at) && all[*at] != UNTOUCHED))?;
+        Ok(all[inside].to_vec())
     }
 
     /// The factors of a panel whose first row is row [`FIRST_ROW`] of a matrix, its pivots and `info`.
-    pub(super) fn factored<T: Scalar>(&self, a: &Dense) -> Result<(Dense, Placed<D::Buffer>, i32), Failure> {
+    pub(super) fn factored<T: Scalar>(&self, a: &Dense, pivoting: bool) -> Result<(Dense, Placed<D::Buffer>, i32), Failure> {
         let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
-        let info = Placed { buffer: self.upload(&mut [0_i32])?, offset: 0, rows: 1, cols: 1, ld: 1 };
-        let (a, ipiv, told) = (factors.operand(), pivots.operand(), info.operand());
-        self.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row: FIRST_ROW, a, ipiv, info: told })?;
-        Ok((self.fetch::<T>(&factors)?, pivots, self.download(&info.buffer, vec![7])?[0]))
+        let told = self.integers(&[0])?;
+        let (a, ipiv, info) = (factors.operand(), pivots.operand(), told.operand());
+        self.launch(&Instruction::<T, _>::Getrf { pivoting, first_row: FIRST_ROW, a, ipiv, info })?;
+        Ok((self.fetch::<T>(&factors)?, pivots, self.rows_of("info", &told)?[0]))
     }
 
     pub(super) fn laswp<T: Scalar>(

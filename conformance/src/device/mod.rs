@@ -39,6 +39,8 @@ pub enum Probe {
     Triangles,
     /// See [`instructions::panels`].
     Panels,
+    /// See [`instructions::without_pivoting`].
+    WithoutPivoting,
     /// See [`instructions::zero_pivot`].
     ZeroPivot,
     /// See [`faults::too_much_memory`].
@@ -60,6 +62,7 @@ impl Probe {
             Probe::Moves => instructions::moves::<D, T>(trial),
             Probe::Triangles => instructions::triangles::<D, T>(trial),
             Probe::Panels => instructions::panels::<D, T>(trial),
+            Probe::WithoutPivoting => instructions::without_pivoting::<D, T>(trial),
             Probe::ZeroPivot => instructions::zero_pivot::<D, T>(trial),
             Probe::TooMuchMemory => faults::too_much_memory::<D, T>(trial),
             Probe::OneBuffer => large::one_buffer::<D, T>(trial),
@@ -67,15 +70,17 @@ impl Probe {
     }
 }
 
-/// Tries something on every device of a subject that computes in the precision of `T`.
+/// Tries something on every device of a subject that computes in the precision of `T`. It is
+/// skipped if it applies to none of them.
 ///
 /// # Errors
 /// The first failure, with the name of the device.
 pub fn every<S: Subject, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
     let Trial { subject, scope, ledger } = *trial;
-    let mut round = Round::<T> { probe, scope, ledger, verdict: None, dtype: PhantomData };
+    let mut round = Round::<T> { probe, scope, ledger, verdict: None, skipped: None, dtype: PhantomData };
     subject.devices(&mut round);
-    round.verdict.unwrap_or_else(|| trial.skip("the subject offers no device of its own"))
+    let skip = || trial.skip(round.skipped.unwrap_or_else(|| "the subject offers no device of its own".to_owned()));
+    round.verdict.unwrap_or_else(skip)
 }
 
 /// A visit to one device after the other, until one fails.
@@ -83,7 +88,10 @@ struct Round<'a, T> {
     probe: Probe,
     scope: &'a Scope,
     ledger: &'a Ledger,
+    /// That of the devices that were tried.
     verdict: Option<Result<(), Failure>>,
+    /// Why it does not apply to the last of the others.
+    skipped: Option<String>,
     dtype: PhantomData<T>,
 }
 
@@ -92,7 +100,12 @@ impl<T: Scalar> DeviceVisitor for Round<'_, T> {
         let computes = device.info().f64 || T::DTYPE != DType::F64;
         if computes && !matches!(self.verdict, Some(Err(_))) {
             let trial = Trial { subject: device, scope: self.scope, ledger: self.ledger };
-            self.verdict = Some(self.probe.run::<D, T>(&trial).map_err(|failure| failure.on(&device.info().name)));
+            let outcome = self.probe.run::<D, T>(&trial).map_err(|failure| failure.on(&device.info().name));
+            // what does not apply to one device may have been shown of another
+            match self.ledger.take_skipped() {
+                Some(why) if outcome.is_ok() => self.skipped = Some(why),
+                _ => self.verdict = Some(outcome),
+            }
         }
     }
 }

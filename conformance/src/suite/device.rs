@@ -35,6 +35,7 @@ pub(super) fn program<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
         "scale_and_copy", "Scaling by a power of two and copying do not round." => Moves;
         "triangles", "The instructions trsm and trtri keep bound 7." => Triangles;
         "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;
+        "panels_without_pivoting", "Without pivoting the instruction getrf exchanges no rows and keeps bound 8." => WithoutPivoting;
         "info_names_the_zero_pivot", "info is the row of a zero pivot in the whole matrix." => ZeroPivot;
     }
 }

@@ -28,6 +28,8 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (SwallowsErrors, "faults::too_much_memory_is_refused", "faults: too much memory"),
     (LosesInfoOfPanel, "program::info_names_the_zero_pivot", "program: getrf info"),
     (LosesInfoOfPanel, "getrf::singular_completes", "getrf: info"),
+    (AlwaysPivots, "program::panels_without_pivoting", "program: getrf pivots"),
+    (IgnoresOffsetOfPivots, "program::panels", "memory: canaries"),
     (EndsInNan, "program::panels", "program: getrf"),
     (EndsInNan, "program::triangles", "program: trtri"),
     (CanonicalisesNan, "transfer::bits_are_kept", "transfer: elements"),

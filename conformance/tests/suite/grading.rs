@@ -1,9 +1,10 @@
 //! From outcomes to verdicts: what is expected, what panics, what is recorded.
 
+use lapidary_backend_cpu::CpuDevice;
 use lapidary_conformance::report::{Identity, TrialReport, Verdict};
 use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Grader, Subject, expectation, grades};
-use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, DeviceVisitor, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
 use crate::panics::Panics;
@@ -203,5 +204,30 @@ fn one_device_and_several_are_compared_routine_by_routine() {
     assert!(compared(AlwaysForward, Ok(Some(2)))[0].2.ends_with("2 devices had a part"));
     for (verdict, failed, value) in compared(AlwaysForward, Err("the second does not open")) {
         assert!(verdict == "not measured" && !failed && value.contains("the second does not open"), "{verdict}: {value}");
+    }
+}
+
+/// The plain loops, and devices with so many bytes of memory.
+struct WithDevices(Naive, [usize; 2]);
+
+impl Subject for WithDevices {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+    fn devices(&self, visitor: &mut impl DeviceVisitor) {
+        self.1.iter().for_each(|&bytes| visitor.visit(&CpuDevice::new(0, Some(bytes))));
+    }
+    lapidary_conformance::routines_of!(0, getrf);
+}
+
+#[test]
+fn what_one_device_shows_is_not_skipped_because_another_lacks_memory() {
+    const LITTLE: usize = 1 << 12;
+    const MUCH: usize = 1 << 30;
+    let both = [([MUCH, LITTLE], Verdict::Passed), ([LITTLE, MUCH], Verdict::Passed), ([LITTLE, LITTLE], Verdict::Skipped)];
+    for (memory, verdict) in both {
+        let property = *find(&properties_in::<WithDevices, f64>(), "large::matrix_in_one_buffer");
+        let trial = Grader::strict(scope(3)).grade(&WithDevices(Naive, memory), &property);
+        assert_eq!((trial.verdict, trial.why.contains("at most 4096")), (verdict, verdict == Verdict::Skipped), "{memory:?}");
     }
 }

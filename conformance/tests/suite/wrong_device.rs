@@ -23,6 +23,10 @@ pub enum DeviceFault {
     SwallowsErrors,
     /// `info` of a panel stays where it is computed.
     LosesInfoOfPanel,
+    /// Rows are exchanged where they are not to be.
+    AlwaysPivots,
+    /// Row exchanges are written from the beginning of their buffer.
+    IgnoresOffsetOfPivots,
     /// The last element of a panel, or of an inverse, is NaN.
     EndsInNan,
     /// Transfers turn every NaN into the same one.
@@ -173,6 +177,13 @@ impl Device for WrongDevice {
                 (DeviceFault::LosesInfoOfPanel, Instruction::Getrf { pivoting, first_row, a, ipiv, info }) => {
                     let elsewhere = self.inner.alloc(4)?;
                     let info = Operand { memory: Memory::Buffer(&elsewhere), ..info };
+                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
+                }
+                (DeviceFault::AlwaysPivots, Instruction::Getrf { first_row, a, ipiv, info, .. }) => {
+                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row, a, ipiv, info })
+                }
+                (DeviceFault::IgnoresOffsetOfPivots, Instruction::Getrf { pivoting, first_row, a, ipiv, info }) => {
+                    let ipiv = Operand { offset: 0, ..ipiv };
                     self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
                 }
                 (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {

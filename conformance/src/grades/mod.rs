@@ -47,7 +47,7 @@ fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<
         order::fingerprint::<S, T>(subject),
     ];
     all.extend(measured.into_iter().map(|grade| grade.unwrap_or_else(|error| failed(dtype, &error))));
-    all.extend(subject.one_and_several().into_iter().flat_map(agreement::agreement::<S, T>));
+    all.extend(subject.one_and_several().into_iter().flat_map(|both| agreement::agreement::<S, T>(&both)));
     all
 }
 

@@ -1,4 +1,4 @@
-//! One CPU device and several agree, and a panel that is tall.
+//! One CPU device and several agree, and panels that are tall or wide.
 
 #[path = "support/agree.rs"]
 mod agree;
@@ -12,7 +12,7 @@ use graded::{Graded, limited};
 use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use tall::tall_panel;
+use tall::panels;
 
 fn several() -> Graded {
     Graded::open("cpu:0,1,2", &Settings::default())
@@ -28,7 +28,7 @@ fn one_device_and_several_agree() {
 }
 
 #[test]
-fn a_tall_panel() {
-    tall_panel::<f64>(&several());
-    tall_panel::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default())));
+fn tall_and_wide_panels() {
+    panels::<f64>(&several());
+    panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default())));
 }

@@ -69,6 +69,13 @@ impl Failure {
         Failure { detail: format!("{}, after {before}", self.detail), ..self }
     }
 
+    /// Whether a call ended in an error, so that nothing was compared: the checks of calls are
+    /// named so.
+    #[must_use]
+    pub fn is_of_a_call(&self) -> bool {
+        self.check.ends_with(": completes")
+    }
+
     /// The failure as data.
     #[must_use]
     pub fn report(&self) -> FailureReport {

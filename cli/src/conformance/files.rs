@@ -34,15 +34,18 @@ pub fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
         io::check_distinct(&[("--compare", Some(input)), ("--report", output.as_ref())])?;
     }
     let reports = files.iter().map(|path| read(path, "--compare")).collect::<Result<Vec<_>>>()?;
-    for report in &reports {
+    for (path, report) in files.iter().zip(&reports) {
         let verdict = match report.passed() {
             _ if report.nothing_applied() => "nothing applied",
             true if report.is_cut_off() => "cut off",
             true => "conforms",
+            false if report.is_cut_off() => "cut off, does not conform",
             false => "does not conform",
         };
         let (passed, all) = (report.count(Verdict::Passed), report.trials.len());
-        out(&format!("{}: {verdict}, {passed} of {all} trials passed", report.subject.name));
+        let skipped = report.count(Verdict::Skipped);
+        let of = format!("{} ({})", report.subject.name, path.display());
+        out(&format!("{of}: {verdict}, {passed} of {all} trials passed, {skipped} skipped"));
     }
     page.map_or(Ok(()), |path| write_page(path, &reports))
 }

@@ -2,7 +2,7 @@
 
 use lapidary_core::{Result as CoreResult, Scalar};
 
-use super::grade;
+use super::{NOT_MEASURED, grade};
 use crate::cases::{Fill, GemmCase, GetrfCase, Shape, TrsmCase};
 use crate::properties::agreement::{Closeness, Pair};
 use crate::report::Grade;
@@ -29,7 +29,7 @@ pub fn agreement<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Grade; 3]
     routines.map(|(routine, agree)| {
         let (value, verdict) = match both {
             Ok(both) => shared(both, agree),
-            Err(error) => (error.to_string(), "not measured"),
+            Err(error) => (error.to_string(), NOT_MEASURED),
         };
         let about = "The same calls of order 300 on one device and on several (bounds 1, 7 and 8, twice).";
         let told = grade(T::DTYPE, &format!("one device and several, {routine}"), value, verdict, about);
@@ -41,14 +41,15 @@ const APART: &str = "too far apart";
 
 /// What is said of calls in which several devices had a part, as far as the subject tells.
 fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
-    let mut last = (String::new(), "not measured");
+    let mut last = (String::new(), NOT_MEASURED);
     for _ in 0..ATTEMPTS {
         both[1].took_part();
         let (value, verdict) = compared(both, agree);
         last = match both[1].took_part() {
             None => return (value, verdict),
+            Some(_) if verdict == NOT_MEASURED => return (value, verdict),
             Some(count) if count > 1 || verdict == APART => return (format!("{value}; {count} devices had a part"), verdict),
-            Some(_) => ("one of the devices did everything".to_owned(), "not measured"),
+            Some(_) => ("one of the devices did everything".to_owned(), NOT_MEASURED),
         };
     }
     last
@@ -68,6 +69,8 @@ fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String,
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
             (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
+        // one that fails by itself is failed by its trials
+        Err(failure) if failure.is_of_a_call() => (failure.to_string(), NOT_MEASURED),
         Err(failure) => (failure.to_string(), APART),
     }
 }

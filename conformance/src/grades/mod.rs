@@ -7,7 +7,7 @@ mod format;
 mod order;
 mod probe;
 
-use lapidary_core::{DType, Scalar};
+use lapidary_core::{DType, Error, ErrorKind, Scalar};
 
 use crate::Subject;
 use crate::report::{Grade, TrialReport};
@@ -40,13 +40,13 @@ fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<
     all.extend(figures::error_growth(dtype, &own));
     all.extend(figures::nan(dtype, &own));
     let measured = [
-        format::precision::<S, T>(subject),
-        probe::flushing::<S, T>(subject),
-        probe::growth::<S, T>(subject),
-        probe::reproducible::<S, T>(subject),
-        order::fingerprint::<S, T>(subject),
+        ("precision", format::precision::<S, T>(subject)),
+        ("subnormal numbers", probe::flushing::<S, T>(subject)),
+        ("growth of a random LU", probe::growth::<S, T>(subject)),
+        ("reproducible", probe::reproducible::<S, T>(subject)),
+        ("order of summation", order::fingerprint::<S, T>(subject)),
     ];
-    all.extend(measured.into_iter().map(|grade| grade.unwrap_or_else(|error| failed(dtype, &error))));
+    all.extend(measured.into_iter().map(|(name, grade)| grade.unwrap_or_else(|error| not_given(dtype, name, &error))));
     all.extend(subject.one_and_several().into_iter().flat_map(|both| agreement::agreement::<S, T>(&both)));
     all
 }
@@ -56,8 +56,13 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
     Grade { name, value, verdict, explanation: explanation.to_owned(), failed: false }
 }
 
-/// A grade that could not be given, since a call failed.
-fn failed(dtype: DType, error: &lapidary_core::Error) -> Grade {
-    let told = grade(dtype, "a measurement", error.to_string(), "failed", "A call that a grade needs ended in an error.");
-    Grade { failed: true, ..told }
+/// What is said where nothing could be compared.
+const NOT_MEASURED: &str = "not measured";
+
+/// A grade that could not be given, since a call failed, or is of a routine that the subject lacks.
+fn not_given(dtype: DType, name: &str, error: &Error) -> Grade {
+    let failed = error.kind() != ErrorKind::Unsupported;
+    let verdict = if failed { "failed" } else { NOT_MEASURED };
+    let told = grade(dtype, name, error.to_string(), verdict, "A call that the grade needs ended in an error.");
+    Grade { failed, ..told }
 }

@@ -180,9 +180,12 @@ impl<'a> Subject<'a> {
             _ if report.trials.is_empty() => ("none", "– nothing was tried".to_owned()),
             _ if report.nothing_applied() => ("none", "– nothing applied".to_owned()),
             0 if report.is_cut_off() => ("none", format!("– cut off after {} trials", report.trials.len())),
-            0 => ("good", "✔ conforms".to_owned()),
-            1 => ("bad", "✘ 1 trial went wrong".to_owned()),
-            _ => ("bad", format!("✘ {bad} trials went wrong")),
+            0 if report.passed() => ("good", "✔ conforms".to_owned()),
+            0 => ("bad", "✘ a grade failed".to_owned()),
+            _ => {
+                let after = if report.is_cut_off() { format!(", cut off after {}", report.trials.len()) } else { String::new() };
+                ("bad", format!("✘ {bad} trial{} went wrong{after}", if bad == 1 { "" } else { "s" }))
+            }
         };
         let all = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Skipped];
         let some = all.into_iter().filter(|&verdict| report.count(verdict) > 0);

@@ -160,7 +160,11 @@ fn reports_are_put_side_by_side() {
     }
     let run = s.run(&["conformance", "--compare", "one.json", "two.json", "--report", "both.html"]);
     outcome(&run, 0);
-    assert!(run.stdout.contains("cpu:0 (one.json): conforms, 2 of 2 trials passed, 0 skipped\ncpu:0,1 (two.json): conforms"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("cpu:0 (one.json): conforms, 2 of 2 trials passed, 0 skipped\ncpu:0,1 (two.json): conforms"),
+        "{}",
+        run.stdout
+    );
     let page = s.read("both.html");
     assert!(page.contains("A: cpu:0</th>") && page.contains("B: cpu:0,1</th>"), "{page}");
     refused(&s, &["conformance", "--compare", "one.json"], &["--report"]);

@@ -18,7 +18,7 @@ type Getrf<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut T,
 /// The library beside the memory that cuBLAS's runtime gives.
 pub struct Cusolver<'c> {
     cuda: &'c Cublas,
-    library: Library,
+    cusolver: Library,
     handle: *mut c_void,
 }
 
@@ -35,20 +35,20 @@ pub struct Factors<T> {
 impl<'c> Cusolver<'c> {
     /// Opens the library.
     pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
-        let library = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
+        let cusolver = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
         let mut handle = ptr::null_mut();
         // SAFETY: the signature of the C interface.
         let status = unsafe {
-            let create: Symbol<'_, Create> = library.get(b"cusolverDnCreate").map_err(|error| error.to_string())?;
+            let create: Symbol<'_, Create> = cusolver.get(b"cusolverDnCreate").map_err(|error| error.to_string())?;
             create(&raw mut handle)
         };
-        if status == 0 { Ok(Cusolver { cuda, library, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
+        if status == 0 { Ok(Cusolver { cuda, cusolver, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
     }
 
     fn symbol<T: Scalar, F>(&self, rest: &str) -> Symbol<'_, F> {
         let letter = if T::DTYPE == DType::F64 { 'D' } else { 'S' };
         // SAFETY: the callers name the signature of the C interface.
-        unsafe { self.library.get(format!("cusolverDn{letter}{rest}").as_bytes()).expect("cuSOLVER's function") }
+        unsafe { self.cusolver.get(format!("cusolverDn{letter}{rest}").as_bytes()).expect("cuSOLVER's function") }
     }
 
     /// A matrix of order n and the memory for its factors.

@@ -138,7 +138,7 @@ fn files_that_cannot_be_read_or_written_are_told_at_once() {
 #[test]
 fn trials_are_listed_and_wrong_usage_is_told() {
     let s = Sandbox::new();
-    let run = s.run(&["conformance", "--list", "--filter", "getrf::ties"]);
+    let run = s.run(&["conformance", "--list", "--filter", "getrf::ties_keep"]);
     outcome(&run, 0);
     assert_eq!(run.stdout.lines().count(), 2, "{}", run.stdout);
     assert!(run.stdout.starts_with("f32::getrf::ties_keep_the_first_row "), "{}", run.stdout);

@@ -23,6 +23,9 @@ pub enum Shape {
     /// As `Exact`, with candidates of equal magnitude in every other column and
     /// no permutation: the first row must be kept.
     Ties,
+    /// As `Exact`, with candidates of equal magnitude in every other column, all
+    /// below a smaller diagonal: the first of them must be taken.
+    TiesBelow,
     /// As `Exact`, with a zero pivot.
     Singular,
     /// As `Exact`, with a column of zeros.
@@ -41,11 +44,12 @@ pub enum Shape {
 
 impl Shape {
     /// Every kind.
-    pub const ALL: [Shape; 11] = [
+    pub const ALL: [Shape; 12] = [
         Shape::Random,
         Shape::Graded,
         Shape::Exact,
         Shape::Ties,
+        Shape::TiesBelow,
         Shape::Singular,
         Shape::ZeroColumn,
         Shape::Permuted,
@@ -126,7 +130,7 @@ impl GetrfCase {
         let matrix = match self.shape {
             Shape::Random => Fill::Uniform.matrix::<T>(m, n, rng),
             Shape::Graded => graded_columns(&Fill::Uniform.matrix::<T>(m, n, rng), rng),
-            Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn => self.product_of_factors(rng),
+            Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular | Shape::ZeroColumn => self.product_of_factors(rng),
             Shape::Permuted => identity_rows(&rng.permutation(m), n),
             Shape::Dominant => dominant(&Fill::Uniform.matrix::<T>(m, n, rng)),
             Shape::Wilkinson => Dense::from_fn(m, n, wilkinson(n)),
@@ -154,10 +158,11 @@ impl GetrfCase {
             None => 0,
         };
         let order = (0..kept).chain(rng.permutation(self.m - kept).into_iter().map(|i| kept + i)).collect();
-        ExactFactors { l, u, order }
+        let factors = ExactFactors { l, u, order };
+        if matches!(self.shape, Shape::Ties | Shape::TiesBelow) { factors.with_ties() } else { factors }
     }
 
-    /// The factors and pivots of a matrix of the kind [`Shape::Exact`], without a factorisation.
+    /// The factors and pivots of a regular matrix that is made of them, without a factorisation.
     #[must_use]
     pub fn known_factors(&self) -> (Dense, Vec<usize>) {
         self.exact_factors(&mut Rng::new(self.seed)).factored()
@@ -171,10 +176,9 @@ impl GetrfCase {
     /// Multipliers stand in even columns of odd rows, and nothing is left to
     /// eliminate under a zero pivot.
     fn exact_l(&self, least: usize, zero: Option<usize>, rng: &mut Rng) -> Dense {
-        let magnitude = if self.shape == Shape::Ties { 1.0 } else { 0.5 };
         Dense::from_fn(self.m, least, |i, j| match i {
             _ if i == j => 1.0,
-            _ if i > j && j % 2 == 0 && (i % 2 == 1 || i >= least) && zero != Some(j) => magnitude * rng.sign(),
+            _ if i > j && j % 2 == 0 && (i % 2 == 1 || i >= least) && zero != Some(j) => 0.5 * rng.sign(),
             _ => 0.0,
         })
     }
@@ -220,19 +224,32 @@ impl ExactFactors {
         Dense::from_fn(order.len(), u.cols(), element)
     }
 
-    /// L and U in their common storage, and the exchanges. Multipliers are below one, so that
-    /// the pivot of each step is the row that L has there.
+    /// What comes after the pivot of a step becomes as large as it, and what comes before stays
+    /// below: the pivot is the first of equal candidates, wherever it stands.
+    fn with_ties(mut self) -> Self {
+        let mut rows = self.order.clone();
+        for j in 0..self.l.cols() {
+            let p = exchange(&mut rows, j);
+            rows[p + 1..].iter().for_each(|&i| self.l.set(i, j, 2.0 * self.l.at(i, j)));
+        }
+        self
+    }
+
+    /// L and U in their common storage, and the exchanges. Multipliers are below one, or those of
+    /// rows that come later, so that the pivot of each step is the row that L has there.
     fn factored(self) -> (Dense, Vec<usize>) {
         let ExactFactors { l, u, order: mut rows } = self;
-        let exchange = |i: usize| {
-            let p = (i..rows.len()).find(|&p| rows[p] == i).expect("every row comes once");
-            rows.swap(i, p);
-            p
-        };
-        let ipiv = (0..l.cols()).map(exchange).collect();
+        let ipiv = (0..l.cols()).map(|i| exchange(&mut rows, i)).collect();
         let lu = Dense::from_fn(l.rows(), u.cols(), |i, j| if i > j { l.at(rows[i], j) } else { u.at(i, j) });
         (lu, ipiv)
     }
+}
+
+/// Brings row `i` of L to its place among these, and tells from where.
+fn exchange(rows: &mut [usize], i: usize) -> usize {
+    let p = (i..rows.len()).find(|&p| rows[p] == i).expect("every row comes once");
+    rows.swap(i, p);
+    p
 }
 
 fn graded_columns(a: &Dense, rng: &mut Rng) -> Dense {
@@ -271,10 +288,12 @@ mod tests {
 
     #[test]
     fn factors_that_are_known_are_those_of_plain_loops() {
-        for (m, n) in [(1, 1), (5, 5), (9, 4), (4, 9), (33, 33), (70, 66)] {
-            let case = GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) };
-            let (lu, ipiv, info) = loops::factor(case.matrix::<f32>());
-            assert_eq!((case.known_factors(), info), ((lu, ipiv), 0), "{case}");
+        for (m, n) in [(1, 1), (5, 5), (9, 4), (4, 9), (33, 33), (70, 66), (642, 65)] {
+            for shape in [Shape::Exact, Shape::Ties, Shape::TiesBelow] {
+                let case = GetrfCase { m, ..GetrfCase::square(n, shape) };
+                let (lu, ipiv, info) = loops::factor(case.matrix::<f32>());
+                assert_eq!((case.known_factors(), info), ((lu, ipiv), 0), "{case}");
+            }
         }
     }
 }

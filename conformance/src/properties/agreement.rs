@@ -183,7 +183,8 @@ fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System
 /// Whether a step of the factorisation rounds.
 fn rounds(shape: Shape) -> bool {
     match shape {
-        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted | Shape::Wilkinson => false,
+        Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular => false,
+        Shape::ZeroColumn | Shape::Permuted | Shape::Wilkinson => false,
         Shape::Random | Shape::Graded | Shape::Dominant | Shape::Hilbert | Shape::Nan => true,
     }
 }

@@ -30,7 +30,9 @@ pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {
         Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&seen, &a, &factored),
-        Shape::Exact | Shape::Ties | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => exact(&seen, &a, &factored),
+        Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular | Shape::ZeroColumn | Shape::Permuted => {
+            exact(&seen, &a, &factored)
+        }
         Shape::Wilkinson => exact(&seen, &a, &factored).and_then(|()| grown(case.n, &a, &factored)),
         Shape::Dominant => unpivoted::<T>(&seen, &a, &factored),
         Shape::Nan => poisoned(&a, &factored),
@@ -59,13 +61,12 @@ pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, n: usize) -> Result<(), Failure> {
-    let case = GetrfCase::square(n, Shape::Exact);
+pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
-    let (right, seen) = (Factored { lu, ipiv, info: 0 }, trial.case(&case));
-    let verdict = run::<S, T>(trial.subject, &case, &a);
+    let (right, seen) = (Factored { lu, ipiv, info: 0 }, trial.case(case));
+    let verdict = run::<S, T>(trial.subject, case, &a);
     let verdict = verdict.and_then(|factored| seen.exact("getrf: exact factors", equal(&right, &factored)));
-    verdict.map_err(|failure| failure.in_case(&case))
+    verdict.map_err(|failure| failure.in_case(case))
 }
 
 /// Calls the subject; row exchanges must name rows that are still to come.

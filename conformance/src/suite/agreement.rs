@@ -10,7 +10,7 @@ use crate::{Failure, Subject, Trial};
 /// What two subjects agree in, in the numbers `T`: every routine.
 #[must_use]
 pub fn agreements<'a, R: Subject, S: Subject, T: Scalar>() -> Vec<Property<Pair<'a, R, S>>> {
-    const EXACT: &[Shape] = &[Shape::Exact, Shape::Ties, Shape::Permuted, Shape::Singular, Shape::ZeroColumn];
+    const EXACT: &[Shape] = &[Shape::Exact, Shape::Ties, Shape::TiesBelow, Shape::Permuted, Shape::Singular, Shape::ZeroColumn];
     const ROUNDED: &[Shape] = &[Shape::Random, Shape::Graded, Shape::Dominant, Shape::Nan];
     under::<_, T>(
         "agreement",

@@ -21,6 +21,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
         ("ties_keep_the_first_row", "Of candidates of equal magnitude the first is the pivot.", |trial| {
             few::<S, T>(trial, &[Shape::Ties], |case| case)
         }),
+        ("ties_below_the_diagonal", "Of equal candidates below a smaller diagonal the first is the pivot.", ties_below::<S, T>),
         ("permuted_identity", "A permutation factors into itself.", |trial| few::<S, T>(trial, &[Shape::Permuted], |case| case)),
         ("tile_edges", "Orders one less, equal and one more than a tile; fewer columns than a panel.", tile_edges::<S, T>),
         ("empty_and_one_by_one", "No rows, no columns, and a single element.", smallest::<S, T>),
@@ -92,6 +93,13 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
     each::<S, T>(trial, edges.map(|[m, n, _]| GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) }))
 }
 
+/// The last ones have so many rows that a work-item of a large group searches several of equal candidates.
+fn ties_below<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+    few::<S, T>(trial, &[Shape::TiesBelow], |case| case)?;
+    let mut tall = trial.scope.large.iter().map(|&n| GetrfCase { m: n * 5 / 2, ..GetrfCase::square(65, Shape::TiesBelow) });
+    tall.try_for_each(|case| getrf::check_large_exact::<S, T>(trial, &case))
+}
+
 fn smallest<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let extents = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1)];
     each::<S, T>(trial, extents.map(|(m, n)| GetrfCase { m, ..GetrfCase::square(n, Shape::Random) }))?;
@@ -101,5 +109,6 @@ fn smallest<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> 
 fn large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut cases = trial.scope.large.iter().map(|&n| GetrfCase { n: n - 1, ..GetrfCase::square(n, Shape::Random) });
     cases.try_for_each(|case| getrf::check_large::<S, T>(trial, &case))?;
-    trial.scope.large.iter().try_for_each(|&n| getrf::check_large_exact::<S, T>(trial, n))
+    let mut exact = trial.scope.large.iter().map(|&n| GetrfCase::square(n, Shape::Exact));
+    exact.try_for_each(|case| getrf::check_large_exact::<S, T>(trial, &case))
 }

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::faults::EXPECTED;
+use crate::faults::{EXPECTED, LARGE};
 use crate::on_device::OnDevice;
 use crate::slips::Slip::{self, *};
 use crate::slips::Slips;
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
+use crate::wrong::Wrong;
 use crate::wrong_device::DeviceFault::{self, *};
 use crate::wrong_device::WrongDevice;
 use crate::{find, outcome, quick};
@@ -118,6 +119,14 @@ fn slips_of_factorisations_are_caught() {
     }
 }
 
+#[test]
+fn faults_of_large_calls_are_caught() {
+    for &(fault, name, check) in LARGE {
+        expect_in::<f32>(&large(257), &Wrong(fault), (name, check));
+        expect_in::<f64>(&large(257), &Wrong(fault), (name, check));
+    }
+}
+
 /// The device that the faults are put around has none.
 #[test]
 fn the_device_itself_has_every_property() {
@@ -142,7 +151,7 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let ways = WAYS.iter().chain(LARGE_WAYS).chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let slips = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
-    let faults = EXPECTED.iter().map(|row| (format!("{:?}", row.0), row.1));
+    let faults = EXPECTED.iter().chain(LARGE).map(|row| (format!("{:?}", row.0), row.1));
     for (fault, property) in faults.chain(devices).chain(ways).chain(slips) {
         let properties = table.entry(fault).or_default();
         if !properties.contains(&property) {

@@ -69,6 +69,7 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (WrongPivot, "getrf::tall", "getrf: multipliers or getrf: pivots"),
     (LastOfTies, "cases::getrf_second_of_equal_pivots", "getrf: pivots"),
     (LastOfTies, "getrf::ties_keep_the_first_row", "getrf: pivots"),
+    (LastOfTiesBelow, "getrf::ties_below_the_diagonal", "getrf: pivots"),
     (LosesInfo, "getrf::zero_column", "getrf: info"),
     (LosesInfo, "getrf::singular_completes", "getrf: info"),
     (LastInfo, "solve::singular_is_no_error", "getrf: info"),
@@ -94,6 +95,9 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (AlwaysForward, "cases::laswp_backward", "laswp: rows"),
     (AlwaysForward, "laswp::rows_move", "laswp: rows"),
 ];
+
+/// Those that show beyond a size.
+pub const LARGE: &[(Fault, &str, &str)] = &[(LastOfTiesFarBelow, "getrf::ties_below_the_diagonal", "getrf: pivots")];
 
 /// Faults that one property alone catches.
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];

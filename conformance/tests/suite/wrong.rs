@@ -54,6 +54,10 @@ pub enum Fault {
     WrongPivot,
     /// Of equal candidates the last is the pivot.
     LastOfTies,
+    /// Of equal candidates the last is the pivot, unless one is the diagonal.
+    LastOfTiesBelow,
+    /// The same for candidates a multiple of 256 rows apart.
+    LastOfTiesFarBelow,
     /// `info` is always zero.
     LosesInfo,
     /// `info` names the last zero pivot.
@@ -313,11 +317,21 @@ impl Wrong {
         }
     }
 
+    /// Whether a candidate is preferred to an equal one so many rows above, which may be the diagonal.
+    fn takes_later(&self, distance: usize, is_diagonal: bool) -> bool {
+        match self.0 {
+            Fault::LastOfTies => true,
+            Fault::LastOfTiesBelow => !is_diagonal,
+            Fault::LastOfTiesFarBelow => !is_diagonal && distance.is_multiple_of(256),
+            _ => false,
+        }
+    }
+
     fn pivot<T: Scalar>(&self, a: &MatMut<'_, T>, j: usize) -> usize {
         let (mut best, mut second) = (j, j);
         for i in j + 1..a.rows() {
             let (x, y) = (a.at(i, j).abs(), a.at(best, j).abs());
-            if x > y || (x == y && self.is(Fault::LastOfTies)) {
+            if x > y || (x == y && self.takes_later(i - best, best == j)) {
                 second = best;
                 best = i;
             }

@@ -2,15 +2,27 @@
 
 use lapidary::MatMut;
 use lapidary::core::{Getrf, Scalar};
-use lapidary_conformance::Subject;
+use lapidary_conformance::cases::{GetrfCase, Shape};
 use lapidary_conformance::oracle::Dense;
+use lapidary_conformance::properties::getrf::check_large_exact;
+use lapidary_conformance::{Ledger, Scope, Subject, Trial};
 
 /// Panels so tall that one work-item would go round for long, and so wide that they are
-/// parted: rows of an LU that are multiplied out are the rows of the matrix.
+/// parted: rows of an LU that are multiplied out are the rows of the matrix. Of equal candidates the
+/// first is the pivot.
 pub fn panels<T: Scalar>(subject: &impl Subject) {
     for (m, n) in [(9000, 12), (1000, 600)] {
         panel::<T>(subject, m, n);
     }
+    ties::<T>(subject, 9000, 12);
+}
+
+/// Equal candidates in so many work-groups that one work-item compares several of them.
+fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
+    let (scope, ledger) = (Scope::quick(1), Ledger::default());
+    let case = GetrfCase { m, ..GetrfCase::square(n, Shape::TiesBelow) };
+    let verdict = check_large_exact::<_, T>(&Trial { subject, scope: &scope, ledger: &ledger }, &case);
+    verdict.unwrap_or_else(|failure| panic!("{}: {failure}", subject.name()));
 }
 
 fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {

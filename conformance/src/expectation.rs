@@ -204,6 +204,26 @@ link = "https://example.org/1"
         }
     }
 
+    /// OpenBLAS picks its kernels by the processor: what those for one lack is no excuse on another.
+    #[test]
+    fn pivots_of_either_zero_are_excused_with_the_kernels_that_spread_nan() {
+        let excused = |kernels: &str, trial: &str| {
+            let driver = format!("OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH NO_AFFINITY {kernels} MAX_THREADS=64, {kernels} kernels");
+            let subject =
+                Identity { device: "CPU".to_owned(), driver, api: "cblas, 32-bit integers".to_owned(), ..Identity::default() };
+            known().iter().any(|entry| entry.is_about(&subject, false) && entry.covers(trial))
+        };
+        for trial in ["trsm::zero_pivots_divide", "trsm::negative_zero_pivots_divide", "trsm::nan_propagates"] {
+            let (single, double) = (format!("f32::{trial}"), format!("f64::{trial}"));
+            assert!(excused("Haswell", &single) && excused("Zen", &single), "{trial}");
+            assert!(!excused("Haswell", &double) && !excused("Zen", &double), "{trial}");
+            assert!(
+                !excused("SkylakeX", &single) && !excused("Cooperlake", &single) && !excused("Sandybridge", &single),
+                "{trial}"
+            );
+        }
+    }
+
     #[test]
     fn the_entries_of_the_suite_can_be_read_and_give_reasons() {
         for entry in known() {

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     match verbs::run(&verbs::Cli::parse()).and_then(|()| report::printed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("lapidary: {failure}");
+            report::note(&format!("lapidary: {failure}"));
             failure.exit_code()
         }
     }

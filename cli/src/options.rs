@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use lapidary::{DType, DeviceInfo, Machine, Select, Settings};
 use serde_json::{Value, json};
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
@@ -73,6 +73,16 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
 /// The devices that take part in calls in `dtype`.
 pub fn computing(machine: &Machine, dtype: DType) -> impl Iterator<Item = &DeviceInfo> {
     machine.devices().filter(move |device| device.f64 || dtype != DType::F64)
+}
+
+/// Refuses a machine on which nothing computes in `dtype`, before anything is timed; `advice` says
+/// what to do about it.
+pub fn check_dtype(machine: &Machine, dtype: DType, advice: &str) -> Result<()> {
+    if computing(machine, dtype).next().is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = machine.devices().map(|device| device.name.as_str()).collect();
+    Err(Failure::usage(format!("{} has no double precision; {advice}", names.join(", "))))
 }
 
 /// Devices, in words.

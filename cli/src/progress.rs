@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::report::out;
+use crate::report::{note, out};
 
 /// Steps of unlike length: the bar counts those that are done.
 pub struct Progress {
@@ -30,7 +30,7 @@ impl Progress {
     pub fn begin(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
-            None => eprintln!("{what} …"),
+            None => note(&format!("{what} …")),
         }
     }
 

@@ -53,6 +53,11 @@ pub fn out(line: &str) {
     }
 }
 
+/// Says how the work goes, on standard error: no result, so that nobody need be there to read it.
+pub fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
 /// Whether all lines were printed. A reader that has gone away (`| head`) is no failure.
 pub fn printed() -> Result<()> {
     match UNPRINTED.get() {

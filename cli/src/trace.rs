@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::bench::timeline;
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::report::save_json;
+use crate::report::{note, save_json};
 
 /// One bar of a timeline.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub fn cache_counts(CacheCounts { hits, misses, rejected }: CacheCounts) -> Valu
 /// Writes what a run did: a picture or a document for the viewer, by the file's extension.
 pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) -> Result<()> {
     if run.is_empty() {
-        eprintln!("lapidary: --trace has nothing to draw: the call was one kernel on the caller's thread; take a larger size");
+        note("lapidary: --trace has nothing to draw: the call was one kernel on the caller's thread; take a larger size");
         return Ok(());
     }
     let begin = run.iter().map(|event| event.start).fold(f64::INFINITY, f64::min);

@@ -3,6 +3,7 @@
 //! The Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL
 //! and the reference libraries share; flags are followed by their lengths.
 
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 
@@ -39,7 +40,11 @@ impl<T: Scalar> Peer<T> {
     pub fn open(path: &Path) -> Result<Self> {
         // SAFETY: loading runs the library's initialisers; the user named it as a BLAS.
         let library = unsafe { Library::new(path) };
-        let library = library.map_err(|e| Failure::file(path, format!("cannot load: {e}")))?;
+        let library = library.map_err(|cause| {
+            // the loader's own words say which file or symbol is missing
+            let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
+            Failure::file(path, format!("cannot load: {why}"))
+        })?;
         // SAFETY: the symbols have the standard names of the BLAS and LAPACK,
         // whose types are those above; the user vouches for LP64 integers.
         unsafe {
@@ -68,7 +73,7 @@ impl<T: Scalar> Peer<T> {
 
     /// C = op(A)·op(B).
     pub fn gemm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
-        let gemm = self.gemm.ok_or_else(|| missing("gemm"))?;
+        let gemm = self.gemm.ok_or_else(|| missing::<T>("gemm"))?;
         let [m, n, k] = ints([shape.m, shape.n, shape.k])?;
         let [lda, ldb, ldc] = ints([work.a.rows(), work.b.rows(), work.c.rows()].map(|ld| ld.max(1)))?;
         let (op_a, op_b) = (flag(&shape.a.op), flag(&shape.op_b));
@@ -83,7 +88,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = op(A)⁻¹·B or B·op(A)⁻¹.
     pub fn trsm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
-        let trsm = self.trsm.ok_or_else(|| missing("trsm"))?;
+        let trsm = self.trsm.ok_or_else(|| missing::<T>("trsm"))?;
         let [m, n, lda, ldb] = ints([shape.m, shape.n, work.a.rows().max(1), work.b.rows().max(1)])?;
         let [side, uplo] = [flag(&shape.a.side), flag(&shape.a.uplo)];
         let [op, diag] = [flag(&shape.a.op), flag(&shape.a.diag)];
@@ -95,7 +100,7 @@ impl<T: Scalar> Peer<T> {
 
     /// A = P·L·U.
     pub fn getrf(&self, work: &mut Operands<T>) -> Result<()> {
-        let getrf = self.getrf.ok_or_else(|| missing("getrf"))?;
+        let getrf = self.getrf.ok_or_else(|| missing::<T>("getrf"))?;
         let [m, n, lda] = ints([work.a.rows(), work.a.cols(), work.a.rows().max(1)])?;
         let mut info = 0;
         // SAFETY: the sizes and the stride are A's, ipiv holds min(m, n) elements.
@@ -106,7 +111,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = A⁻¹·B from the factors.
     pub fn getrs(&self, work: &mut Operands<T>) -> Result<()> {
-        let getrs = self.getrs.ok_or_else(|| missing("getrs"))?;
+        let getrs = self.getrs.ok_or_else(|| missing::<T>("getrs"))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         work.ipiv.iter_mut().for_each(|p| *p += 1);
         let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
@@ -118,7 +123,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = A⁻¹·B.
     pub fn gesv(&self, work: &mut Operands<T>) -> Result<()> {
-        let gesv = self.gesv.ok_or_else(|| missing("gesv"))?;
+        let gesv = self.gesv.ok_or_else(|| missing::<T>("gesv"))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         let (a, ipiv, b) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_mut_ptr(), work.b.data_mut().as_mut_ptr());
         let mut info = 0;
@@ -128,18 +133,22 @@ impl<T: Scalar> Peer<T> {
     }
 }
 
-/// The function `name` for a type: `dgemm_`, `sgemm_`.
+/// What a routine is called for a type: `dgemm_`, `sgemm_`.
+fn symbol(dtype: DType, name: &str) -> String {
+    format!("{}{name}_", if dtype == DType::F32 { 's' } else { 'd' })
+}
+
+/// The function `name` for a type.
 ///
 /// # Safety
 /// `F` must be the type of the function.
 unsafe fn find<F: Copy>(library: &Library, dtype: DType, name: &str) -> Option<F> {
-    let letter = if dtype == DType::F32 { 's' } else { 'd' };
     // SAFETY: the caller's promise.
-    unsafe { library.get::<F>(format!("{letter}{name}_")) }.ok().map(|symbol| *symbol)
+    unsafe { library.get::<F>(symbol(dtype, name)) }.ok().map(|symbol| *symbol)
 }
 
-fn missing(name: &str) -> Failure {
-    Failure::usage(format!("the peer library has no {name}"))
+fn missing<T: Scalar>(name: &str) -> Failure {
+    Failure::usage(format!("the peer library has no {}", symbol(T::DTYPE, name)))
 }
 
 fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {

@@ -12,7 +12,7 @@ use crate::bench::problem::Problem;
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
-use crate::options::{DTypeFlag, DeviceOptions, computing, describe, names, threads};
+use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
 use crate::progress::Progress;
 use crate::report::{fixed, save_json};
 use crate::shape::{Shape, ShapeOptions};
@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> Result<()> {
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.shape.nb())?;
+    check_dtype(&machine, args.dtype.into(), "use --dtype f32, or add a device that has it, such as cpu")?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     match args.dtype {
         DTypeFlag::F32 => run_as::<f32>(args, &machine, &shapes),

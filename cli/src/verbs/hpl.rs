@@ -8,7 +8,7 @@ use lapidary::DType;
 use crate::dense::{Dense, largest};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::options::{DeviceOptions, computing, describe, names, parse_positive, threads};
+use crate::options::{DeviceOptions, check_dtype, computing, describe, names, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, seconds};
 use crate::residual::{HPL_THRESHOLD, epsilon};
@@ -46,6 +46,7 @@ Examples:
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
     let machine = args.device.open_with(args.nb)?;
+    check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     let n = args.n as usize;
     let progress = Progress::new(4);
     let ([mut a, mut x], _) = phase(&progress, "generate", || generate(args.seed, n))?;

@@ -21,7 +21,7 @@ pub struct Cli {
 }
 
 const STATUS: &str = "\
-Exit status: 0 done and right, 1 a check failed, 2 wrong usage or input, 3 no such device.
+Exit status: 0 done and right, 1 a check failed or a result could not be written, 2 wrong usage or input, 3 no such device.
 
 Examples:
   lapidary devices

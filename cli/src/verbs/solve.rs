@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 use crate::io::{self, Table, atomic};
 use crate::options::{DTypeFlag, DeviceOptions, computing, describe, names};
 use crate::progress::Progress;
-use crate::report::{Report, fixed, seconds};
+use crate::report::{Report, fixed, note, seconds};
 use crate::residual;
 
 /// Flags of the verb.
@@ -231,9 +231,9 @@ fn trusted_digits<T: Scalar>(rcond: f64) -> u32 {
 fn warn<T: Scalar>(rcond: f64) {
     let (digits, all) = (trusted_digits::<T>(rcond), trusted_digits::<T>(1.0));
     match digits {
-        0 => eprintln!("warning: A is singular to working precision; no digit of X can be trusted"),
+        0 => note("warning: A is singular to working precision; no digit of X can be trusted"),
         1.. if digits <= all / 3 => {
-            eprintln!("warning: A is ill-conditioned; only about {digits} of {all} digits of X can be trusted");
+            note(&format!("warning: A is ill-conditioned; only about {digits} of {all} digits of X can be trusted"));
         }
         1.. => {}
     }

@@ -1,6 +1,6 @@
 //! What `solve` says about its answer.
 
-use crate::support::Sandbox;
+use crate::support::{Sandbox, refused};
 
 #[test]
 fn a_singular_matrix_names_its_column() {
@@ -90,6 +90,9 @@ fn devices_that_cannot_take_part_are_not_named() {
     assert_eq!((on(&["solve", "a.csv", "b.csv"]), on(&["solve", "a.csv", "b.csv", "--dtype", "f32"])), (alone, both));
     assert_eq!((on(&["bench", "gemm", "--n", "8"]), on(&["bench", "gemm", "--n", "8", "--dtype", "f32"])), (alone, both));
     assert_eq!(on(&["hpl", "--n", "10"]), alone);
+    // alone it is refused before anything is said
+    refused(&s, &["bench", "gemm", "--n", "8", "--device", &single], &[&single, "no double precision; use --dtype f32"]);
+    refused(&s, &["hpl", "--n", "10", "--device", &single], &[&single, "no double precision; add a device that has it"]);
 }
 
 #[test]

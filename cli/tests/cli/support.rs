@@ -80,9 +80,10 @@ impl Sandbox {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    /// The program, to be run in the folder.
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
-        command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT");
+        command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT").env_remove("LAPIDARY_NB");
         // compiled programs of other tests are not seen
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
         command.current_dir(self.0.path()).args(args);

@@ -20,13 +20,12 @@ pub struct DeviceOptions {
 impl DeviceOptions {
     /// Opens the devices; the flags win over the environment.
     pub fn open(&self) -> Result<Machine> {
-        self.open_with(None)
+        self.open_with(panels(None)?)
     }
 
-    /// Opens the devices with panels of `nb` columns, where that is given.
+    /// Opens the devices with panels of [`panels`] columns.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
-        let settings = self.settings()?;
-        let settings = Settings { nb: nb.or(settings.nb), ..settings };
+        let settings = Settings { nb, ..self.settings()? };
         Ok(Machine::with_settings(&self.selection()?, &settings)?)
     }
 
@@ -68,6 +67,11 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
 /// Reads a number that is at least one.
 pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
+}
+
+/// Columns of a panel: the flag wins over the environment; the library chooses where neither is there.
+pub fn panels(flag: Option<usize>) -> Result<Option<usize>> {
+    Ok(flag.or(Settings::from_env()?.nb))
 }
 
 /// The devices that take part in calls in `dtype`.

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use lapidary::{Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
-use crate::options::parse_positive;
+use crate::options::{panels, parse_positive};
 use crate::residual::Triangle;
 
 /// The routines that can be timed and planned.
@@ -129,7 +129,7 @@ pub struct ShapeOptions {
     /// What stands on the diagonal of the A of trsm: n (stored) or u (ones) [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     diag: Option<DiagFlag>,
-    /// Columns of a panel of getrf and gesv [default: the library's choice]
+    /// Columns of a panel of getrf and gesv [default: $LAPIDARY_NB, else the library's choice]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
 }
@@ -165,9 +165,9 @@ impl ShapeOptions {
         self.routine.expect("the command line requires it")
     }
 
-    /// Columns of a panel, if they are given.
-    pub fn nb(&self) -> Option<usize> {
-        self.nb
+    /// Columns of a panel, if they are given, here or by the environment.
+    pub fn nb(&self) -> Result<Option<usize>> {
+        panels(self.nb)
     }
 
     /// One call for each place in the lists; a single size serves every place.

@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result<()> {
     let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
-    let machine = args.device.open_with(args.shape.nb())?;
+    let machine = args.device.open_with(args.shape.nb()?)?;
     check_dtype(&machine, args.dtype.into(), "use --dtype f32, or add a device that has it, such as cpu")?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     match args.dtype {
@@ -101,6 +101,7 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result
     let results = time_all(args, machine, shapes, peer.as_ref(), peer_name.as_deref())?;
     if let Some(path) = &args.json {
         let mut document = document(args, machine, shapes, &results);
+        document["nb"] = args.shape.nb()?.into();
         document["program_cache"] = trace::cache_counts(machine.cache_counts());
         document["peer"] = json!({ "library": args.peer, "description": peer_name });
         save_json(path, &document)?;
@@ -179,7 +180,7 @@ fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measure
     json!({
         "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
-        "memory": if args.resident { "resident" } else { "host" }, "nb": args.shape.nb(), "repetitions": args.reps, "seed": args.seed,
+        "memory": if args.resident { "resident" } else { "host" }, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(computing(machine, args.dtype.into())), "threads": threads(), "results": entries,
     })
 }

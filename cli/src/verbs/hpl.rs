@@ -8,7 +8,7 @@ use lapidary::DType;
 use crate::dense::{Dense, largest};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::options::{DeviceOptions, check_dtype, computing, describe, names, parse_positive, threads};
+use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, seconds};
 use crate::residual::{HPL_THRESHOLD, epsilon};
@@ -20,7 +20,7 @@ pub struct Args {
     /// Order of the matrix
     #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
-    /// Columns of a panel [default: the library's choice]
+    /// Columns of a panel [default: $LAPIDARY_NB, else the library's choice]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
     /// Seed of the random matrix
@@ -45,7 +45,8 @@ Examples:
 /// Generates, solves, verifies.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
-    let machine = args.device.open_with(args.nb)?;
+    let nb = panels(args.nb)?;
+    let machine = args.device.open_with(nb)?;
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     let n = args.n as usize;
     let progress = Progress::new(4);
@@ -56,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
     drop(progress);
     let mut report = Report::default();
     report.line("matrix", format!("{n} × {n}, f64, seed {}", args.seed)).line("device", names(computing(&machine, DType::F64)));
-    report.figure("n", n).figure("nb", args.nb).figure("seed", args.seed).figure("dtype", "f64");
+    report.figure("n", n).figure("nb", nb).figure("seed", args.seed).figure("dtype", "f64");
     report.figure("devices", describe(computing(&machine, DType::F64))).figure("threads", threads());
     finish(args, report, (factor, solve), residual)
 }

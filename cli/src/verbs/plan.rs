@@ -76,8 +76,9 @@ pub fn run(args: &Args) -> Result<()> {
 
 fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size(), resident: false };
-    check_length(shape, args, &resources)?;
-    let plan = plan::<T>(shape, &resources, args.shape.nb())?;
+    let nb = args.shape.nb()?;
+    check_length(shape, nb, &resources)?;
+    let plan = plan::<T>(shape, &resources, nb)?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
@@ -98,11 +99,11 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
 /// Refuses what would print for hours: tiles of the smallest blocks in use,
 /// in every dimension.
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn check_length(shape: &Shape, args: &Args, resources: &Resources) -> Result<()> {
+fn check_length(shape: &Shape, nb: Option<usize>, resources: &Resources) -> Result<()> {
     let Shape { m, n, k, nrhs, .. } = *shape;
     let (gemm, lu) = (resources.gemm(m, n), resources.getrf(m, n));
     let blocks = |extent: usize, block: usize| (extent as f64 / block.max(1) as f64).max(1.0);
-    let width = args.shape.nb().unwrap_or(lu.nb);
+    let width = nb.unwrap_or(lu.nb);
     let commands = match shape.routine {
         Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
         // the search for dependencies sees a strip panel by panel

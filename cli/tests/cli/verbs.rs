@@ -136,3 +136,20 @@ fn progress_and_messages_need_no_reader() {
         assert_eq!(s.command(args).stderr(full).output().unwrap().status.code(), Some(status), "{args:?}");
     }
 }
+
+/// `--nb` is one setting with `LAPIDARY_NB`, for each verb that has it.
+#[test]
+fn panels_are_as_wide_as_the_flag_or_the_environment_says() {
+    let s = Sandbox::new();
+    let width = |variable: &str, args: &[&str]| {
+        outcome(&s.run_with(&[args, &["--json", "f.json"]].concat(), &[("LAPIDARY_NB", variable)]), 0);
+        s.json("f.json")["nb"].as_u64()
+    };
+    for verb in [&["hpl", "--n", "20"][..], &["bench", "getrf", "--n", "20", "--reps", "1"]] {
+        assert_eq!((width("7", verb), width("7", &[verb, &["--nb", "5"]].concat())), (Some(7), Some(5)), "{verb:?}");
+    }
+    let plan = |flag: &[&str], variables: &[_]| s.run_with(&[&["plan", "getrf", "--n", "300"], flag].concat(), variables).stdout;
+    let seven = plan(&["--nb", "7"], &[]);
+    assert!(plan(&[], &[("LAPIDARY_NB", "7")]) == seven && plan(&[], &[]) != seven);
+    assert_eq!(plan(&["--nb", "7"], &[("LAPIDARY_NB", "9")]), seven);
+}

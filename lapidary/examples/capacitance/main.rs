@@ -41,7 +41,7 @@ struct Options {
     /// How strongly panels shrink towards the edges; 1: all are equal
     #[arg(long, value_name = "G", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=5))]
     grading: u32,
-    /// Devices: cpu, cpu:0,1 or all
+    /// Devices: all, cpu, cpu:0,1, opencl:0, wgpu:0 or cpu+opencl:0
     #[arg(long, value_name = "SEL")]
     device: Option<Select>,
     /// Draw the charge density of the last system here, as SVG

@@ -16,6 +16,7 @@ mod tests;
 use std::error::Error;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -112,8 +113,18 @@ fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let out = Options::parse().out.unwrap_or_else(|| std::env::temp_dir().join("potential.png"));
+fn main() -> ExitCode {
+    match run(Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: Options) -> Result<(), Box<dyn Error>> {
+    let out = options.out.unwrap_or_else(|| std::env::temp_dir().join("potential.png"));
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
     let wanted = wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
     let Ok(adapter) = pollster::block_on(instance.request_adapter(&wanted)) else {
@@ -123,7 +134,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let problem = Capacitor::new(24, 15);
     let app = App::open(&adapter, &problem)?;
     let solution = solve(&app, &problem)?;
-    write_atomically(&out, &encoded(&app.draw(&solution, problem.rows())?)?)?;
+    let picture = encoded(&app.draw(&solution, problem.rows())?)?;
+    write_atomically(&out, &picture).map_err(|error| format!("{}: cannot write: {error}", out.display()))?;
     println!("{}: {} points solved and drawn in {}", adapter.get_info().name, problem.unknowns(), out.display());
     Ok(())
 }

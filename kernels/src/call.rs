@@ -149,14 +149,14 @@ pub trait Target {
 /// What scratch memory is for: one for each use that may be under way inside another.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Packed operands of a product, or the left one.
+    /// Packed operands of a product.
     Panels,
-    /// The right operand of a product, which is moved beside the left one.
-    Right,
     /// A product that is a factor of the next one.
     Product,
     /// What the groups that factor a panel tell one another.
     Notes,
+    /// A panel while it is factored by strips.
+    Strips,
 }
 
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use

@@ -139,7 +139,7 @@ impl VectorParams {
     #[must_use]
     pub fn wide(dtype: DType) -> Self {
         match dtype {
-            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 4, zigzag: true, ahead: true },
+            DType::F64 => VectorParams { mwg: 64, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 8, zigzag: true, ahead: false },
             DType::F32 | DType::I32 => {
                 VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4, zigzag: false, ahead: true }
             }
@@ -182,7 +182,7 @@ impl VectorParams {
         let (v, items) = (Self::vector(dtype), self.items());
         let along_k = self.kwg / v;
         // the shuffle stays among eight vectors of one strip, whatever vector of its column is loaded
-        v == 4 && along_k <= 8 && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
+        along_k <= 8 && 8 % along_k == 0 && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
     }
 
     /// Whether the kernel can be made and run.
@@ -272,7 +272,7 @@ mod tests {
             let (wide, narrow) = (VectorParams::wide(dtype), VectorParams::narrow(dtype));
             assert_eq!((wide.check(dtype, &desktop), narrow.check(dtype, &browser)), (Ok(()), Ok(())));
             assert!(wide.check(dtype, &browser).unwrap_err().contains("local memory"));
-            assert_eq!([wide, narrow].map(|params| params.turns_b(dtype)), [dtype == DType::F32; 2]);
+            assert_eq!([wide, narrow].map(|params| params.turns_b(dtype)), [true; 2]);
             assert!(VectorParams { lanes_n: 3, ..narrow }.check(dtype, &desktop).unwrap_err().contains("power of two"));
             assert!(VectorParams { mwg: 72, ..narrow }.check(dtype, &desktop).is_err());
         }

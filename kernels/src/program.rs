@@ -20,8 +20,8 @@ const LANES: usize = 8;
 const BATCH: usize = 32;
 /// Batches of exchanges that are prepared at once.
 const BATCHES: usize = 16;
-/// Elements of a square that [`Program::Pad`] turns, one more in each line.
-const SQUARE: usize = 32 * 33;
+/// Lines and terms of a square that a group of [`Program::Pad`] moves.
+pub(crate) const SIDE: usize = 32;
 /// Columns in which one group of [`Program::Exchange`] moves elements.
 pub const PLACES: usize = 8;
 
@@ -50,11 +50,11 @@ pub enum Program {
         /// Whether C too lies in whole vectors.
         vec_c: bool,
     },
-    /// `pad`: lines side by side, filled up with zeros.
+    /// `pad`: lines of one or two matrices side by side, filled up with zeros.
     Pad {
         /// Element type.
         dtype: DType,
-        /// Work-items of a group.
+        /// Work-items of a group, a multiple of 32 that divides 1024.
         items: usize,
     },
     /// `pack` and `gemm_panel`, without barriers.
@@ -94,7 +94,7 @@ pub enum Program {
         /// Work-items of the one group, a power of two: the search for a pivot halves them.
         items: usize,
     },
-    /// `getrf_strip`.
+    /// `enter_strips`, `getrf_strip` and `leave_strips`.
     Strips {
         /// Element type.
         dtype: DType,
@@ -173,7 +173,11 @@ impl Program {
         match *self {
             Program::GemmTile { dtype, params, .. } => params.check(dtype, limits),
             Program::GemmVector { dtype, params, .. } => params.check(dtype, limits),
-            Program::Pad { dtype, items } => local("a square", SQUARE * dtype.size()).and_then(|()| group(items)),
+            Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
+                Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
+            }
+            // one element more in each line
+            Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
             Program::Elements { group: items, .. } => group(items),
             Program::Triangle { dtype, group: items, shared } => {
@@ -222,7 +226,7 @@ impl Program {
                 let flags = flags.map(|(name, set)| (name, usize::from(set)));
                 ("gemm_vector", [&shape[..], &flags, &[("V", VectorParams::vector(dtype))]].concat())
             }
-            Program::Pad { items, .. } => ("pad", vec![("ITEMS", items)]),
+            Program::Pad { dtype, items } => ("pad", vec![("ITEMS", items), ("SIDE", SIDE), ("V", VectorParams::vector(dtype))]),
             Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {
                 ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }
@@ -234,9 +238,10 @@ impl Program {
                 ("exchange", vec![("ITEMS", items), ("BATCH", BATCH), ("BATCHES", BATCHES), ("PLACES", PLACES)])
             }
             Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
-            Program::Strips { params: StripParams { items, rows, width }, .. } => {
+            Program::Strips { dtype, params: params @ StripParams { items, rows, width } } => {
                 let lines = LINES.min(items);
-                ("strips", vec![("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("LINES", lines), ("LINE", items / lines)])
+                let shape = [("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("V", params.vector(dtype))];
+                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines)]].concat())
             }
             Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }

@@ -11,7 +11,7 @@ pub struct StripParams {
     pub items: usize,
     /// Rows that a work-item holds: a panel has no more than all hold.
     pub rows: usize,
-    /// Columns of a strip, at most `items`.
+    /// Columns of a strip: a whole number of vectors, at most half of `items`.
     pub width: usize,
 }
 
@@ -28,11 +28,22 @@ impl StripParams {
     pub fn choose(dtype: DType, rows: usize, items: usize) -> Option<Self> {
         // few shapes, each of which is compiled
         let rows = rows.div_ceil(items).next_power_of_two();
-        let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items);
+        let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items / 2);
         (rows <= Self::MOST.0).then_some(StripParams { items, rows, width })
     }
 
-    /// Whether a device can run the kernel.
+    /// Rows of a strip: those of a panel, and zeros.
+    #[must_use]
+    pub fn height(&self) -> usize {
+        self.items * self.rows
+    }
+
+    /// Elements of a vector that strips are moved in: of 16 bytes, or less if a row has less.
+    pub(crate) fn vector(&self, dtype: DType) -> usize {
+        if dtype == DType::F32 && self.width.is_multiple_of(4) { 4 } else { 2 }
+    }
+
+    /// Whether a device can run the kernels.
     ///
     /// # Errors
     /// The constraint that is not met, and why it is one.
@@ -41,14 +52,14 @@ impl StripParams {
         if !items.is_power_of_two() || rows == 0 {
             return Err(format!("{items} work-items with {rows} rows each do not halve to one candidate"));
         }
-        if !(1..=items).contains(&width) {
-            return Err(format!("{items} work-items do not take one of {width} columns each"));
+        if width == 0 || width % 2 != 0 || 2 * width > items || items % width != 0 {
+            return Err(format!("{items} work-items do not take a row of {width} columns each, in vectors, twice"));
         }
         if items > limits.work_group {
             return Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group));
         }
-        // a candidate of each work-item and line, two rows, two squares, and exchanges
-        let reals = 2 * (items + LINES) + 2 * width + 2 * width * width;
+        // a candidate of each work-item and line, two rows, four squares, two elements
+        let reals = 2 * (items + LINES) + 2 * width + 4 * width * width + 2;
         let bytes = reals * dtype.size() + width * size_of::<u32>();
         let fits = bytes <= limits.local_memory;
         if fits { Ok(()) } else { Err(format!("a strip takes {bytes} bytes of the {} of local memory", limits.local_memory)) }

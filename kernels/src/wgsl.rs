@@ -63,17 +63,23 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("ipiv_at", Size),
         ],
         "pad" => vec![
-            ("lines", Size),
             ("k", Size),
-            ("src", In),
-            ("src_at", Size),
-            ("by_line", Size),
-            ("by_k", Size),
-            ("dst", Out),
-            ("dst_at", Size),
-            ("dst_ld", Size),
-            ("lines_pad", Size),
             ("k_pad", Size),
+            ("a", In),
+            ("a_lines", Size),
+            ("a_at", Size),
+            ("a_by_line", Size),
+            ("a_by_k", Size),
+            ("a_dst", Size),
+            ("a_ld", Size),
+            ("b", In),
+            ("b_lines", Size),
+            ("b_at", Size),
+            ("b_by_line", Size),
+            ("b_by_k", Size),
+            ("b_dst", Size),
+            ("b_ld", Size),
+            ("dst", Out),
         ],
         "pack" => vec![
             ("width", Size),
@@ -152,11 +158,23 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("info", IndicesOut),
             ("info_at", Size),
         ],
-        "getrf_strip" => {
+        "getrf_column" => {
             let panel = signature("getrf_panel");
-            [&panel[..4], &[("step", Size)], &panel[4..]].concat()
+            [&panel[..4], &[("step", Size)], &panel[4..], &[("notes", Out)]].concat()
         }
-        "getrf_column" => [signature("getrf_strip"), vec![("notes", Out)]].concat(),
+        "enter_strips" => vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("strips", Out)],
+        "leave_strips" => vec![("m", Size), ("n", Size), ("strips", In), ("a", Out), ("a_at", Size), ("a_ld", Size)],
+        "getrf_strip" => vec![
+            ("n", Size),
+            ("pivoting", Size),
+            ("first", Size),
+            ("step", Size),
+            ("strips", Out),
+            ("ipiv", IndicesOut),
+            ("ipiv_at", Size),
+            ("info", IndicesOut),
+            ("info_at", Size),
+        ],
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
 }
@@ -212,8 +230,13 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
         DType::I32 => unreachable!("no kernel computes on integers"),
     };
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
-    if let Program::GemmVector { dtype, .. } = *program {
-        let _ = writeln!(text, "alias vec = vec{}<real>;", VectorParams::vector(dtype));
+    let vector = match *program {
+        Program::GemmVector { dtype, .. } | Program::Pad { dtype, .. } => Some(VectorParams::vector(dtype)),
+        Program::Strips { dtype, params } => Some(params.vector(dtype)),
+        _ => None,
+    };
+    if let Some(elements) = vector {
+        let _ = writeln!(text, "alias vec = vec{elements}<real>;");
     }
     for (key, value) in program.heading().1 {
         let _ = writeln!(text, "const {key} = {value}u;");
@@ -236,6 +259,8 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
 fn element(program: &Program, operand: &str) -> &'static str {
     match *program {
         Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
+        Program::Strips { .. } if operand == "strips" => "vec",
+        Program::Pad { .. } if operand == "dst" => "vec",
         _ => "real",
     }
 }
@@ -308,9 +333,18 @@ mod tests {
             (Program::Triangle { dtype, group: 32, shared: true }, &["trsm_block"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
-            (Program::Strips { dtype, params: StripParams { items: 256, rows: 32, width: 2 } }, &["getrf_strip"]),
-            (Program::Strips { dtype, params: StripParams { items: 64, rows: 2, width: 4 } }, &["getrf_strip"]),
-            (Program::Strips { dtype, params: StripParams { items: 8, rows: 1, width: 8 } }, &["getrf_strip"]),
+            (
+                Program::Strips { dtype, params: StripParams { items: 256, rows: 32, width: 2 } },
+                &["enter_strips", "getrf_strip", "leave_strips"],
+            ),
+            (
+                Program::Strips { dtype, params: StripParams { items: 64, rows: 2, width: 4 } },
+                &["enter_strips", "getrf_strip", "leave_strips"],
+            ),
+            (
+                Program::Strips { dtype, params: StripParams { items: 8, rows: 1, width: 8 } },
+                &["enter_strips", "getrf_strip", "leave_strips"],
+            ),
             (Program::Columns { dtype, items: 64 }, &["getrf_column"]),
         ]
     }
@@ -322,8 +356,9 @@ mod tests {
                 for kernel in kernels {
                     let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
                     validate(&source(&program, kernel, &(0..operands).collect::<Vec<_>>()));
-                    // indices lie in buffers of their own, and so does a C in scalars beside vectors
-                    let apart = matches!(program, Program::GemmVector { vec_c: false, .. });
+                    // indices lie in buffers of their own, and so do strips, and a C in scalars beside vectors
+                    let apart =
+                        matches!(program, Program::GemmVector { vec_c: false, .. } | Program::Strips { .. } | Program::Pad { .. });
                     if !apart && signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {
                         validate(&source(&program, kernel, &vec![0; operands]));
                     }

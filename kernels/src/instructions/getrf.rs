@@ -1,4 +1,4 @@
-//! A = P·L·U of a panel, recursively: pivots stay on the device.
+//! A = P·L·U of a panel, block by block of its columns: pivots stay on the device.
 
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
 
@@ -9,6 +9,10 @@ use crate::strips::StripParams;
 
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
+
+/// Most columns of a panel that the columns beside it are told of at once: many, so that most
+/// of the work is products with many terms, few beside those columns.
+const BLOCK: usize = 512;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
 struct Panel<'a, B> {
@@ -96,18 +100,20 @@ impl<D: Target> Sequence<'_, D> {
                 }
             };
         }
-        let n1 = (a.cols / 2).next_multiple_of(width);
-        let (left, right) = (panel.from(0, n1), a.sub(0, n1, a.rows, a.cols - n1));
-        let below = panel.from(n1, a.cols - n1);
-        // SAFETY: the module's contract.
-        unsafe {
-            // (A11; A21) ← P1·(L11; L21)·U11
-            self.factor::<T>(left)?;
-            self.eliminate::<T>(left, right)?;
-            // A22 ← P2·L22·U22, A21 ← P2ᵀ·A21
-            self.factor::<T>(below)?;
-            self.exchange::<T>(below, a.sub(n1, 0, a.rows - n1, n1))
+        let block = (a.cols / 2).min(BLOCK).next_multiple_of(width);
+        for col in (0..a.cols).step_by(block) {
+            let part = panel.from(col, block.min(a.cols - col));
+            let end = col + part.a.cols;
+            // SAFETY: the module's contract.
+            unsafe {
+                // (A11; A21) ← P·(L11; L21)·U11
+                self.factor::<T>(part)?;
+                // the columns of L to the left take the exchanges too
+                self.exchange::<T>(part, a.sub(col, 0, a.rows - col, col))?;
+                self.eliminate::<T>(part, a.sub(col, end, a.rows - col, a.cols - end))?;
+            }
         }
+        Ok(())
     }
 
     /// How panels of so many rows are factored.
@@ -144,28 +150,41 @@ impl<D: Target> Sequence<'_, D> {
 
     /// The exchanges of a panel on other columns of its rows.
     unsafe fn exchange<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
-        if !panel.pivoting {
+        if !panel.pivoting || others.is_empty() {
             return Ok(());
         }
         // SAFETY: the module's contract.
         unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// A panel by strips, each held by one work-group. Step s eliminates strip s − 1 and
-    /// factors strip s; after the last strip there are exchanges to its left.
+    /// A panel by strips, each held by one work-group, in memory of their own. Step s eliminates
+    /// strip s − 1 and factors strip s; after the last strip there are exchanges to its left.
     unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
-        let strips = panel.a.cols.div_ceil(params.width);
+        let Panel { pivoting, first_row, a, ipiv, info } = panel;
+        let (strips, (rows, cols)) = (a.cols.div_ceil(params.width), (Arg::Size(a.rows), Arg::Size(a.cols)));
+        let bytes = strips * params.width * params.height() * T::DTYPE.size();
+        let place = self.device.scratch(Purpose::Strips, bytes)?;
         let program = Program::Strips { dtype: T::DTYPE, params };
-        // SAFETY: the module's contract.
-        unsafe { self.getrf_step(program, "getrf_strip", panel, (0, 1), &[])? };
-        for step in 1..=strips {
-            let others = strips - 1;
-            if others > 0 && (step < strips || panel.pivoting) {
-                // SAFETY: the module's contract.
-                unsafe { self.getrf_step(program, "getrf_strip", panel, (step, others), &[])? };
+        let whole = [params.height(), strips];
+        let args = [&[rows, cols][..], &Arg::input(a), &[Arg::Out(&*place)]].concat();
+        // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips.
+        unsafe { self.device.launch(&Call { program, kernel: "enter_strips", global: whole, args: &args })? };
+        let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+        for step in 0..=strips {
+            // strip s − 1 is not among those that step s changes
+            let others = if step == 0 { 1 } else { strips - 1 };
+            if others == 0 || step == strips && !pivoting {
+                continue;
             }
+            let sizes = [usize::from(pivoting), first_row, step].map(Arg::Size);
+            let args = [&[cols][..], &sizes, &[Arg::Out(&*place)], &pivots].concat();
+            let global = [others * params.items, 1];
+            // SAFETY: as above.
+            unsafe { self.device.launch(&Call { program, kernel: "getrf_strip", global, args: &args })? };
         }
-        Ok(())
+        let args = [&[rows, cols][..], &[Arg::In(&*place)], &Arg::output(a)].concat();
+        // SAFETY: as above.
+        unsafe { self.device.launch(&Call { program, kernel: "leave_strips", global: whole, args: &args }) }
     }
 
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.
@@ -174,28 +193,16 @@ impl<D: Target> Sequence<'_, D> {
         let program = self.device.choices().columns(T::DTYPE);
         let groups = a.rows.div_ceil(rows_of_group(program.local()[0]));
         let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
+        let Panel { pivoting, first_row, ipiv, info, .. } = panel;
         for step in 0..=a.cols {
-            // SAFETY: the module's contract.
-            unsafe { self.getrf_step(program, "getrf_column", panel, (step, groups), &[Arg::Out(&*notes)])? };
+            let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
+            let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+            let args = [&sizes[..], &Arg::output(a), &pivots, &[Arg::Out(&*notes)]].concat();
+            let global = [groups * program.local()[0], 1];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global, args: &args })? };
         }
         Ok(())
-    }
-
-    /// One of the kernels that factor a panel together, by so many groups.
-    unsafe fn getrf_step(
-        &mut self,
-        program: Program,
-        kernel: &'static str,
-        panel: Panel<'_, D::Buffer>,
-        (step, groups): (usize, usize),
-        rest: &[Arg<'_, D::Buffer>],
-    ) -> Result<()> {
-        let Panel { pivoting, first_row, a, ipiv, info } = panel;
-        let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
-        let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
-        let args = [&sizes[..], &Arg::output(a), &pivots, rest].concat();
-        // SAFETY: the module's contract; arguments as the kernels list them.
-        unsafe { self.device.launch(&Call { program, kernel, global: [groups * program.local()[0], 1], args: &args }) }
     }
 
     /// A narrow panel, by one work-group.

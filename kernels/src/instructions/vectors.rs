@@ -1,12 +1,12 @@
 //! Products of operands that lie in whole vectors, or are moved so.
 
-use lapidary_core::{Result, Scalar};
+use lapidary_core::{DType, Result, Scalar};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
 use crate::call::{Arg, Call, Purpose, Target, VectorProducts, View};
 use crate::params::VectorParams;
-use crate::program::Program;
+use crate::program::{Program, SIDE};
 
 /// With fewer rows, columns or terms moving the operands costs more than it saves.
 const SMALL: usize = 64;
@@ -17,9 +17,34 @@ const MANY: usize = 96;
 /// Work-items of a group that moves a square.
 const MOVERS: usize = 256;
 
-/// Rows and columns from which on it pays to move a B that is not transposed, since the kernel is
-/// faster without turning its vectors.
+/// Rows and columns from which on it pays to move a B in f32 that is not transposed, since the
+/// kernel is faster without turning its vectors. In f64 it multiplies long enough to hide that.
 const WORTH_MOVING: usize = 2048;
+
+/// Lines of a factor that are moved into vectors: how many, where they lie with the distances
+/// of lines and of their terms, and where they go.
+struct Moved<'a, B> {
+    count: usize,
+    source: (View<'a, B>, usize, usize),
+    to: View<'a, B>,
+}
+
+// derived, these would ask for `B: Clone`
+impl<B> Clone for Moved<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B> Copy for Moved<'_, B> {}
+
+impl<'a, B> Moved<'a, B> {
+    /// As `pad` takes them, without the memory that they go to.
+    fn args(&self) -> [Arg<'a, B>; 7] {
+        let (source, by_line, by_k) = self.source;
+        let [lines, at, by_line, by_k, dst, ld] = [self.count, source.at, by_line, by_k, self.to.at, self.to.ld].map(Arg::Size);
+        [Arg::In(source.buffer), lines, at, by_line, by_k, dst, ld]
+    }
+}
 
 /// Whether every column begins with a vector.
 fn begins_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
@@ -48,7 +73,8 @@ impl<D: Target> Sequence<'_, D> {
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
         let params = products.wide.filter(suits).unwrap_or(products.narrow);
         let depth = self.depth(&params, &product);
-        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.choices().groups;
+        let groups = self.device.choices().groups;
+        let beyond = c.cols < params.nwg || c.cols > params.nwg * groups || c.rows.max(c.cols) > SIDE * groups;
         if beyond || depth == 0 {
             // SAFETY: the module's contract.
             return unsafe { self.tile(&products.tile, product) };
@@ -71,7 +97,7 @@ impl<D: Target> Sequence<'_, D> {
             return k;
         }
         let v = VectorParams::vector(T::DTYPE);
-        let lines = c.rows.max(c.cols).next_multiple_of(v);
+        let lines = c.rows.next_multiple_of(v) + c.cols.next_multiple_of(v);
         let room = self.device.choices().buffer / (lines * T::DTYPE.size()) / params.kwg * params.kwg;
         if c.rows.min(c.cols).min(k) < SMALL { 0 } else { room.min(DEPTH).min(k.next_multiple_of(params.kwg)) }
     }
@@ -83,7 +109,8 @@ impl<D: Target> Sequence<'_, D> {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
             return (true, true);
         }
-        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && c.rows.min(c.cols) < WORTH_MOVING;
+        let worth = T::DTYPE == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
+        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && !worth;
         let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns };
         (a.0 || !begins_in_vectors(&a.1, v), !b_fits || !begins_in_vectors(&b.1, v))
     }
@@ -96,42 +123,36 @@ impl<D: Target> Sequence<'_, D> {
         let k_pad = k.next_multiple_of(params.kwg);
         let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
         let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
-        // memory of their own, so that both are moved at once
-        let left = self.device.scratch(Purpose::Panels, m_pad * k_pad * T::DTYPE.size())?;
-        let right = self.device.scratch(Purpose::Right, n_pad * k_pad * T::DTYPE.size())?;
-        let a_place = View { buffer: &*left, at: 0, rows: m_pad, cols: k_pad, ld: m_pad };
-        let b_place = View { buffer: &*right, at: 0, rows: n_pad, cols: k_pad, ld: n_pad };
+        let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
+        let part = |at, lines| View { buffer: &*place, at, rows: lines, cols: k_pad, ld: lines };
+        let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
+        let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0, 0, 0), to: a_place });
+        let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0, 0, 0), to: b_place });
         // SAFETY: the module's contract; the scratch memory holds what is moved, and
         // the operands then lie as the kernel asks.
         unsafe {
-            let a = if moves_a { (false, self.pad::<T>((c.rows, k), lines(a, a.0, 0, 0), a_place)?) } else { a };
-            let b = if moves_b { (true, self.pad::<T>((c.cols, k), lines(b, !b.0, 0, 0), b_place)?) } else { b };
+            match (left, right) {
+                (Some(first), second) => self.pad::<T>(k, first, second)?,
+                (None, Some(only)) => self.pad::<T>(k, only, None)?,
+                (None, None) => {}
+            }
+            let a = if moves_a { (false, a_place) } else { a };
+            let b = if moves_b { (true, b_place) } else { b };
             let (trans_b, vec_c) = (b.0, is_in_vectors(&c, v));
             let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b, vec_c };
             self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }
     }
 
-    /// Puts lines side by side, zeros where there are none; gives the place back.
-    unsafe fn pad<'b, T: Scalar>(
-        &mut self,
-        (count, k): (usize, usize),
-        (from, by_line, by_k): (View<'_, D::Buffer>, usize, usize),
-        to: View<'b, D::Buffer>,
-    ) -> Result<View<'b, D::Buffer>> {
-        const SIDE: usize = 32;
-        let program = Program::Pad { dtype: T::DTYPE, items: MOVERS.min(self.device.choices().most) };
-        self.parts((to.ld, to.cols), [SIDE, SIDE], |device, (line, p, lines, terms)| {
-            let (count, k) = (lines.min(count.saturating_sub(line)), terms.min(k.saturating_sub(p)));
-            let at = from.at + line * by_line + p * by_k;
-            let source = [Arg::In(from.buffer), Arg::Size(at), Arg::Size(by_line), Arg::Size(by_k)];
-            let target =
-                [Arg::Out(to.buffer), Arg::Size(to.element(line, p)), Arg::Size(to.ld), Arg::Size(lines), Arg::Size(terms)];
-            let args = [&[Arg::Size(count), Arg::Size(k)][..], &source, &target].concat();
-            let global = [lines.div_ceil(SIDE) * program.local()[0], terms.div_ceil(SIDE)];
-            // SAFETY: as the caller promises; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel: "pad", global, args: &args }) }
-        })?;
-        Ok(to)
+    /// Puts lines of one or two matrices side by side, zeros where there are none.
+    unsafe fn pad<T: Scalar>(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
+        let program = Program::Pad { dtype: T::DTYPE, items: 1 << MOVERS.min(self.device.choices().most).ilog2() };
+        let k_pad = first.to.cols;
+        let squares = [first.to.ld.max(second.map_or(0, |second| second.to.ld)), k_pad].map(|side| side.div_ceil(SIDE));
+        let global = [squares[0] * program.local()[0], squares[1] * if second.is_some() { 2 } else { 1 }];
+        let (a, b) = (first.args(), second.unwrap_or(first).args());
+        let args = [&[Arg::Size(k), Arg::Size(k_pad)][..], &a, &b, &[Arg::Out(first.to.buffer)]].concat();
+        // SAFETY: as the caller promises; arguments as the kernel lists them.
+        unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args }) }
     }
 }

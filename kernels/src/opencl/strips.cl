@@ -1,14 +1,43 @@
-// One step of A = P·L·U of a panel by strips of WIDTH columns, each held by one work-group
-// in registers: a work-item has ROWS rows. Step s makes the exchanges of strip s - 1 in
-// all other strips and eliminates its columns from those to the right; the work-group that
-// has strip s factors it then. Rules as in `getrf_panel`.
-//
-// What is done, or lies outside of the panel, is computed along and not stored. Barriers
-// stand outside of conditions, which compilers for processors do not all bear.
+// A = P·L·U of a panel by strips of WIDTH columns, which stand side by side in memory of
+// their own while that goes on: row i of strip s is PARTS vectors of V elements. A strip
+// has HEIGHT rows, and the last one all its columns: zeros where the panel has none.
+#define JOIN_(x, y) x##y
+#define JOIN(x, y) JOIN_(x, y)
+#define vec JOIN(real, V)
+#define PARTS (WIDTH / V)
+#define HEIGHT (ITEMS * ROWS)
+// Where a row of a strip begins.
+#define ROW_AT(strip, i) (((strip) * HEIGHT + (i)) * PARTS)
 #define UNROLLED _Pragma("unroll")
 #define EACH_ROW UNROLLED for (uint r = 0; r < ROWS; ++r)
 #define EACH_COLUMN(c) UNROLLED for (uint c = 0; c < WIDTH; ++c)
-#define I(r) (t + (r) * ITEMS)
+#define EACH_PART UNROLLED for (uint q = 0; q < PARTS; ++q)
+
+// The elements of a row, by its vectors.
+typedef union {
+    vec part[PARTS];
+    real at[WIDTH];
+} row_t;
+
+// The panel, to its strips: a row of a strip for each work-item.
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void enter_strips(const ulong m, const ulong n, IN(a), __global vec *restrict strips) {
+    const uint i = get_global_id(0), strip = get_global_id(1);
+    row_t row;
+    EACH_COLUMN(c) row.at[c] = i < m && strip * WIDTH + c < n ? AT(a, i, strip * WIDTH + c) : 0;
+    EACH_PART strips[ROW_AT(strip, i) + q] = row.part[q];
+}
+
+// The strips, to their panel.
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void leave_strips(const ulong m, const ulong n, __global const vec *restrict strips, OUT(a)) {
+    const uint i = get_global_id(0), strip = get_global_id(1);
+    row_t row;
+    if (i >= m) return;
+    EACH_PART row.part[q] = strips[ROW_AT(strip, i) + q];
+    EACH_COLUMN(c)
+        if (strip * WIDTH + c < n) AT(a, i, strip * WIDTH + c) = row.at[c];
+}
 
 // The first of the largest of so many lines, one each `stride` candidates.
 void largest(__local const real *magnitude, __local const uint *row, const uint lines, const uint stride, real *most, uint *best) {
@@ -23,10 +52,21 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
     }
 }
 
+// One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
+// its columns from those to the right; the work-group that has strip s factors it then.
+// Rules as in `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
+// registers, in slots: the rows of slot 0 of all work-items begin with those of the strip
+// that are on the diagonal.
+//
+// While a strip is factored rows that are done are zero in registers, as are those beyond
+// the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
+// done are computed along otherwise, and not stored. Barriers stand outside of conditions,
+// which compilers for processors do not all bear.
+#define I(r) ((t + (block + (r)) * ITEMS) % HEIGHT)
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void getrf_strip(const ulong m, const ulong n, const ulong pivoting, const ulong first, const ulong step, __global real *a,
-                 const ulong a_at, const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info,
-                 const ulong info_at) {
+void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const ulong step, __global vec *strips,
+                 __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at) {
     __local real magnitude[ITEMS];
     __local uint row[ITEMS];
     __local real most_of_line[LINES];
@@ -36,78 +76,98 @@ void getrf_strip(const ulong m, const ulong n, const ulong pivoting, const ulong
     __local real pivots[WIDTH];
     // the rows that strip s - 1 exchanged its own with
     __local uint named[WIDTH];
-    // L of strip s - 1 on the diagonal, and the rows of U beside it, both by rows of U
-    __local real lower[WIDTH][WIDTH];
-    __local real upper[WIDTH][WIDTH];
+    // what comes to the rows of strip s - 1, then to those that it named
+    __local row_t moved[2 * WIDTH];
+    // rows of L and U beside one another: those of strip s - 1 on the diagonal
+    __local row_t lower[WIDTH];
+    __local row_t upper[WIDTH];
     const uint t = get_local_id(0), s = step;
     // the first work-group has strip s, and none has strip s - 1
-    const uint strip = (s + get_group_id(0)) % (((uint)n + WIDTH - 1) / WIDTH), left = strip * WIDTH;
-    // the columns that were factored last
-    const uint done = (s - 1) * WIDTH, exchanges = s > 0 && pivoting ? min((uint)WIDTH, (uint)n - done) : 0;
-    const int eliminates = s > 0 && strip >= s;
+    const uint strip = (s + get_group_id(0)) % (((uint)n + WIDTH - 1) / WIDTH);
+    // the first row that is not done, and that of strip s - 1
+    const uint begin = s * WIDTH, done = begin - WIDTH;
+    // row i is in slot i / ITEMS - block of work-item i % ITEMS
+    const uint block = begin / ITEMS;
+    const int exchanges = s > 0, eliminates = s > 0 && strip >= s;
 
-    // the row that comes to each place
-    uint from[ROWS];
-    EACH_ROW from[r] = I(r);
-    if (t < exchanges) named[t] = (uint)(ipiv[ipiv_at + done + t] - first);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    int touched = 0;
-    for (uint e = 0; e < exchanges; ++e) touched |= t == (done + e) % ITEMS || t == named[e] % ITEMS;
-    if (touched)
-        for (uint e = exchanges; e > 0; --e) {
-            const uint i = done + e - 1, p = named[e - 1];
-            EACH_ROW from[r] = from[r] == i ? p : from[r] == p ? i : from[r];
-        }
-    // to the left only the exchanged rows change
     real x[ROWS][WIDTH];
-    EACH_ROW
-        if (I(r) < m && (strip >= s || from[r] != I(r))) {
-            EACH_COLUMN(c) x[r][c] = AT(a, from[r], min(left + c, (uint)n - 1));
-        } else {
-            // no candidate beyond the panel: zero is no larger than the diagonal
-            EACH_COLUMN(c) x[r][c] = 0;
+    if (strip >= s)
+        EACH_ROW {
+            row_t here;
+            EACH_PART here.part[q] = strips[ROW_AT(strip, I(r)) + q];
+            EACH_COLUMN(c) x[r][c] = here.at[c];
         }
-    if (eliminates) {
-        for (uint e = t; e < WIDTH * WIDTH; e += ITEMS) lower[e / WIDTH][e % WIDTH] = AT(a, done + e % WIDTH, done + e / WIDTH);
-        EACH_ROW
-            if (I(r) - done < WIDTH) EACH_COLUMN(c) upper[I(r) - done][c] = x[r][c];
+    if (exchanges && t < WIDTH) {
+        const uint own = done + t;
+        named[t] = pivoting && own < n ? (uint)(ipiv[ipiv_at + own] - first) : own;
+        EACH_PART lower[t].part[q] = strips[ROW_AT(s - 1, own) + q];
     }
-    // rows go where those of other work-items were
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // work-item e has the row that comes to row e of strip s - 1, or to one that it named
+    uint to = done + t;
+    int stores = exchanges && t < 2 * WIDTH;
+    row_t mine;
+    if (stores) {
+        if (t >= WIDTH) {
+            to = named[t - WIDTH];
+            // another one has a row of the strip itself, and one that was named before
+            stores = to >= begin;
+            for (uint e = 0; e < t - WIDTH; ++e) stores &= named[e] != to;
+        }
+        uint from = to;
+        for (uint e = WIDTH; e > 0; --e) {
+            const uint i = done + e - 1, p = named[e - 1];
+            from = from == i ? p : from == p ? i : from;
+        }
+        EACH_PART mine.part[q] = moved[t].part[q] = strips[ROW_AT(strip, from) + q];
+    }
+    // rows go where others were read
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (eliminates && t < WIDTH) {
-        real u[WIDTH];
-        EACH_COLUMN(k) u[k] = upper[k][t];
-        EACH_COLUMN(k) {
-            UNROLLED for (uint i = k + 1; i < WIDTH; ++i) u[i] -= lower[k][i] * u[k];
-            upper[k][t] = u[k];
-            if (left + t < n) AT(a, done + k, left + t) = u[k];
+    if (strip < s && stores) EACH_PART strips[ROW_AT(strip, to) + q] = mine.part[q];
+    if (eliminates) {
+        for (uint e = 0; e < WIDTH; ++e) {
+            const uint p = named[e];
+            if (p >= begin && t == p % ITEMS)
+                EACH_ROW if (r == p / ITEMS - block) EACH_COLUMN(c) x[r][c] = moved[WIDTH + e].at[c];
+        }
+        // U of strip s - 1, a vector of columns for each work-item
+        if (t < PARTS) {
+            vec u[WIDTH];
+            EACH_COLUMN(k) u[k] = moved[k].part[t];
+            EACH_COLUMN(k) {
+                UNROLLED for (uint i = k + 1; i < WIDTH; ++i) u[i] -= lower[i].at[k] * u[k];
+                strips[ROW_AT(strip, done + k) + t] = upper[k].part[t] = u[k];
+            }
         }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (eliminates)
-        for (uint k = 0; k < WIDTH; ++k) {
-            real l[ROWS];
-            EACH_ROW l[r] = I(r) < m ? AT(a, I(r), done + k) : 0;
-            EACH_ROW EACH_COLUMN(c) x[r][c] -= l[r] * upper[k][c];
+        EACH_ROW {
+            row_t l;
+            EACH_PART l.part[q] = strips[ROW_AT(s - 1, I(r)) + q];
+            EACH_COLUMN(k) EACH_COLUMN(c) x[r][c] -= l.at[k] * upper[k].at[c];
         }
 
     // column 0 of the registers is the next one; the others follow, then those that are done
-    const uint count = strip == s ? min((uint)WIDTH, (uint)n - left) : 0;
+    const uint count = strip == s ? min((uint)WIDTH, (uint)n - begin) : 0;
+    if (strip == s)
+        EACH_ROW EACH_COLUMN(c) x[r][c] = I(r) >= begin ? x[r][c] : 0;
     for (uint c = 0; c < count; ++c) {
-        const uint j = left + c;
-        // a NaN is no candidate
+        const uint j = begin + c;
+        // the first of the largest; a NaN is none
         real most = 0;
-        uint best = j;
+        uint best = 0;
         EACH_ROW {
-            const real here = fabs(x[r][0]);
-            const int better = (I(r) >= j) & (I(r) < m) & (here > most);
-            most = better ? here : most;
-            best = better ? I(r) : best;
+            const int better = fabs(x[r][0]) > most;
+            most = better ? fabs(x[r][0]) : most;
+            best = better ? r : best;
         }
         magnitude[t] = most;
-        row[t] = best;
-        if (t == j % ITEMS)
-            EACH_ROW if (r == j / ITEMS) EACH_COLUMN(k) diagonal[k] = x[r][k];
+        row[t] = I(best);
+        if (t == j % ITEMS) EACH_COLUMN(k) {
+            diagonal[k] = x[0][k];
+            x[0][k] = 0;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (t < LINES) {
             // neighbours read neighbours
@@ -118,14 +178,21 @@ void getrf_strip(const ulong m, const ulong n, const ulong pivoting, const ulong
         barrier(CLK_LOCAL_MEM_FENCE);
         largest(most_of_line, best_of_line, LINES, 1, &most, &best);
         const uint p = pivoting && most > fabs(diagonal[0]) ? best : j;
-        if (t == p % ITEMS)
-            EACH_ROW if (r == p / ITEMS) EACH_COLUMN(k) {
+        if (p == j) {
+            if (t < WIDTH) pivots[t] = diagonal[t];
+        } else if (t == p % ITEMS) {
+            EACH_ROW if (r == p / ITEMS - block) EACH_COLUMN(k) {
                 pivots[k] = x[r][k];
                 x[r][k] = diagonal[k];
             }
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         const real pivot = pivots[0];
-        if (t < WIDTH && left + (c + t) % WIDTH < n) AT(a, j, left + (c + t) % WIDTH) = pivots[t];
+        if (t < PARTS) {
+            vec done_row;
+            UNROLLED for (uint q = 0; q < V; ++q) ((real *)&done_row)[q] = pivots[(t * V + q + WIDTH - c) % WIDTH];
+            strips[ROW_AT(strip, j) + t] = done_row;
+        }
         if (t == 0) {
             ipiv[ipiv_at + j] = (int)(first + p);
             if (pivot == 0 && info[info_at] == 0) info[info_at] = (int)(first + j + 1);
@@ -136,22 +203,25 @@ void getrf_strip(const ulong m, const ulong n, const ulong pivoting, const ulong
         } else if (pivot != 0) {
             EACH_ROW x[r][0] /= pivot;
         }
-        UNROLLED for (uint k = 1; k < WIDTH; ++k)
-            if (c + k < WIDTH) {
-                const real u = pivots[k];
-                EACH_ROW x[r][k] -= x[r][0] * u;
-            }
         EACH_ROW {
             const real l = x[r][0];
-            UNROLLED for (uint k = 1; k < WIDTH; ++k) x[r][k - 1] = x[r][k];
+            UNROLLED for (uint k = 1; k < WIDTH; ++k) x[r][k - 1] = c + k < WIDTH ? x[r][k] - l * pivots[k] : x[r][k];
             x[r][WIDTH - 1] = l;
         }
     }
-
-    const uint begin = strip == s ? left + count : s > 0 ? done + WIDTH : 0;
-    EACH_ROW
-        if (I(r) < m && (strip >= s ? I(r) >= begin : from[r] != I(r))) EACH_COLUMN(k) {
-            const uint to = left + (count + k) % WIDTH;
-            if (to < n) AT(a, I(r), to) = x[r][k];
+    // columns that the panel lacks go last
+    if (strip == s)
+        for (uint c = count; c < WIDTH; ++c) EACH_ROW {
+            const real here = x[r][0];
+            UNROLLED for (uint k = 1; k < WIDTH; ++k) x[r][k - 1] = x[r][k];
+            x[r][WIDTH - 1] = here;
         }
+
+    if (strip >= s)
+        EACH_ROW
+            if (I(r) >= begin + count) {
+                row_t here;
+                EACH_COLUMN(c) here.at[c] = x[r][c];
+                EACH_PART strips[ROW_AT(strip, I(r)) + q] = here.part[q];
+            }
 }

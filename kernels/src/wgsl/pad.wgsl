@@ -1,31 +1,59 @@
-// Lines of a matrix side by side, filled up with zeros: element (l, p) of `lines`
-// lines of k elements, src[src_at + l·by_line + p·by_k], goes to
-// dst[dst_at + l + p·dst_ld] for l below lines_pad and p below k_pad.
-// A workgroup moves SIDE x SIDE elements, so that both sides are read and written in runs.
-const SIDE = 32u;
-var<workgroup> square: array<real, {{ 32 * 33 }}>;
+// Lines of a matrix side by side in whole vectors, filled up with zeros, for one or two
+// matrices at once: element (l, p) of `lines` lines of k elements,
+// src[src_at + l·by_line + p·by_k], goes to dst[dst_at + l + p·dst_ld] for l below dst_ld
+// and p below k_pad; b, if there is one, likewise behind them. A workgroup moves
+// SIDE x SIDE elements, so that both sides are read and written in runs.
+{%- set LINE = SIDE // V %}
+{%- set ACROSS = ITEMS // SIDE %}
+var<workgroup> square: array<real, {{ SIDE * (SIDE + 1) }}>;
 
 @compute @workgroup_size(ITEMS)
 fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    // the squares of the first matrix, then those of the second
+    let squares = (args.k_pad + SIDE - 1u) / SIDE;
+    let second = group.y >= squares;
     let l0 = group.x * SIDE;
-    let p0 = group.y * SIDE;
-    // neighbours along the side on which the source is contiguous
-    let along = args.by_line == 1u;
-    for (var e = t; e < SIDE * SIDE; e += ITEMS) {
-        let l = select(e / SIDE, e % SIDE, along);
-        let p = select(e % SIDE, e / SIDE, along);
-        var x = real();
-        if (l0 + l < args.lines && p0 + p < args.k) {
-            x = {{ src }}[args.src_at + (l0 + l) * args.by_line + (p0 + p) * args.by_k];
-        }
-        square[l + p * (SIDE + 1u)] = x;
+    let p0 = (group.y % squares) * SIDE;
+    let lines = select(args.a_lines, args.b_lines, second);
+    let at = select(args.a_at, args.b_at, second);
+    let by_line = select(args.a_by_line, args.b_by_line, second);
+    let by_k = select(args.a_by_k, args.b_by_k, second);
+    let dst_at = select(args.a_dst, args.b_dst, second);
+    let dst_ld = select(args.a_ld, args.b_ld, second);
+    // neighbours along the side on which the source is contiguous, rows of them ACROSS apart
+    let along = by_line == 1u;
+    let near = t % SIDE;
+    let far = t / SIDE;
+    let inside = select(p0 + near < args.k, l0 + near < lines, along);
+    let rest = select(lines - min(l0, lines), args.k - min(p0, args.k), along);
+    let begin = at + l0 * by_line + p0 * by_k + select(far * by_line + near * by_k, near * by_line + far * by_k, along);
+    let step = {{ ACROSS }}u * select(by_line, by_k, along);
+    let place = select(far + near * (SIDE + 1u), near + far * (SIDE + 1u), along);
+    let place_step = select({{ ACROSS }}u, {{ ACROSS * (SIDE + 1) }}u, along);
+    {%- for q in range(SIDE // ACROSS) %}
+    var x_{{ q }} = real();
+    {%- endfor %}
+    if (second) {
+        {%- for q in range(SIDE // ACROSS) %}
+        if (inside && far + {{ q * ACROSS }}u < rest) { x_{{ q }} = {{ b }}[begin + {{ q }}u * step]; }
+        {%- endfor %}
+    } else {
+        {%- for q in range(SIDE // ACROSS) %}
+        if (inside && far + {{ q * ACROSS }}u < rest) { x_{{ q }} = {{ a }}[begin + {{ q }}u * step]; }
+        {%- endfor %}
     }
+    {%- for q in range(SIDE // ACROSS) %}
+    square[place + {{ q }}u * place_step] = x_{{ q }};
+    {%- endfor %}
     workgroupBarrier();
-    for (var e = t; e < SIDE * SIDE; e += ITEMS) {
-        let l = e % SIDE;
-        let p = e / SIDE;
-        if (l0 + l < args.lines_pad && p0 + p < args.k_pad) {
-            {{ dst }}[args.dst_at + l0 + l + (p0 + p) * args.dst_ld] = square[l + p * (SIDE + 1u)];
+    for (var e = t; e < {{ SIDE * LINE }}u; e += ITEMS) {
+        let l = e % {{ LINE }}u * {{ V }}u;
+        let p = e / {{ LINE }}u;
+        if (l0 + l < dst_ld && p0 + p < args.k_pad) {
+            let here = l + p * (SIDE + 1u);
+            {{ dst }}[(dst_at + l0 + l + (p0 + p) * dst_ld) / {{ V }}u] = vec(
+                {%- for q in range(V) %}square[here + {{ q }}u], {% endfor -%}
+            );
         }
     }
 }

@@ -1,9 +1,50 @@
-// One step of A = P·L·U of a panel by strips of WIDTH columns, each held by one workgroup
-// in registers: an invocation has ROWS rows. Step s makes the exchanges of strip s - 1 in
-// all other strips and eliminates its columns from those to the right; the workgroup that
-// has strip s factors it then. Rules as in `getrf_panel`.
+// A = P·L·U of a panel by strips of WIDTH columns, which stand side by side in memory of
+// their own while that goes on: row i of strip s is PARTS vectors of V elements. A strip
+// has HEIGHT rows, and the last one all its columns: zeros where the panel has none.
+{%- set PARTS = WIDTH // V %}
+const HEIGHT = {{ ITEMS * ROWS }}u;
+
+// Where a row of a strip begins.
+fn row_at(strip: u32, i: u32) -> u32 { return (strip * HEIGHT + i) * {{ PARTS }}u; }
+{% if kernel != "getrf_strip" %}
+// {% if kernel == "enter_strips" %}The panel, to its strips{% else %}The strips, to their panel{% endif %}: a row of a strip for each invocation.
+@compute @workgroup_size(ITEMS)
+fn {{ kernel }}(@builtin(global_invocation_id) id: vec3<u32>) {
+    let i = id.x;
+    {%- for c in range(WIDTH) %}
+    let j_{{ c }} = id.y * WIDTH + {{ c }}u;
+    let at_{{ c }} = args.a_at + i + j_{{ c }} * args.a_ld;
+    {%- endfor %}
+    {%- if kernel == "enter_strips" %}
+    {%- for q in range(PARTS) %}
+    var x_{{ q }} = vec();
+    {%- endfor %}
+    {%- for c in range(WIDTH) %}
+    if (i < args.m && j_{{ c }} < args.n) { x_{{ c // V }}[{{ c % V }}] = {{ a }}[at_{{ c }}]; }
+    {%- endfor %}
+    {%- for q in range(PARTS) %}
+    {{ strips }}[row_at(id.y, i) + {{ q }}u] = x_{{ q }};
+    {%- endfor %}
+    {%- else %}
+    if (i >= args.m) { return; }
+    {%- for q in range(PARTS) %}
+    let x_{{ q }} = {{ strips }}[row_at(id.y, i) + {{ q }}u];
+    {%- endfor %}
+    {%- for c in range(WIDTH) %}
+    if (j_{{ c }} < args.n) { {{ a }}[at_{{ c }}] = x_{{ c // V }}[{{ c % V }}]; }
+    {%- endfor %}
+    {%- endif %}
+}
+{% else %}
+// One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
+// its columns from those to the right; the workgroup that has strip s factors it then.
+// Rules as in `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
+// registers, in slots: the rows of slot 0 of all invocations begin with those of the strip
+// that are on the diagonal.
 //
-// What is done, or lies outside of the panel, is computed along and not stored.
+// While a strip is factored rows that are done are zero in registers, as are those beyond
+// the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
+// done are computed along otherwise, and not stored.
 struct Candidate {
     magnitude: real,
     row: u32,
@@ -15,11 +56,11 @@ var<workgroup> diagonal: array<real, WIDTH>;
 var<workgroup> pivots: array<real, WIDTH>;
 // the rows that strip s - 1 exchanged its own with
 var<workgroup> named: array<u32, WIDTH>;
-// L of strip s - 1 on the diagonal, and the rows of U beside it, both by rows of U
-var<workgroup> lower: array<real, {{ WIDTH * WIDTH }}>;
-var<workgroup> upper: array<real, {{ WIDTH * WIDTH }}>;
-
-fn element(i: u32, j: u32) -> u32 { return args.a_at + i + j * args.a_ld; }
+// what comes to the rows of strip s - 1, then to those that it named
+var<workgroup> moved: array<vec, {{ 2 * WIDTH * PARTS }}>;
+// rows of L and U beside one another: those of strip s - 1 on the diagonal
+var<workgroup> lower: array<vec, {{ WIDTH * PARTS }}>;
+var<workgroup> upper: array<vec, {{ WIDTH * PARTS }}>;
 
 // The larger one, the first of equal ones.
 fn larger(x: Candidate, y: Candidate) -> Candidate {
@@ -34,224 +75,261 @@ fn larger(x: Candidate, y: Candidate) -> Candidate {
     {%- endfor %}
     {%- endfor %}
 {%- endmacro %}
+{#- Runs of slots that are searched at once, so that one comparison need not wait for another. -#}
+{%- set RUNS = [4, ROWS] | min %}
+{%- set RUN = ROWS // RUNS %}
+{#- Slots that one condition leads to. -#}
+{%- set CHUNK = [4, ROWS] | min %}
+
+{#- Stores the rows from one on. -#}
+{%- macro keep(first) %}
+    {%- for r in range(ROWS) %}
+    if (i_{{ r }} >= {{ first }}) {
+        {%- for q in range(PARTS) %}
+        {{ strips }}[row_at(strip, i_{{ r }}) + {{ q }}u] = vec(
+            {%- for c in range(q * V, (q + 1) * V) %}x_{{ r }}_{{ c }}, {% endfor -%}
+        );
+        {%- endfor %}
+    }
+    {%- endfor %}
+{%- endmacro %}
 
 @compute @workgroup_size(ITEMS)
 fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let s = args.step;
     // the first workgroup has strip s, and none has strip s - 1
     let strip = (s + group.x) % ((args.n + WIDTH - 1u) / WIDTH);
-    let left = strip * WIDTH;
-    // the columns that were factored last
-    let done = (s - 1u) * WIDTH;
+    // the first row that is not done, and that of strip s - 1
+    let begin = s * WIDTH;
+    let done = begin - WIDTH;
+    // row i is in slot i / ITEMS - block of invocation i % ITEMS
+    let block = begin / ITEMS;
     {%- for r in range(ROWS) %}
-    let i_{{ r }} = t + {{ r * ITEMS }}u;
-    // the row that comes to this place
-    var from_{{ r }} = i_{{ r }};
-    {%- endfor %}
-    if (s > 0u && args.pivoting != 0u) {
-        let count = min(WIDTH, args.n - done);
-        if (t < count) { named[t] = u32({{ ipiv }}[args.ipiv_at + done + t]) - args.first; }
-        workgroupBarrier();
-        var touched = false;
-        for (var e = 0u; e < count; e++) { touched = touched | (t == (done + e) % ITEMS) | (t == named[e] % ITEMS); }
-        if (touched) {
-            for (var e = count; e > 0u; e--) {
-                let i = done + e - 1u;
-                let p = named[e - 1u];
-                {%- for r in range(ROWS) %}
-                from_{{ r }} = select(select(from_{{ r }}, i, from_{{ r }} == p), p, from_{{ r }} == i);
-                {%- endfor %}
-            }
-        }
-    }
+    let i_{{ r }} = (t + (block + {{ r }}u) * ITEMS) % HEIGHT;
     {%- for c in range(WIDTH) %}
-    let column_{{ c }} = min(left + {{ c }}u, args.n - 1u);
-    {%- for r in range(ROWS) %}
     var x_{{ r }}_{{ c }} = real();
     {%- endfor %}
     {%- endfor %}
     if (strip >= s) {
         {%- for r in range(ROWS) %}
+        {%- for q in range(PARTS) %}
+        let part_{{ r }}_{{ q }} = {{ strips }}[row_at(strip, i_{{ r }}) + {{ q }}u];
+        {%- endfor %}
         {%- for c in range(WIDTH) %}
-        x_{{ r }}_{{ c }} = {{ a }}[element(min(from_{{ r }}, args.m - 1u), column_{{ c }})];
+        x_{{ r }}_{{ c }} = part_{{ r }}_{{ c // V }}[{{ c % V }}];
         {%- endfor %}
-        {%- endfor %}
-    } else {
-        {%- for r in range(ROWS) %}
-        if (from_{{ r }} != i_{{ r }}) {
-            {%- for c in range(WIDTH) %}
-            x_{{ r }}_{{ c }} = {{ a }}[element(from_{{ r }}, column_{{ c }})];
-            {%- endfor %}
-        }
         {%- endfor %}
     }
-
-    // rows go where those of other invocations were
-    workgroupBarrier();
-    storageBarrier();
-
-    if (s > 0u && strip >= s) {
-        for (var e = t; e < {{ WIDTH * WIDTH }}u; e += ITEMS) {
-            lower[e] = {{ a }}[element(done + e % WIDTH, done + e / WIDTH)];
-        }
-        {%- for r in range(ROWS) %}
-        if (i_{{ r }} - done < WIDTH) {
-            {%- for c in range(WIDTH) %}
-            upper[(i_{{ r }} - done) * WIDTH + {{ c }}u] = x_{{ r }}_{{ c }};
+    if (s > 0u) {
+        if (t < WIDTH) {
+            var p = done + t;
+            if (args.pivoting != 0u && p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
+            named[t] = p;
+            {%- for q in range(PARTS) %}
+            lower[t * {{ PARTS }}u + {{ q }}u] = {{ strips }}[row_at(s - 1u, done + t) + {{ q }}u];
             {%- endfor %}
         }
-        {%- endfor %}
         workgroupBarrier();
-        if (t < WIDTH) {
+        // invocation e has the row that comes to row e of strip s - 1, or to one that it named
+        let moves = t < {{ 2 * WIDTH }}u;
+        var to = done + t;
+        var stores = moves;
+        {%- for q in range(PARTS) %}
+        var row_{{ q }} = vec();
+        {%- endfor %}
+        if (moves) {
+            if (t >= WIDTH) {
+                to = named[t - WIDTH];
+                // another one has a row of the strip itself, and one that was named before
+                stores = to >= begin;
+                for (var e = 0u; e < t - WIDTH; e++) { stores = stores & (named[e] != to); }
+            }
+            var came = to;
+            for (var e = WIDTH; e > 0u; e--) {
+                let i = done + e - 1u;
+                let p = named[e - 1u];
+                came = select(select(came, i, came == p), p, came == i);
+            }
+            {%- for q in range(PARTS) %}
+            row_{{ q }} = {{ strips }}[row_at(strip, came) + {{ q }}u];
+            moved[t * {{ PARTS }}u + {{ q }}u] = row_{{ q }};
+            {%- endfor %}
+        }
+        // rows go where others were read
+        workgroupBarrier();
+        storageBarrier();
+        if (strip < s) {
+            if (stores) {
+                {%- for q in range(PARTS) %}
+                {{ strips }}[row_at(strip, to) + {{ q }}u] = row_{{ q }};
+                {%- endfor %}
+            }
+            return;
+        }
+        for (var e = 0u; e < WIDTH; e++) {
+            let p = named[e];
+            if (p >= begin && t == p % ITEMS) {
+                {%- for q in range(PARTS) %}
+                let part_{{ q }} = moved[(WIDTH + e) * {{ PARTS }}u + {{ q }}u];
+                {%- endfor %}
+                let slot = p / ITEMS - block;
+                {%- for chunk in range(ROWS // CHUNK) %}
+                if (slot / {{ CHUNK }}u == {{ chunk }}u) {
+                    {%- for r in range(chunk * CHUNK, (chunk + 1) * CHUNK) %}
+                    {%- for c in range(WIDTH) %}
+                    x_{{ r }}_{{ c }} = select(x_{{ r }}_{{ c }}, part_{{ c // V }}[{{ c % V }}], slot == {{ r }}u);
+                    {%- endfor %}
+                    {%- endfor %}
+                }
+                {%- endfor %}
+            }
+        }
+        // U of strip s - 1, a vector of columns for each invocation
+        if (t < {{ PARTS }}u) {
             {%- for k in range(WIDTH) %}
-            var u_{{ k }} = upper[{{ k }}u * WIDTH + t];
+            var u_{{ k }} = moved[{{ k * PARTS }}u + t];
             {%- endfor %}
             {%- for k in range(WIDTH) %}
             {%- for i in range(k + 1, WIDTH) %}
-            u_{{ i }} -= lower[{{ i + k * WIDTH }}] * u_{{ k }};
+            u_{{ i }} -= lower[{{ i * PARTS + k // V }}u][{{ k % V }}] * u_{{ k }};
             {%- endfor %}
-            upper[{{ k }}u * WIDTH + t] = u_{{ k }};
-            if (left + t < args.n) { {{ a }}[element(done + {{ k }}u, left + t)] = u_{{ k }}; }
+            upper[{{ k * PARTS }}u + t] = u_{{ k }};
+            {{ strips }}[row_at(strip, done + {{ k }}u) + t] = u_{{ k }};
             {%- endfor %}
         }
         workgroupBarrier();
-        // the next column of L is on its way while this one is used
-        {%- for r in range(ROWS) %}
-        let l_at_{{ r }} = element(min(i_{{ r }}, args.m - 1u), done);
-        var next_{{ r }} = {{ a }}[l_at_{{ r }}];
+        {%- for q in range(PARTS) %}
+        {%- for k in range(q * V, (q + 1) * V) %}
+        {%- for p in range(PARTS) %}
+        let u_{{ k }}_{{ p }} = upper[{{ k * PARTS + p }}u];
         {%- endfor %}
-        for (var k = 0u; k < WIDTH; k++) {
-            {%- for r in range(ROWS) %}
-            let l_{{ r }} = next_{{ r }};
-            next_{{ r }} = {{ a }}[l_at_{{ r }} + min(k + 1u, WIDTH - 1u) * args.a_ld];
-            {%- endfor %}
-            {%- for c in range(WIDTH) %}
-            let u_{{ c }} = upper[k * WIDTH + {{ c }}u];
-            {%- endfor %}
-            {%- for r in range(ROWS) %}
-            {%- for c in range(WIDTH) %}
-            x_{{ r }}_{{ c }} -= l_{{ r }} * u_{{ c }};
-            {%- endfor %}
-            {%- endfor %}
-        }
+        {%- endfor %}
+        {%- for r in range(ROWS) %}
+        let l_{{ r }}_{{ q }} = {{ strips }}[row_at(s - 1u, i_{{ r }}) + {{ q }}u];
+        {%- for k in range(V) %}
+        {%- for c in range(WIDTH) %}
+        x_{{ r }}_{{ c }} -= l_{{ r }}_{{ q }}[{{ k }}] * u_{{ q * V + k }}_{{ c // V }}[{{ c % V }}];
+        {%- endfor %}
+        {%- endfor %}
+        {%- endfor %}
+        {%- endfor %}
     }
 
-    var begin = select(0u, done + WIDTH, s > 0u);
-    var count = 0u;
-    if (strip == s) {
-        // rows beyond the panel are zero: no candidates, since they are no larger than the diagonal
-        {%- for r in range(ROWS) %}
-        if (i_{{ r }} >= args.m) {
-            {%- for c in range(WIDTH) %}
-            x_{{ r }}_{{ c }} = real();
-            {%- endfor %}
-        }
-        {%- endfor %}
-        count = min(WIDTH, args.n - left);
-        // column 0 of the registers is the next one; the others follow, then those that are done
-        for (var c = 0u; c < count; c++) {
-            let j = left + c;
-            // a NaN is no candidate
-            var best = Candidate(real(), j);
-            {%- for r in range(ROWS) %}
-            {
-                let here = abs(x_{{ r }}_0);
-                let better = (i_{{ r }} >= j) & (here > best.magnitude);
-                best = Candidate(select(best.magnitude, here, better), select(best.row, i_{{ r }}, better));
-            }
-            {%- endfor %}
-            candidates[t] = best;
-            if (t == j % ITEMS) {
-                switch (j / ITEMS) {
-                    {%- for r in range(ROWS) %}
-                    case {{ r }}u: {
-                        {%- for k in range(WIDTH) %}
-                        diagonal[{{ k }}] = x_{{ r }}_{{ k }};
-                        {%- endfor %}
-                    }
-                    {%- endfor %}
-                    default: {}
-                }
-            }
-            workgroupBarrier();
-            if (t < LINES) {
-                // neighbours read neighbours
-                {%- for q in range(LINE) %}
-                var next_{{ q }} = candidates[t + {{ q * LINES }}u];
-                {%- endfor %}
-                {{- largest("next", LINE) }}
-                best_of_line[t] = next_0;
-            }
-            workgroupBarrier();
-            {%- for q in range(LINES) %}
-            var line_{{ q }} = best_of_line[{{ q }}];
-            {%- endfor %}
-            {{- largest("line", LINES) }}
-            let p = select(j, line_0.row, args.pivoting != 0u && line_0.magnitude > abs(diagonal[0]));
-            if (t == p % ITEMS) {
-                switch (p / ITEMS) {
-                    {%- for r in range(ROWS) %}
-                    case {{ r }}u: {
-                        {%- for k in range(WIDTH) %}
-                        pivots[{{ k }}] = x_{{ r }}_{{ k }};
-                        x_{{ r }}_{{ k }} = diagonal[{{ k }}];
-                        {%- endfor %}
-                    }
-                    {%- endfor %}
-                    default: {}
-                }
-            }
-            workgroupBarrier();
-            let pivot = pivots[0];
-            {%- for k in range(1, WIDTH) %}
-            let u_{{ k }} = pivots[{{ k }}];
-            {%- endfor %}
-            if (t < WIDTH) {
-                let col = left + (c + t) % WIDTH;
-                if (col < args.n) { {{ a }}[element(j, col)] = pivots[t]; }
-            }
-            if (t == 0u) {
-                {{ ipiv }}[args.ipiv_at + j] = i32(args.first + p);
-                if (pivot == real() && {{ info }}[args.info_at] == 0) {
-                    {{ info }}[args.info_at] = i32(args.first + j + 1u);
-                }
-            }
-            if (abs(pivot) >= MIN_POSITIVE) {
-                let factor = real(1) / pivot;
-                {%- for r in range(ROWS) %}
-                x_{{ r }}_0 *= factor;
-                {%- endfor %}
-            } else if (pivot != real()) {
-                {%- for r in range(ROWS) %}
-                x_{{ r }}_0 /= pivot;
-                {%- endfor %}
-            }
-            {%- for k in range(1, WIDTH) %}
-            if (c + {{ k }}u < WIDTH) {
-                {%- for r in range(ROWS) %}
-                x_{{ r }}_{{ k }} -= x_{{ r }}_0 * u_{{ k }};
-                {%- endfor %}
-            }
-            {%- endfor %}
-            {%- for r in range(ROWS) %}
-            let x_{{ r }} = x_{{ r }}_0;
-            {%- for k in range(1, WIDTH) %}
-            x_{{ r }}_{{ k - 1 }} = x_{{ r }}_{{ k }};
-            {%- endfor %}
-            x_{{ r }}_{{ WIDTH - 1 }} = x_{{ r }};
-            {%- endfor %}
-        }
-        begin = left + count;
+    if (strip > s) {
+        {{- keep("begin") }}
+        return;
     }
-
-    {%- for k in range(WIDTH) %}
-    let to_{{ k }} = left + (count + {{ k }}u) % WIDTH;
-    {%- endfor %}
+    let count = min(WIDTH, args.n - begin);
     {%- for r in range(ROWS) %}
-    if (i_{{ r }} < args.m && select(from_{{ r }} != i_{{ r }}, i_{{ r }} >= begin, strip >= s)) {
-        {%- for k in range(WIDTH) %}
-        if (to_{{ k }} < args.n) { {{ a }}[element(i_{{ r }}, to_{{ k }})] = x_{{ r }}_{{ k }}; }
+    {%- for c in range(WIDTH) %}
+    x_{{ r }}_{{ c }} = select(real(), x_{{ r }}_{{ c }}, i_{{ r }} >= begin);
+    {%- endfor %}
+    {%- endfor %}
+    // column 0 of the registers is the next one; the others follow, then those that are done
+    for (var c = 0u; c < count; c++) {
+        let j = begin + c;
+        // the first of the largest; a NaN is none
+        {%- for q in range(RUNS) %}
+        var best_{{ q }} = real();
+        var slot_{{ q }} = 0u;
+        {%- for r in range(q * RUN, (q + 1) * RUN) %}
+        slot_{{ q }} = select(slot_{{ q }}, {{ r }}u, abs(x_{{ r }}_0) > best_{{ q }});
+        best_{{ q }} = select(best_{{ q }}, abs(x_{{ r }}_0), abs(x_{{ r }}_0) > best_{{ q }});
+        {%- endfor %}
+        {%- endfor %}
+        {%- for q in range(1, RUNS) %}
+        slot_0 = select(slot_0, slot_{{ q }}, best_{{ q }} > best_0);
+        best_0 = select(best_0, best_{{ q }}, best_{{ q }} > best_0);
+        {%- endfor %}
+        candidates[t] = Candidate(best_0, (t + (block + slot_0) * ITEMS) % HEIGHT);
+        if (t == j % ITEMS) {
+            {%- for k in range(WIDTH) %}
+            diagonal[{{ k }}] = x_0_{{ k }};
+            x_0_{{ k }} = real();
+            {%- endfor %}
+        }
+        workgroupBarrier();
+        if (t < LINES) {
+            // neighbours read neighbours
+            {%- for q in range(LINE) %}
+            var next_{{ q }} = candidates[t + {{ q * LINES }}u];
+            {%- endfor %}
+            {{- largest("next", LINE) }}
+            best_of_line[t] = next_0;
+        }
+        workgroupBarrier();
+        {%- for q in range(LINES) %}
+        var line_{{ q }} = best_of_line[{{ q }}];
+        {%- endfor %}
+        {{- largest("line", LINES) }}
+        let p = select(j, line_0.row, args.pivoting != 0u && line_0.magnitude > abs(diagonal[0]));
+        if (p == j) {
+            if (t < WIDTH) { pivots[t] = diagonal[t]; }
+        } else if (t == p % ITEMS) {
+            let slot = p / ITEMS - block;
+            {%- for k in range(WIDTH) %}
+            let below_{{ k }} = diagonal[{{ k }}];
+            var row_{{ k }} = real();
+            {%- endfor %}
+            {%- for chunk in range(ROWS // CHUNK) %}
+            if (slot / {{ CHUNK }}u == {{ chunk }}u) {
+                {%- for r in range(chunk * CHUNK, (chunk + 1) * CHUNK) %}
+                {%- for k in range(WIDTH) %}
+                row_{{ k }} = select(row_{{ k }}, x_{{ r }}_{{ k }}, slot == {{ r }}u);
+                x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, below_{{ k }}, slot == {{ r }}u);
+                {%- endfor %}
+                {%- endfor %}
+            }
+            {%- endfor %}
+            {%- for k in range(WIDTH) %}
+            pivots[{{ k }}] = row_{{ k }};
+            {%- endfor %}
+        }
+        workgroupBarrier();
+        let pivot = pivots[0];
+        {%- for k in range(1, WIDTH) %}
+        let u_{{ k }} = pivots[{{ k }}];
+        {%- endfor %}
+        if (t < {{ PARTS }}u) {
+            {{ strips }}[row_at(strip, j) + t] = vec(
+                {%- for q in range(V) %}pivots[(t * {{ V }}u + {{ q }}u + WIDTH - c) % WIDTH], {% endfor -%}
+            );
+        }
+        if (t == 0u) {
+            {{ ipiv }}[args.ipiv_at + j] = i32(args.first + p);
+            if (pivot == real() && {{ info }}[args.info_at] == 0) {
+                {{ info }}[args.info_at] = i32(args.first + j + 1u);
+            }
+        }
+        if (abs(pivot) >= MIN_POSITIVE) {
+            let factor = real(1) / pivot;
+            {%- for r in range(ROWS) %}
+            x_{{ r }}_0 *= factor;
+            {%- endfor %}
+        } else if (pivot != real()) {
+            {%- for r in range(ROWS) %}
+            x_{{ r }}_0 /= pivot;
+            {%- endfor %}
+        }
+        // conditions cost less in each row than around all of them, where registers must be told apart
+        {%- for r in range(ROWS) %}
+        let l_{{ r }} = x_{{ r }}_0;
+        {%- for k in range(1, WIDTH) %}
+        x_{{ r }}_{{ k - 1 }} = select(x_{{ r }}_{{ k }}, x_{{ r }}_{{ k }} - l_{{ r }} * u_{{ k }}, c + {{ k }}u < WIDTH);
+        {%- endfor %}
+        x_{{ r }}_{{ WIDTH - 1 }} = l_{{ r }};
         {%- endfor %}
     }
-    {%- endfor %}
+    // columns that the panel lacks go last
+    for (var c = count; c < WIDTH; c++) {
+        {%- for r in range(ROWS) %}
+        let x_{{ r }} = x_{{ r }}_0;
+        {%- for k in range(1, WIDTH) %}
+        x_{{ r }}_{{ k - 1 }} = x_{{ r }}_{{ k }};
+        {%- endfor %}
+        x_{{ r }}_{{ WIDTH - 1 }} = x_{{ r }};
+        {%- endfor %}
+    }
+    {{- keep("begin + count") }}
 }
+{% endif %}

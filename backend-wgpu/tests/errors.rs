@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapidary_backend_wgpu::{WgpuDevice, list};
-use lapidary_core::{Device, ErrorKind, HostRect, ProgramCache};
+use lapidary_core::{Device, ErrorKind, Instruction, Memory, Op, Operand, ProgramCache};
 
 /// The first adapter as a device; none where there is no adapter.
 fn first() -> Option<WgpuDevice> {
@@ -14,17 +14,20 @@ fn first() -> Option<WgpuDevice> {
     listing.devices.first().map(|_| WgpuDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap())
 }
 
+/// A product that takes the fastest device longer than it takes to look once.
 #[test]
 fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
+    const N: usize = 1024;
     let Some(device) = first() else { return };
-    let mut numbers = vec![1.0_f32; 1 << 20];
-    let rect = HostRect { origin: numbers.as_mut_ptr(), row_stride: 1, col_stride: 1 << 20, rows: 1 << 20, cols: 1 };
-    let buffer = device.alloc(4 << 20).unwrap();
-    // SAFETY: the rectangle is ours, and nothing else touches it or the buffer.
-    unsafe { device.write(rect, &buffer).unwrap() };
+    let buffers = [(); 3].map(|()| device.alloc(N * N * size_of::<f32>()).unwrap());
+    let operand = |i: usize| Operand { memory: Memory::Buffer(&buffers[i]), offset: 0, rows: N, cols: N, ld: N };
+    let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
+    let product = Instruction::Gemm { alpha: 1.0_f32, op_a, a: operand(0), op_b, b: operand(1), beta: 0.0, c: operand(2) };
+    // SAFETY: the buffers are ours and hold the operands.
+    unsafe { device.launch(&product).unwrap() };
     let device = device.with_patience(Duration::ZERO);
     // SAFETY: as before.
-    let error = unsafe { device.write(rect, &buffer).unwrap_err() };
+    let error = unsafe { device.launch(&product).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost);
     assert!(error.to_string().contains("no answer within 0ns"), "{error}");
     assert_eq!(device.alloc(8).unwrap_err().kind(), ErrorKind::DeviceLost);

@@ -90,13 +90,14 @@ impl Kernels {
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
-    /// Before the first instruction of its kind: goes down to tiles and groups of searchers that
-    /// the device's compiler takes.
-    fn settle<T: Scalar, O>(&mut self, instruction: &Instruction<T, O>) -> Result<()> {
-        let (multiplies, searches) = match instruction {
-            Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, false),
-            Instruction::Getrf { .. } => (true, true),
-            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, false),
+    /// Before the first instruction of its kind: goes down to tiles, groups of searchers and
+    /// strips of panels that the device's compiler takes.
+    fn settle<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
+        // products, and the rows of a panel
+        let (multiplies, panel) = match instruction {
+            Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
+            Instruction::Getrf { a, .. } => (true, Some(a.rows)),
+            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, None),
         };
         let (dtype, at) = (T::DTYPE, usize::from(T::DTYPE == DType::F64));
         let Kernels { programs, context, found, choices, settled, .. } = self;
@@ -111,7 +112,16 @@ impl Kernels {
             choices.products[at] = Products::Tile(params);
             settled.products[at] = true;
         }
-        if searches && !settled.searchers[at] {
+        if let Some(rows) = panel {
+            // without strips panels go column by column
+            let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
+            choices.strips = first_that_works(choices.strips, next, |items| {
+                let strips = Choices { strips: items, ..*choices }.strips(dtype, rows);
+                let program = strips.map(|params| Program::Strips { dtype, params });
+                program.map_or(Ok(()), |program| programs.try_kernel(context, found, &program, "getrf_strip"))
+            })?;
+        }
+        if panel.is_some() && !settled.searchers[at] {
             let next = |items: usize| (items > 1).then_some(items / 2);
             choices.searchers = first_that_works(choices.searchers, next, |items| {
                 programs.try_kernel(context, found, &Program::Panel { dtype, items }, "getrf_panel")
@@ -141,6 +151,9 @@ impl Kernels {
         result.and(ran).and(drained).map_err(|error| error.with("instruction", instruction.name()))
     }
 }
+
+/// Fewest work-items that are worth a strip of their own.
+const LEAST_STRIP: usize = 32;
 
 /// The first choice, or the next one of which the kernel can be made and run.
 fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: impl FnMut(P) -> Result<()>) -> Result<P> {
@@ -192,15 +205,18 @@ mod tests {
 
     /// A device that promises more work-items than its kernels can have.
     #[test]
-    fn searchers_that_are_too_many_are_halved() {
+    fn searchers_and_strips_of_too_many_are_halved() {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let queue = Queue::new(&context, &found).unwrap();
         let most = found.limits.work_group;
         let mut kernels = Kernels::new(Arc::new(context), found, queue, Arc::new(ProgramCache::new(None))).unwrap();
         kernels.found.limits.work_group = usize::MAX;
         kernels.choices.searchers = 2 * most.next_power_of_two();
-        let factor = Instruction::<f32, ()>::Getrf { pivoting: true, first_row: 0, a: (), ipiv: (), info: () };
-        kernels.settle(&factor).unwrap();
+        kernels.choices.strips = 2 * most.next_power_of_two();
+        let buffer = Buffer::new(&kernels.context, 8).unwrap();
+        let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
+        kernels.settle(&Instruction::<f32, _>::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part }).unwrap();
         assert!(kernels.choices.searchers <= most, "{}", kernels.choices.searchers);
+        assert!(kernels.choices.strips <= most, "{}", kernels.choices.strips);
     }
 }

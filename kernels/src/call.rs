@@ -319,7 +319,8 @@ impl Choices {
     }
 
     /// What factors a panel of so many rows by strips, if registers hold these.
-    pub(crate) fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
+    #[must_use]
+    pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
         if self.strips == 0 { None } else { StripParams::choose(dtype, rows, self.strips) }
     }
 

@@ -30,9 +30,11 @@ fn every_instruction() {
 fn with_workgroup_memory() {
     for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
         Instructions(&device).products::<f32>();
+        Instructions(&device).wide_products::<f32>();
         Instructions(&device).panels::<f32>();
         if f64 {
             Instructions(&device).products::<f64>();
+            Instructions(&device).wide_products::<f64>();
             Instructions(&device).panels::<f64>();
         }
     }

@@ -33,6 +33,11 @@ impl<D: Device> Instructions<'_, D> {
         self.must(products::<D, T>);
     }
 
+    /// `gemm` of so many rows, columns and terms that kernels may move its factors first.
+    pub fn wide_products<T: Scalar>(&self) {
+        self.must(|trial| products_beyond::<D, T>(trial, 64));
+    }
+
     /// `getrf` and `laswp`.
     pub fn panels<T: Scalar>(&self) {
         self.must(panels::<D, T>);
@@ -52,9 +57,14 @@ impl<D: Device> Instructions<'_, D> {
 /// # Errors
 /// A result is wrong, or something beside it was written.
 pub fn products<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+    products_beyond::<D, T>(trial, 0)
+}
+
+/// The same with so many rows, columns and terms more.
+fn products_beyond<D: Device, T: Scalar>(trial: &Trial<'_, D>, least: usize) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
-        let [m, n, k] = [on.extent(), on.extent(), on.extent()];
+        let [m, n, k] = [on.extent(), on.extent(), on.extent()].map(|extent| least + extent);
         let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
         let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
         let (alpha, beta) = (T::from_f64(0.5), T::from_f64(-2.0));

@@ -98,7 +98,7 @@ impl<'a, D: Device> Launches<'a, D> {
     /// A matrix inside a larger buffer.
     pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed<D::Buffer>, Failure> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
-        let mut inside = vec![T::from_f64(AROUND); OFFSET + cols * ld];
+        let mut inside = vec![T::from_f64(AROUND); OFFSET + (cols + GAP) * ld];
         data.elements().for_each(|((i, j), x)| inside[OFFSET + i + j * ld] = T::from_f64(x));
         Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld })
     }

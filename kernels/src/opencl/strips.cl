@@ -99,7 +99,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         }
     if (exchanges && t < WIDTH) {
         const uint own = done + t;
-        named[t] = pivoting && own < n ? (uint)(ipiv[ipiv_at + own] - first) : own;
+        named[t] = own < n ? (uint)(ipiv[ipiv_at + own] - first) : own;
         EACH_PART lower[t].part[q] = strips[ROW_AT(s - 1, own) + q];
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -123,7 +123,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     if (s > 0u) {
         if (t < WIDTH) {
             var p = done + t;
-            if (args.pivoting != 0u && p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
+            if (p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
             named[t] = p;
             {%- for q in range(PARTS) %}
             lower[t * {{ PARTS }}u + {{ q }}u] = {{ strips }}[row_at(s - 1u, done + t) + {{ q }}u];

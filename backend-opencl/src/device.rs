@@ -197,8 +197,8 @@ impl OpenClDevice {
         Ok(self)
     }
 
-    /// Factors panels by strips of work-groups of so many work-items, a power of two, or, with
-    /// none, column by column, so that tests reach both.
+    /// Factors panels by strips of work-groups of so many work-items, a power of two of at
+    /// least 4, or, with fewer, column by column, so that tests reach both.
     #[must_use]
     pub fn with_strips(self, items: usize) -> Self {
         self.kernels().use_strips(items);

@@ -1,5 +1,6 @@
 //! The kernels of one device, and the queue that runs them.
 
+use std::iter::successors;
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
@@ -93,10 +94,10 @@ impl Kernels {
     /// Before the first instruction of its kind: goes down to tiles, groups of searchers and
     /// strips of panels that the device's compiler takes.
     fn settle<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
-        // products, and the rows of a panel
+        // products, and the rows of the tallest panel and of the shortest
         let (multiplies, panel) = match instruction {
             Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
-            Instruction::Getrf { a, .. } => (true, Some(a.rows)),
+            Instruction::Getrf { a, .. } => (true, Some((a.rows, (a.rows - a.rows.min(a.cols)).max(1)))),
             Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, None),
         };
         let (dtype, at) = (T::DTYPE, usize::from(T::DTYPE == DType::F64));
@@ -112,13 +113,13 @@ impl Kernels {
             choices.products[at] = Products::Tile(params);
             settled.products[at] = true;
         }
-        if let Some(rows) = panel {
-            // without strips panels go column by column
+        if let Some((tallest, shortest)) = panel {
+            // without strips panels go column by column, in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
+            let shapes = || successors(Some(tallest), |&rows| (rows > shortest).then_some(shortest.max(rows / 2)));
             choices.strips = first_that_works(choices.strips, next, |items| {
-                let strips = Choices { strips: items, ..*choices }.strips(dtype, rows);
-                let program = strips.map(|params| Program::Strips { dtype, params });
-                program.map_or(Ok(()), |program| programs.try_kernel(context, found, &program, "getrf_strip"))
+                let mut strips = shapes().filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
+                strips.try_for_each(|params| programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip"))
             })?;
         }
         if panel.is_some() && !settled.searchers[at] {

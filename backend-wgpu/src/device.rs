@@ -182,8 +182,8 @@ impl WgpuDevice {
         Ok(self)
     }
 
-    /// Factors panels by strips of workgroups of so many invocations, a power of two, or, with
-    /// none, column by column, so that tests reach both.
+    /// Factors panels by strips of workgroups of so many invocations, a power of two of at
+    /// least 4, or, with fewer, column by column, so that tests reach both.
     #[must_use]
     pub fn with_strips(self, items: usize) -> Self {
         self.kernels().use_strips(items);

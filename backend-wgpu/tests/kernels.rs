@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lapidary_backend_wgpu::{WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::ProgramCache;
-use lapidary_kernels::{PanelParams, Products, TileParams};
+use lapidary_core::{DType, ProgramCache};
+use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
 /// Every adapter as a device, made in some way; `LAPIDARY_REQUIRE_WGPU` asks for one at least.
 fn devices(make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
@@ -55,5 +55,18 @@ fn with_unusual_products() {
             Instructions(&device).products::<f32>();
             device
         });
+    }
+}
+
+/// The tile of large products in `f64`, on products that are small.
+#[test]
+fn with_wide_products() {
+    let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
+    let vectors = |narrow| Products::Vector(VectorProducts { wide: None, narrow, tile });
+    let ways = [vectors(VectorParams::narrow(DType::F32)), vectors(VectorParams::wide(DType::F64))];
+    for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
+        if f64 {
+            Instructions(&device.with_products(ways).unwrap()).wide_products::<f64>();
+        }
     }
 }

@@ -229,7 +229,7 @@ const GROUP: usize = 64;
 const SPREAD: usize = 256;
 
 /// Work-items of a group that holds a strip of a panel. More would hide more latency, but
-/// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt).
+/// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
 const STRIP: usize = 256;
 
 /// Work-items of a group that factors a panel together with others.

@@ -182,7 +182,7 @@ impl VectorParams {
         let (v, items) = (Self::vector(dtype), self.items());
         let along_k = self.kwg / v;
         // the shuffle stays among eight vectors of one strip, whatever vector of its column is loaded
-        along_k <= 8 && 8 % along_k == 0 && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
+        8_usize.is_multiple_of(along_k) && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
     }
 
     /// Whether the kernel can be made and run.

@@ -1,15 +1,15 @@
-//! Panels whose strips of columns stand in the registers of one work-group each.
+//! Panels by strips of columns, in memory of their own; a work-group takes one into registers for a step.
 
 use lapidary_core::DType;
 
 use crate::params::Limits;
 
-/// The shape of a strip: rows and columns for the registers of one work-group.
+/// The shape of a strip, in memory and in the registers of one work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StripParams {
     /// Work-items of a group, a power of two.
     pub items: usize,
-    /// Rows that a work-item holds: a panel has no more than all hold.
+    /// Rows that a work-item holds, a power of two: a panel has no more than all hold.
     pub rows: usize,
     /// Columns of a strip: a whole number of vectors, at most half of `items`.
     pub width: usize,
@@ -19,7 +19,7 @@ impl StripParams {
     /// Bytes that a work-item holds, half of what a compiler for NVIDIA's devices allows it.
     const HELD: usize = 512;
     /// Most rows and columns for a work-item: beyond, the text no longer fits the caches
-    /// for instructions (bench/results/wgpu/2026-11-22-h200-strips.txt).
+    /// for instructions (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
     const MOST: (usize, usize) = (32, 8);
 
     /// What holds a panel of so many rows by groups of so many work-items, a power of two;
@@ -29,13 +29,19 @@ impl StripParams {
         // few shapes, each of which is compiled
         let rows = rows.div_ceil(items).next_power_of_two();
         let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items / 2);
-        (rows <= Self::MOST.0).then_some(StripParams { items, rows, width })
+        // rows move in vectors
+        (rows <= Self::MOST.0 && width >= 2).then_some(StripParams { items, rows, width })
     }
 
     /// Rows of a strip: those of a panel, and zeros.
     #[must_use]
     pub fn height(&self) -> usize {
         self.items * self.rows
+    }
+
+    /// Bytes of a strip in memory.
+    pub(crate) fn bytes(&self, dtype: DType) -> usize {
+        self.height() * self.width * dtype.size()
     }
 
     /// Elements of a vector that strips are moved in: of 16 bytes, or less if a row has less.
@@ -49,7 +55,7 @@ impl StripParams {
     /// The constraint that is not met, and why it is one.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let Self { items, rows, width } = *self;
-        if !items.is_power_of_two() || rows == 0 {
+        if !items.is_power_of_two() || !rows.is_power_of_two() {
             return Err(format!("{items} work-items with {rows} rows each do not halve to one candidate"));
         }
         if width == 0 || width % 2 != 0 || 2 * width > items || items % width != 0 {
@@ -58,9 +64,10 @@ impl StripParams {
         if items > limits.work_group {
             return Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group));
         }
-        // a candidate of each work-item and line, two rows, four squares, two elements
-        let reals = 2 * (items + LINES) + 2 * width + 4 * width * width + 2;
-        let bytes = reals * dtype.size() + width * size_of::<u32>();
+        // a candidate of each work-item and line, two rows, four squares; and exchanges
+        let reals = 2 * (items + LINES) + 2 * width + 4 * width * width;
+        // rows may be moved apart to begin with vectors
+        let bytes = reals * dtype.size() + width * size_of::<u32>() + 3 * 16;
         let fits = bytes <= limits.local_memory;
         if fits { Ok(()) } else { Err(format!("a strip takes {bytes} bytes of the {} of local memory", limits.local_memory)) }
     }
@@ -85,6 +92,10 @@ mod tests {
             let expected = expected.map(|(items, rows, width)| StripParams { items, rows, width });
             assert_eq!(StripParams::choose(dtype, rows, 256), expected, "{dtype} {rows}");
         }
+        // groups that are too small for the rows that move
+        for (items, width) in [(1, None), (2, None), (4, Some(2)), (16, Some(8))] {
+            assert_eq!(StripParams::choose(DType::F32, 1, items).map(|params| params.width), width, "{items}");
+        }
     }
 
     #[test]
@@ -95,6 +106,7 @@ mod tests {
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
         assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
+        assert!(StripParams { rows: 6, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
         assert!(StripParams { items: 96, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
     }
 }

@@ -325,7 +325,7 @@ mod tests {
             (product(TileParams { vwm: 2, stages: 1, ..tile }, true, false), &["gemm_tile"]),
             (product(TileParams { vwm: 4, ..tile }, false, true), &["gemm_tile"]),
             (Program::GemmVector { dtype, params: wide, trans_b: true, vec_c: false }, &["gemm_vector"]),
-            (Program::GemmVector { dtype, params: ahead, trans_b: dtype == DType::F64, vec_c: true }, &["gemm_vector"]),
+            (Program::GemmVector { dtype, params: ahead, trans_b: false, vec_c: true }, &["gemm_vector"]),
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
@@ -367,6 +367,7 @@ mod tests {
         }
         let (program, _) = programs(DType::F64)[0];
         [[0, 0, 2], [0, 1, 0], [0, 1, 1]].iter().for_each(|same| validate(&source(&program, "gemm_tile", same)));
+        validate(&source(&Program::Pad { dtype: DType::F64, items: 64 }, "pad", &[0, 0, 2]));
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl<D: Device> Instructions<'_, D> {
 
     /// `gemm` of so many rows, columns and terms that kernels may move its factors first.
     pub fn wide_products<T: Scalar>(&self) {
-        self.must(|trial| products_beyond::<D, T>(trial, 64));
+        self.must(|trial| products_beyond::<D, T>(trial, 112));
     }
 
     /// `getrf` and `laswp`.

@@ -10,8 +10,8 @@ use crate::strips::StripParams;
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
 
-/// Most columns of a panel that the columns beside it are told of at once: many, so that most
-/// of the work is products with many terms, few beside those columns.
+/// Columns of a panel that the columns beside it are told of at once, unless one panel by strips
+/// is wider: many, so that most of the work is products with many terms, few beside those columns.
 const BLOCK: usize = 512;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
@@ -38,6 +38,12 @@ impl<B> Panel<'_, B> {
         Panel { first_row: self.first_row + col, a, ipiv, ..self }
     }
 
+    /// Where kernels put the pivots' rows and the first zero.
+    fn pivots(&self) -> [Arg<'_, B>; 4] {
+        let Panel { ipiv, info, .. } = self;
+        [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)]
+    }
+
     fn swaps(&self) -> Swaps {
         Swaps { side: Side::Left, forward: true, first_row: self.first_row }
     }
@@ -45,8 +51,8 @@ impl<B> Panel<'_, B> {
 
 /// How a narrow panel is factored.
 enum Narrow {
-    /// By strips, each held by one group.
-    Strips(StripParams),
+    /// By so many strips at most, each of which one group factors.
+    Strips(StripParams, usize),
     /// Column by column, by many groups.
     Columns,
     /// By one group, so many columns at most.
@@ -57,7 +63,7 @@ impl Narrow {
     /// Most columns.
     fn width(&self) -> usize {
         match self {
-            Narrow::Strips(params) => STRIPS * params.width,
+            Narrow::Strips(params, strips) => strips * params.width,
             Narrow::Columns => COLUMNS,
             Narrow::Group(width) => *width,
         }
@@ -94,7 +100,7 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the module's contract.
             return unsafe {
                 match way {
-                    Narrow::Strips(params) => self.getrf_strips::<T>(params, panel),
+                    Narrow::Strips(params, _) => self.getrf_strips::<T>(params, panel),
                     Narrow::Columns => self.getrf_columns::<T>(panel),
                     Narrow::Group(_) => self.getrf_panel::<T>(panel),
                 }
@@ -119,10 +125,12 @@ impl<D: Target> Sequence<'_, D> {
     /// How panels of so many rows are factored.
     fn narrow<T: Scalar>(&self, rows: usize) -> Narrow {
         let choices = self.device.choices();
-        match choices.strips(T::DTYPE, rows) {
-            Some(params) => Narrow::Strips(params),
-            None if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
-            None => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
+        // there must be room for them
+        let strips = |params: &StripParams| STRIPS.min(choices.buffer / params.bytes(T::DTYPE));
+        match choices.strips(T::DTYPE, rows).map(|params| (params, strips(&params))) {
+            Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
+            _ if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
+            _ => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
         }
     }
 
@@ -157,34 +165,28 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// A panel by strips, each held by one work-group, in memory of their own. Step s eliminates
+    /// A panel by strips, in memory of their own, which it enters and leaves. Step s eliminates
     /// strip s − 1 and factors strip s; after the last strip there are exchanges to its left.
     unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
-        let Panel { pivoting, first_row, a, ipiv, info } = panel;
-        let (strips, (rows, cols)) = (a.cols.div_ceil(params.width), (Arg::Size(a.rows), Arg::Size(a.cols)));
-        let bytes = strips * params.width * params.height() * T::DTYPE.size();
-        let place = self.device.scratch(Purpose::Strips, bytes)?;
-        let program = Program::Strips { dtype: T::DTYPE, params };
-        let whole = [params.height(), strips];
-        let args = [&[rows, cols][..], &Arg::input(a), &[Arg::Out(&*place)]].concat();
+        let Panel { pivoting, first_row, a, .. } = panel;
+        let strips = a.cols.div_ceil(params.width);
+        let place = self.device.scratch(Purpose::Strips, strips * params.bytes(T::DTYPE))?;
+        let (program, whole) = (Program::Strips { dtype: T::DTYPE, params }, [params.height(), strips]);
+        let extents = [a.rows, a.cols].map(Arg::Size);
         // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips.
-        unsafe { self.device.launch(&Call { program, kernel: "enter_strips", global: whole, args: &args })? };
-        let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
+        let mut launch =
+            |kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe { self.device.launch(&Call { program, kernel, global, args }) };
+        launch("enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
         for step in 0..=strips {
             // strip s − 1 is not among those that step s changes
             let others = if step == 0 { 1 } else { strips - 1 };
-            if others == 0 || step == strips && !pivoting {
-                continue;
+            if others > 0 && (step < strips || pivoting) {
+                let sizes = [a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
+                let args = [&sizes[..], &[Arg::Out(&*place)], &panel.pivots()].concat();
+                launch("getrf_strip", [others * params.items, 1], &args)?;
             }
-            let sizes = [usize::from(pivoting), first_row, step].map(Arg::Size);
-            let args = [&[cols][..], &sizes, &[Arg::Out(&*place)], &pivots].concat();
-            let global = [others * params.items, 1];
-            // SAFETY: as above.
-            unsafe { self.device.launch(&Call { program, kernel: "getrf_strip", global, args: &args })? };
         }
-        let args = [&[rows, cols][..], &[Arg::In(&*place)], &Arg::output(a)].concat();
-        // SAFETY: as above.
-        unsafe { self.device.launch(&Call { program, kernel: "leave_strips", global: whole, args: &args }) }
+        launch("leave_strips", whole, &[&extents[..], &[Arg::In(&*place)], &Arg::output(a)].concat())
     }
 
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.
@@ -193,11 +195,10 @@ impl<D: Target> Sequence<'_, D> {
         let program = self.device.choices().columns(T::DTYPE);
         let groups = a.rows.div_ceil(rows_of_group(program.local()[0]));
         let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
-        let Panel { pivoting, first_row, ipiv, info, .. } = panel;
+        let Panel { pivoting, first_row, .. } = panel;
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
-            let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
-            let args = [&sizes[..], &Arg::output(a), &pivots, &[Arg::Out(&*notes)]].concat();
+            let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*notes)]].concat();
             let global = [groups * program.local()[0], 1];
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global, args: &args })? };
@@ -207,11 +208,10 @@ impl<D: Target> Sequence<'_, D> {
 
     /// A narrow panel, by one work-group.
     unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
-        let Panel { pivoting, first_row, a, ipiv, info } = panel;
+        let Panel { pivoting, first_row, a, .. } = panel;
         let items = self.device.choices().searchers;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
-        let memory = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)];
-        let args = [&sizes[..], &Arg::output(a), &memory].concat();
+        let args = [&sizes[..], &Arg::output(a), &panel.pivots()].concat();
         let program = Program::Panel { dtype: T::DTYPE, items };
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_panel", global: [items, 1], args: &args }) }

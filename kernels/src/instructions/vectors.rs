@@ -4,7 +4,7 @@ use lapidary_core::{DType, Result, Scalar};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
-use crate::call::{Arg, Call, Purpose, Target, VectorProducts, View};
+use crate::call::{Arg, Call, Choices, Purpose, Target, VectorProducts, View};
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
 
@@ -73,8 +73,7 @@ impl<D: Target> Sequence<'_, D> {
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
         let params = products.wide.filter(suits).unwrap_or(products.narrow);
         let depth = self.depth(&params, &product);
-        let groups = self.device.choices().groups;
-        let beyond = c.cols < params.nwg || c.cols > params.nwg * groups || c.rows.max(c.cols) > SIDE * groups;
+        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.choices().groups;
         if beyond || depth == 0 {
             // SAFETY: the module's contract.
             return unsafe { self.tile(&products.tile, product) };
@@ -93,13 +92,19 @@ impl<D: Target> Sequence<'_, D> {
     /// whole slices for which there is room. None if that does not pay.
     fn depth<T: Scalar>(&self, params: &VectorParams, product: &Product<'_, T, D::Buffer>) -> usize {
         let Product { k, c, .. } = *product;
-        if self.moves(params, product) == (false, false) {
+        let v = VectorParams::vector(T::DTYPE);
+        let moved = |moves: bool, count: usize| if moves { count.next_multiple_of(v) } else { 0 };
+        let (moves_a, moves_b) = self.moves(params, product);
+        let (m_pad, n_pad) = (moved(moves_a, c.rows), moved(moves_b, c.cols));
+        if m_pad + n_pad == 0 {
             return k;
         }
-        let v = VectorParams::vector(T::DTYPE);
-        let lines = c.rows.next_multiple_of(v) + c.cols.next_multiple_of(v);
-        let room = self.device.choices().buffer / (lines * T::DTYPE.size()) / params.kwg * params.kwg;
-        if c.rows.min(c.cols).min(k) < SMALL { 0 } else { room.min(DEPTH).min(k.next_multiple_of(params.kwg)) }
+        let Choices { buffer, groups, .. } = *self.device.choices();
+        if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
+            return 0;
+        }
+        let room = buffer / ((m_pad + n_pad) * T::DTYPE.size()) / params.kwg * params.kwg;
+        room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 
     /// Which of A and B must be moved into vectors.
@@ -124,7 +129,7 @@ impl<D: Target> Sequence<'_, D> {
         let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
         let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
         let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
-        let part = |at, lines| View { buffer: &*place, at, rows: lines, cols: k_pad, ld: lines };
+        let part = |at, count| View { buffer: &*place, at, rows: count, cols: k_pad, ld: count };
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
         let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0, 0, 0), to: a_place });
         let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0, 0, 0), to: b_place });

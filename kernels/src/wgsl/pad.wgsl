@@ -1,8 +1,8 @@
-// Lines of a matrix side by side in whole vectors, filled up with zeros, for one or two
-// matrices at once: element (l, p) of `lines` lines of k elements,
-// src[src_at + l·by_line + p·by_k], goes to dst[dst_at + l + p·dst_ld] for l below dst_ld
-// and p below k_pad; b, if there is one, likewise behind them. A workgroup moves
-// SIDE x SIDE elements, so that both sides are read and written in runs.
+// Lines of one or two matrices side by side in whole vectors, filled up with zeros: element
+// (l, p) of a_lines lines of k elements, a[a_at + l·a_by_line + p·a_by_k], goes to
+// dst[a_dst + l + p·a_ld] for l below a_ld and p below k_pad; those of b, if there is one,
+// likewise. A workgroup moves SIDE x SIDE elements, so that both sides are read and written
+// in runs.
 {%- set LINE = SIDE // V %}
 {%- set ACROSS = ITEMS // SIDE %}
 var<workgroup> square: array<real, {{ SIDE * (SIDE + 1) }}>;

@@ -1,5 +1,5 @@
 // A = P·L·U of a panel by strips of WIDTH columns, which stand side by side in memory of
-// their own while that goes on: row i of strip s is PARTS vectors of V elements. A strip
+// their own while that goes on: row i of a strip is {{ WIDTH // V }} vectors of V elements. A strip
 // has HEIGHT rows, and the last one all its columns: zeros where the panel has none.
 {%- set PARTS = WIDTH // V %}
 const HEIGHT = {{ ITEMS * ROWS }}u;

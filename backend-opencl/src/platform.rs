@@ -101,7 +101,12 @@ impl Listing {
                     }
                 }
             }
-            Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => self.notes.push(format!("OpenCL platform {name} has no devices")),
+            Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => {
+                // Mesa's shows only the devices of drivers that are named
+                let hint =
+                    if name == "rusticl" { ": RUSTICL_ENABLE=llvmpipe, or another of its drivers, would show some" } else { "" };
+                self.notes.push(format!("OpenCL platform {name} has no devices{hint}"));
+            }
             Err(code) => self.notes.push(format!("OpenCL platform {name}: {}", failed("clGetDeviceIDs", code))),
         }
     }

@@ -21,7 +21,7 @@ pub struct Settings {
 
 impl Settings {
     /// Settings from `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`
-    /// and `LAPIDARY_CACHE_DIR`.
+    /// and `LAPIDARY_CACHE_DIR`; an empty variable sets nothing.
     ///
     /// # Errors
     /// A variable is set to something else.
@@ -29,8 +29,7 @@ impl Settings {
         let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
         let nb =
             variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0).ok_or("a positive number of columns is needed"))?;
-        let cache_dir =
-            variable("LAPIDARY_CACHE_DIR", |text| if text.is_empty() { Err("a folder is needed") } else { Ok(text.into()) })?;
+        let cache_dir = variable("LAPIDARY_CACHE_DIR", |text| Ok(text.into()))?;
         Ok(Settings { memory_limit, nb, cache_dir })
     }
 
@@ -69,8 +68,8 @@ impl Settings {
 
 fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Result<V, &'static str>) -> Result<Option<V>> {
     let text = match std::env::var(name) {
-        Ok(text) => text,
-        Err(VarError::NotPresent) => return Ok(None),
+        Ok(text) if !text.is_empty() => text,
+        Ok(_) | Err(VarError::NotPresent) => return Ok(None),
         Err(error) => return Err(Error::invalid("settings", format!("{name} is no text")).caused_by(error)),
     };
     parse(&text).map(Some).map_err(|why| Error::invalid("settings", format!("{name} = `{text}`: {why}")))

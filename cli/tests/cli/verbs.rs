@@ -153,3 +153,13 @@ fn panels_are_as_wide_as_the_flag_or_the_environment_says() {
     assert!(plan(&[], &[("LAPIDARY_NB", "7")]) == seven && plan(&[], &[]) != seven);
     assert_eq!(plan(&["--nb", "7"], &[("LAPIDARY_NB", "9")]), seven);
 }
+
+/// An empty variable is one that is not set.
+#[test]
+fn empty_variables_set_nothing() {
+    let s = Sandbox::new();
+    let empty = ["LAPIDARY_DEVICE", "LAPIDARY_MEMORY_LIMIT", "LAPIDARY_NB", "LAPIDARY_CACHE_DIR"].map(|name| (name, ""));
+    outcome(&s.run_with(&["hpl", "--n", "20"], &empty), 0);
+    let blank = s.run_with(&["hpl", "--n", "20"], &[("LAPIDARY_NB", " ")]);
+    assert!(blank.status == 2 && blank.stderr.contains("LAPIDARY_NB = ` `"), "{}", blank.stderr);
+}

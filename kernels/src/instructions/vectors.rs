@@ -92,10 +92,7 @@ impl<D: Target> Sequence<'_, D> {
     /// whole slices for which there is room. None if that does not pay.
     fn depth<T: Scalar>(&self, params: &VectorParams, product: &Product<'_, T, D::Buffer>) -> usize {
         let Product { k, c, .. } = *product;
-        let v = VectorParams::vector(T::DTYPE);
-        let moved = |moves: bool, count: usize| if moves { count.next_multiple_of(v) } else { 0 };
-        let (moves_a, moves_b) = self.moves(params, product);
-        let (m_pad, n_pad) = (moved(moves_a, c.rows), moved(moves_b, c.cols));
+        let (m_pad, n_pad) = self.moves(params, product);
         if m_pad + n_pad == 0 {
             return k;
         }
@@ -107,27 +104,27 @@ impl<D: Target> Sequence<'_, D> {
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 
-    /// Which of A and B must be moved into vectors.
-    fn moves<T: Scalar>(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, T, D::Buffer>) -> (bool, bool) {
+    /// Lines of A and of B that must be moved into vectors, in whole vectors; 0 of one that lies so.
+    fn moves<T: Scalar>(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, T, D::Buffer>) -> (usize, usize) {
         let v = VectorParams::vector(T::DTYPE);
+        let (m_pad, n_pad) = (c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));
         if !k.is_multiple_of(params.kwg) || !is_in_vectors(c, v) {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
-            return (true, true);
+            return (m_pad, n_pad);
         }
-        let worth = T::DTYPE == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
-        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && !worth;
-        let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns };
-        (a.0 || !begins_in_vectors(&a.1, v), !b_fits || !begins_in_vectors(&b.1, v))
+        let worth_moving = T::DTYPE == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
+        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && !worth_moving;
+        let a_fits = !a.0 && begins_in_vectors(&a.1, v);
+        let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);
+        (if a_fits { 0 } else { m_pad }, if b_fits { 0 } else { n_pad })
     }
 
     /// A product with so few terms that operands may be moved.
     unsafe fn slab<T: Scalar>(&mut self, params: &VectorParams, product: Product<'_, T, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
-        let v = VectorParams::vector(T::DTYPE);
-        let (moves_a, moves_b) = self.moves(params, &product);
+        let (m_pad, n_pad) = self.moves(params, &product);
+        let (moves_a, moves_b) = (m_pad > 0, n_pad > 0);
         let k_pad = k.next_multiple_of(params.kwg);
-        let lines_of = |moved: bool, count: usize| if moved { count.next_multiple_of(v) } else { 0 };
-        let (m_pad, n_pad) = (lines_of(moves_a, c.rows), lines_of(moves_b, c.cols));
         let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
         let part = |at, count| View { buffer: &*place, at, rows: count, cols: k_pad, ld: count };
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
@@ -143,7 +140,7 @@ impl<D: Target> Sequence<'_, D> {
             }
             let a = if moves_a { (false, a_place) } else { a };
             let b = if moves_b { (true, b_place) } else { b };
-            let (trans_b, vec_c) = (b.0, is_in_vectors(&c, v));
+            let (trans_b, vec_c) = (b.0, is_in_vectors(&c, VectorParams::vector(T::DTYPE)));
             let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b, vec_c };
             self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }

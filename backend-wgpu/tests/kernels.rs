@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lapidary_backend_wgpu::{WgpuDevice, list};
+use lapidary_backend_wgpu::{Batch, WgpuDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::{DType, ProgramCache};
+use lapidary_core::{DType, Op, ProgramCache, Scalar};
 use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
 /// Every adapter as a device, made in some way; `LAPIDARY_REQUIRE_WGPU` asks for one at least.
@@ -58,15 +58,35 @@ fn with_unusual_products() {
     }
 }
 
-/// The tile of large products in `f64`, on products that are small.
+/// Products of operands that lie in whole vectors, so that none is moved and B is turned where it
+/// is not transposed: by the tile of large products in `f64`, which small ones do not choose.
 #[test]
-fn with_wide_products() {
+fn with_operands_in_vectors() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
     let vectors = |narrow| Products::Vector(VectorProducts { wide: None, narrow, tile });
     let ways = [vectors(VectorParams::narrow(DType::F32)), vectors(VectorParams::wide(DType::F64))];
     for (f64, device) in devices(|device| device.with_tiles().unwrap()) {
+        let device = device.with_products(ways).unwrap();
+        in_vectors::<f32>(&device);
         if f64 {
-            Instructions(&device.with_products(ways).unwrap()).wide_products::<f64>();
+            in_vectors::<f64>(&device);
+        }
+    }
+}
+
+/// Products of small integers, which are exact.
+fn in_vectors<T: Scalar>(device: &WgpuDevice) {
+    const N: usize = 144;
+    let integers = |seed: usize| (0..N * N).map(|e| T::from_f64(((e * seed + e / 5) % 13) as f64 - 6.0)).collect::<Vec<T>>();
+    let (a, b) = (integers(7), integers(11));
+    let at = |op: Op, x: &[T], i: usize, j: usize| x[if op.is_trans() { j + i * N } else { i + j * N }].to_f64();
+    for ops @ [op_a, op_b] in [[Op::NoTrans; 2], [Op::Trans, Op::NoTrans], [Op::NoTrans, Op::Trans], [Op::Trans; 2]] {
+        let batch = Batch::new(device, N, ops, [&a, &b]).unwrap();
+        batch.seconds(1).unwrap();
+        for (e, x) in batch.result().unwrap().into_iter().enumerate() {
+            let (i, j) = (e % N, e / N);
+            let expected: f64 = (0..N).map(|k| at(op_a, &a, i, k) * at(op_b, &b, k, j)).sum();
+            assert!(x.to_f64() == expected, "{}: {op_a}{op_b} ({i}, {j}): {x:?} in place of {expected}", T::DTYPE);
         }
     }
 }

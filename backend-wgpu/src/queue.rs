@@ -133,7 +133,7 @@ impl Queue {
             } else if waited < AWAKE {
                 std::thread::yield_now();
             } else {
-                std::thread::sleep((waited / 32).min(DOZE));
+                std::thread::sleep((waited / 128).min(DOZE));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapidary_core::{DType, Scalar};
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
-use crate::program::Program;
+use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::strips::StripParams;
 
 /// A matrix as kernels take it: memory, first element, leading dimension.
@@ -213,8 +213,12 @@ pub struct Choices {
     /// Rows from which on a panel that is too tall for strips is factored by many groups,
     /// column by column.
     pub spread: usize,
-    /// Whether exchanges of rows and triangles pass through local memory.
-    pub shares: bool,
+    /// Work-items of a group that makes many exchanges of rows at once; 0 if each work-item
+    /// makes its own, one after the other.
+    pub exchangers: usize,
+    /// Work-items of a group that solves a triangle, in f32 and in f64; 0 if each work-item
+    /// solves alone.
+    pub solvers: [usize; 2],
     /// Whether work-items may each write a part of one vector in local memory.
     pub parts_of_vectors: bool,
     /// Most rounds that the loops of a work-item go in all.
@@ -231,6 +235,12 @@ const SPREAD: usize = 256;
 /// Work-items of a group that holds a strip of a panel. More would hide more latency, but
 /// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
 const STRIP: usize = 256;
+
+/// Most work-items of a group that solves a triangle.
+const SOLVER: usize = 128;
+
+/// Most work-items of a group that makes many exchanges at once.
+const EXCHANGER: usize = 256;
 
 /// Work-items of a group that factors a panel together with others.
 const COLUMN: usize = 256;
@@ -291,31 +301,42 @@ impl Choices {
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let Limits { work_group: most, groups, buffer, .. } = *limits;
         let (group, rounds) = (GROUP.min(most), usize::MAX);
-        let (strips, spread, shares, parts_of_vectors) = (0, usize::MAX, false, false);
-        Choices { products, searchers, group, most, groups, buffer, strips, spread, shares, parts_of_vectors, rounds }
+        let (strips, spread, exchangers, solvers, parts_of_vectors) = (0, usize::MAX, 0, [0; 2], false);
+        Choices { products, searchers, group, most, groups, buffer, strips, spread, exchangers, solvers, parts_of_vectors, rounds }
     }
 
     /// For devices with many multiprocessors.
     fn with_many(limits: &Limits, products: [Products; 2]) -> Self {
         let choices = Self::within(limits, products, SEARCHERS);
         let fits = |program: Program| program.check(limits).is_ok();
+        // the largest power of two that a program fits, or 0
+        let largest = |most: usize, program: &dyn Fn(usize) -> Program| {
+            (0..=most.ilog2()).rev().map(|power| 1 << power).find(|&items| fits(program(items))).unwrap_or(0)
+        };
+        let solvers = [DType::F32, DType::F64].map(|dtype| largest(SOLVER, &|items| Program::Solve { dtype, items }));
         let dtype = DType::F64;
-        let shares = fits(choices.triangle(dtype, true)) && fits(choices.exchange(dtype));
+        let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype, items });
         let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
         let items = 1 << STRIP.min(limits.work_group).ilog2();
         let strip = StripParams::choose(dtype, 1, items).map(|params| Program::Strips { dtype, params });
         let strips = if strip.is_some_and(fits) { items } else { 0 };
-        Choices { strips, spread, shares, ..choices }
+        Choices { strips, spread, exchangers, solvers, ..choices }
     }
 
     /// What solves triangles.
-    pub(crate) fn triangle(&self, dtype: DType, shared: bool) -> Program {
-        Program::Triangle { dtype, group: self.group, shared }
+    pub(crate) fn solver(&self, dtype: DType) -> Solver {
+        match self.solvers[usize::from(dtype == DType::F64)] {
+            0 => Solver { program: self.triangle(dtype), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.group },
+            items => {
+                let program = Program::Solve { dtype, items };
+                Solver { program, kernel: "solve", unknowns: unknowns_of_group(items), sides: sides_of_group(dtype) }
+            }
+        }
     }
 
-    /// What exchanges rows, many at once.
-    pub(crate) fn exchange(&self, dtype: DType) -> Program {
-        Program::Exchange { dtype, items: GROUP.min(self.most) }
+    /// What inverts triangles.
+    pub(crate) fn triangle(&self, dtype: DType) -> Program {
+        Program::Triangle { dtype, group: self.group }
     }
 
     /// What factors a panel of so many rows by strips, if registers hold these.
@@ -334,6 +355,16 @@ impl Choices {
     pub fn product(&self, dtype: DType) -> Products {
         self.products[usize::from(dtype == DType::F64)]
     }
+}
+
+/// A kernel that solves triangles.
+pub(crate) struct Solver {
+    pub program: Program,
+    pub kernel: &'static str,
+    /// Most unknowns.
+    pub unknowns: usize,
+    /// Right-hand sides of a group.
+    pub sides: usize,
 }
 
 /// How products are computed.

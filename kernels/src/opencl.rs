@@ -36,6 +36,7 @@ fn body(program: &Program) -> &'static str {
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),
+        Program::Solve { .. } => include_str!("opencl/solve.cl"),
         Program::Panel { .. } => include_str!("opencl/panel.cl"),
         Program::Strips { .. } => include_str!("opencl/strips.cl"),
         Program::Columns { .. } => include_str!("opencl/columns.cl"),

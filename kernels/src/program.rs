@@ -16,14 +16,14 @@ pub const STRIPS: usize = 128;
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
 const LANES: usize = 8;
-/// Exchanges that are made at once.
-const BATCH: usize = 32;
-/// Batches of exchanges that are prepared at once.
-const BATCHES: usize = 16;
+/// Work-items that have the same unknowns of a triangle, side by side along the right-hand sides.
+const SOLVERS: usize = 4;
+/// Unknowns of a triangle that a work-item has, and a group solves for in one step.
+const UNKNOWNS: usize = 8;
+/// Columns in which a group of [`Program::Exchange`] moves elements at once.
+pub(crate) const MOVED: usize = 2;
 /// Lines and terms of a square that a group of [`Program::Pad`] moves.
 pub(crate) const SIDE: usize = 32;
-/// Columns in which one group of [`Program::Exchange`] moves elements.
-pub const PLACES: usize = 8;
 
 /// A program of one or more kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,7 +75,7 @@ pub enum Program {
     Exchange {
         /// Element type.
         dtype: DType,
-        /// Work-items of a group, 32 times a power of two of at most [`PLACES`].
+        /// Work-items of a group.
         items: usize,
     },
     /// `trsm_block` and `trtri_block` for triangles of [`TRIANGLE`] unknowns.
@@ -84,8 +84,13 @@ pub enum Program {
         dtype: DType,
         /// Work-items of a group.
         group: usize,
-        /// Whether the triangle passes through local memory.
-        shared: bool,
+    },
+    /// `solve` for triangles of as many unknowns as [`unknowns_of_group`].
+    Solve {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group, a power of two of at least 4.
+        items: usize,
     },
     /// `getrf_panel`.
     Panel {
@@ -116,6 +121,22 @@ pub fn rows_of_group(items: usize) -> usize {
     items / LANES
 }
 
+/// Unknowns that a group of [`Program::Solve`] holds.
+#[must_use]
+pub fn unknowns_of_group(items: usize) -> usize {
+    items / SOLVERS * UNKNOWNS
+}
+
+/// Right-hand sides of a work-item of [`Program::Solve`]: registers hold them with its unknowns.
+fn sides_of_item(dtype: DType) -> usize {
+    16 / dtype.size()
+}
+
+/// Right-hand sides of a group of [`Program::Solve`].
+pub(crate) fn sides_of_group(dtype: DType) -> usize {
+    SOLVERS * sides_of_item(dtype)
+}
+
 /// Elements that the groups of [`Program::Columns`] tell one another about a panel: two
 /// sets of a magnitude, a place and a row for each group, and one row more.
 #[must_use]
@@ -135,6 +156,7 @@ impl Program {
             | Program::Elements { dtype, .. }
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
+            | Program::Solve { dtype, .. }
             | Program::Panel { dtype, .. }
             | Program::Strips { dtype, .. }
             | Program::Columns { dtype, .. } => dtype,
@@ -153,6 +175,7 @@ impl Program {
             Program::Panel { items, .. }
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
+            | Program::Solve { items, .. }
             | Program::Pad { items, .. } => [items, 1],
         }
     }
@@ -179,17 +202,19 @@ impl Program {
             // one element more in each line
             Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
-            Program::Elements { group: items, .. } => group(items),
-            Program::Triangle { dtype, group: items, shared } => {
-                let bytes = if shared { TRIANGLE * TRIANGLE * dtype.size() } else { 0 };
-                local("a triangle", bytes).and_then(|()| group(items))
+            Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
+            Program::Solve { items, .. } if !items.is_power_of_two() || items < SOLVERS => {
+                Err(format!("{items} work-items do not have each {UNKNOWNS} unknowns of a triangle to {SOLVERS}"))
             }
-            Program::Exchange { items, .. } if !items.is_multiple_of(BATCH) || !(PLACES * BATCH).is_multiple_of(items.max(1)) => {
-                Err(format!("{items} work-items do not share {PLACES} columns of {BATCH} exchanges equally"))
+            Program::Solve { dtype, items } => {
+                // the coefficients of two steps, and the unknowns of one
+                let columns = 2 * unknowns_of_group(items) + sides_of_group(dtype);
+                local("a triangle", columns * UNKNOWNS * dtype.size()).and_then(|()| group(items))
             }
             Program::Exchange { items, .. } => {
-                // the lines of each exchange and where it finds them, and what two lines hold
-                local("a set of exchanges", BATCHES * BATCH * 4 * size_of::<u32>()).and_then(|()| group(items))
+                // four exchanges for each work-item, with the place that each names, a table
+                // of twice as many places with their rows, and what each place holds
+                local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
             // a magnitude and a row for each work-item
             Program::Panel { dtype, items } => {
@@ -231,12 +256,12 @@ impl Program {
                 ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
-            Program::Triangle { group, shared, .. } => {
-                ("triangle", vec![("GROUP", group), ("NB", TRIANGLE), ("SHARED", usize::from(shared))])
+            Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
+            Program::Solve { dtype, items } => {
+                let own = [("MR", UNKNOWNS), ("NR", sides_of_item(dtype)), ("V", VectorParams::vector(dtype))];
+                ("solve", [&[("ITEMS", items), ("LANES", SOLVERS)][..], &own].concat())
             }
-            Program::Exchange { items, .. } => {
-                ("exchange", vec![("ITEMS", items), ("BATCH", BATCH), ("BATCHES", BATCHES), ("PLACES", PLACES)])
-            }
+            Program::Exchange { items, .. } => ("exchange", vec![("ITEMS", items), ("COLUMNS", MOVED)]),
             Program::Panel { items, .. } => ("panel", vec![("ITEMS", items)]),
             Program::Strips { dtype, params: params @ StripParams { items, rows, width } } => {
                 let lines = LINES.min(items);

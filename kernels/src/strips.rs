@@ -9,28 +9,34 @@ use crate::params::Limits;
 pub struct StripParams {
     /// Work-items of a group, a power of two.
     pub items: usize,
-    /// Rows that a work-item holds, a power of two: a panel has no more than all hold.
+    /// Rows that a work-item holds: a panel has no more than all hold.
     pub rows: usize,
     /// Columns of a strip: a whole number of vectors, at most half of `items`.
     pub width: usize,
 }
 
 impl StripParams {
-    /// Bytes that a work-item holds, half of what a compiler for NVIDIA's devices allows it.
-    const HELD: usize = 512;
     /// Most rows and columns for a work-item: beyond, the text no longer fits the caches
     /// for instructions (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
     const MOST: (usize, usize) = (32, 8);
+
+    /// Elements that a work-item holds: half of the registers that a compiler for NVIDIA's devices
+    /// allows it, and in double precision a quarter
+    /// (bench/results/wgpu/2026-11-23-h100-solve.txt).
+    fn held(dtype: DType) -> usize {
+        if dtype == DType::F64 { 32 } else { 128 }
+    }
 
     /// What holds a panel of so many rows by groups of so many work-items, a power of two;
     /// nothing if the panel is too tall.
     #[must_use]
     pub fn choose(dtype: DType, rows: usize, items: usize) -> Option<Self> {
         // few shapes, each of which is compiled
-        let rows = rows.div_ceil(items).next_power_of_two();
-        let width = (Self::HELD / dtype.size() / rows).min(Self::MOST.1).min(items / 2);
-        // rows move in vectors
-        (rows <= Self::MOST.0 && width >= 2).then_some(StripParams { items, rows, width })
+        let rows = rows.div_ceil(items);
+        let rows = if rows <= 4 { rows.next_power_of_two() } else { rows.next_multiple_of(4) };
+        // rows move in vectors, and blocks of a power of two are whole strips
+        let most = (Self::held(dtype) / rows).min(Self::MOST.1).min(items / 2);
+        (rows <= Self::MOST.0 && most >= 2).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
     }
 
     /// Rows of a strip: those of a panel, and zeros.
@@ -55,10 +61,10 @@ impl StripParams {
     /// The constraint that is not met, and why it is one.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let Self { items, rows, width } = *self;
-        if !items.is_power_of_two() || !rows.is_power_of_two() {
+        if !items.is_power_of_two() || rows == 0 {
             return Err(format!("{items} work-items with {rows} rows each do not halve to one candidate"));
         }
-        if width == 0 || width % 2 != 0 || 2 * width > items || items % width != 0 {
+        if width == 0 || width % 2 != 0 || 2 * width > items {
             return Err(format!("{items} work-items do not take a row of {width} columns each, in vectors, twice"));
         }
         if items > limits.work_group {
@@ -85,9 +91,11 @@ mod tests {
         for (dtype, rows, expected) in [
             (DType::F32, 1, Some((256, 1, 8))),
             (DType::F32, 4096, Some((256, 16, 8))),
-            (DType::F32, 4097, Some((256, 32, 4))),
-            (DType::F64, 8192, Some((256, 32, 2))),
-            (DType::F64, 8193, None),
+            (DType::F32, 4097, Some((256, 20, 4))),
+            (DType::F32, 8193, None),
+            (DType::F64, 1000, Some((256, 4, 8))),
+            (DType::F64, 4096, Some((256, 16, 2))),
+            (DType::F64, 4097, None),
         ] {
             let expected = expected.map(|(items, rows, width)| StripParams { items, rows, width });
             assert_eq!(StripParams::choose(dtype, rows, 256), expected, "{dtype} {rows}");
@@ -106,7 +114,7 @@ mod tests {
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
         assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
-        assert!(StripParams { rows: 6, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
+        assert!(StripParams { rows: 0, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
         assert!(StripParams { items: 96, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
     }
 }

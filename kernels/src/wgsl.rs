@@ -134,6 +134,7 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("b_i", Stride),
             ("b_r", Stride),
         ],
+        "solve" => signature("trsm_block"),
         "trtri_block" => vec![
             ("n", Size),
             ("upper", Size),
@@ -231,7 +232,9 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     };
     let mut text = format!("alias real = {real};\nconst MIN_POSITIVE: real = {least};\n");
     let vector = match *program {
-        Program::GemmVector { dtype, .. } | Program::Pad { dtype, .. } => Some(VectorParams::vector(dtype)),
+        Program::GemmVector { dtype, .. } | Program::Pad { dtype, .. } | Program::Solve { dtype, .. } => {
+            Some(VectorParams::vector(dtype))
+        }
         Program::Strips { dtype, params } => Some(params.vector(dtype)),
         _ => None,
     };
@@ -277,6 +280,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
         Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
+        Program::Solve { .. } => [include_str!("wgsl/solve.wgsl"), ""],
         Program::Panel { .. } => [include_str!("wgsl/panel.wgsl"), ""],
         Program::Strips { .. } => [include_str!("wgsl/strips.wgsl"), ""],
         Program::Columns { .. } => [include_str!("wgsl/columns.wgsl"), ""],
@@ -329,8 +333,8 @@ mod tests {
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
-            (Program::Triangle { dtype, group: 64, shared: false }, &["trsm_block", "trtri_block"]),
-            (Program::Triangle { dtype, group: 32, shared: true }, &["trsm_block"]),
+            (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
+            (Program::Solve { dtype, items: 32 }, &["solve"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
             (

@@ -12,7 +12,7 @@ const MOST_ROWS: usize = 1 << 18;
 
 /// Columns of a panel that the columns beside it are told of at once, unless one panel by strips
 /// is wider: many, so that most of the work is products with many terms, few beside those columns.
-const BLOCK: usize = 512;
+const BLOCK: usize = 1024;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
 struct Panel<'a, B> {

@@ -11,7 +11,11 @@ mod vectors;
 use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
 
 use crate::call::{Arg, Call, Choices, Target, View};
-use crate::program::{PLACES, Program};
+use crate::program::{MOVED, Program};
+
+/// Most groups that exchange rows, some for each multiprocessor: every one finds out the whole
+/// of a set before it moves anything, and what neighbouring rows bring into caches is used while there.
+const EXCHANGE_GROUPS: usize = 256;
 
 /// Enqueues the kernels of an instruction.
 ///
@@ -76,20 +80,17 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges of rows or columns.
     unsafe fn laswp<T: Scalar>(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
-        let Choices { group, shares, .. } = *self.device.choices();
+        let Choices { group, groups, exchangers, .. } = *self.device.choices();
         let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
-        let (dtype, kernel) = (T::DTYPE, if shares && swaps.side == Side::Left { "exchange" } else { "laswp" });
-        if kernel == "exchange" {
-            let program = self.device.choices().exchange(dtype);
-            return self.parts((a.cols, 1), [PLACES, 1], |device, (col, _, cols, _)| {
-                let a = a.sub(0, col, a.rows, cols);
-                let args = [&[count, Arg::Size(cols), forward, first][..], &Arg::output(a), &pivots].concat();
-                let global = [cols.div_ceil(PLACES) * program.local()[0], 1];
-                // SAFETY: the module's contract; arguments as the kernel lists them.
-                unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
-            });
+        let dtype = T::DTYPE;
+        if exchangers > 0 && swaps.side == Side::Left {
+            let program = Program::Exchange { dtype, items: exchangers };
+            let args = [&[count, Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
+            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * exchangers, 1];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
         }
         let (places, by_line, by_place) = match swaps.side {
             Side::Left => (a.cols, 1, a.ld),
@@ -100,7 +101,7 @@ impl<D: Target> Sequence<'_, D> {
             let memory = [Arg::Out(a.buffer), Arg::Size(a.at + place * by_place), Arg::Size(by_line), Arg::Size(by_place)];
             let args = [&[count, Arg::Size(places), forward, first][..], &memory, &pivots].concat();
             // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel, global: [places, 1], args: &args }) }
+            unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
         })
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Scalar, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::call::{Arg, Call, Purpose, Solver, Target, View};
 use crate::program::TRIANGLE;
 
 impl<D: Target> Sequence<'_, D> {
@@ -19,7 +19,7 @@ impl<D: Target> Sequence<'_, D> {
         let n = a.rows;
         // first to last for a lower triangle on the left or an upper one on the right
         let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
-        if n <= TRIANGLE {
+        if n <= self.device.choices().solver(T::DTYPE).unknowns {
             // SAFETY: the module's contract.
             return unsafe { self.trsm_block::<T>(flags, forward, a, b) };
         }
@@ -65,14 +65,14 @@ impl<D: Target> Sequence<'_, D> {
         };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
-        let choices = self.device.choices();
-        let program = choices.triangle(T::DTYPE, choices.shares);
-        self.parts((nrhs, 1), program.local(), |device, (r, _, nrhs, _)| {
+        let Solver { program, kernel, sides, .. } = self.device.choices().solver(T::DTYPE);
+        self.parts((nrhs, 1), [sides, 1], |device, (r, _, nrhs, _)| {
             let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
-            let sides = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
-            let args = [&[Arg::Size(n), Arg::Size(nrhs), unit][..], &triangle, &sides].concat();
-            // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel: "trsm_block", global: [nrhs, 1], args: &args }) }
+            let unknowns = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
+            let args = [&[Arg::Size(n), Arg::Size(nrhs), unit][..], &triangle, &unknowns].concat();
+            let global = [nrhs.div_ceil(sides) * program.local()[0], 1];
+            // SAFETY: the module's contract; arguments as the kernels list them.
+            unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
     }
 
@@ -110,7 +110,7 @@ impl<D: Target> Sequence<'_, D> {
     ) -> Result<()> {
         let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let program = self.device.choices().triangle(T::DTYPE, false);
+        let program = self.device.choices().triangle(T::DTYPE);
         let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }

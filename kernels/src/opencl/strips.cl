@@ -55,14 +55,14 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
 // One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
 // its columns from those to the right; the work-group that has strip s factors it then.
 // Rules as in `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
-// registers, in slots: the rows of slot 0 of all work-items begin with those of the strip
-// that are on the diagonal.
+// registers, in slots: row begin + i is in slot i / ITEMS of work-item i % ITEMS, so that
+// the first work-items have the strip's rows on the diagonal, and those that are done are last.
 //
 // While a strip is factored rows that are done are zero in registers, as are those beyond
 // the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
 // done are computed along otherwise, and not stored. Barriers stand outside of conditions,
 // which compilers for processors do not all bear.
-#define I(r) ((t + (block + (r)) * ITEMS) % HEIGHT)
+#define I(r) ((begin + t + (r) * ITEMS) % HEIGHT)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const ulong step, __global vec *strips,
@@ -86,8 +86,6 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
     const uint strip = (s + get_group_id(0)) % (((uint)n + WIDTH - 1) / WIDTH);
     // the first row that is not done, and that of strip s - 1
     const uint begin = s * WIDTH, done = begin - WIDTH;
-    // row i is in slot i / ITEMS - block of work-item i % ITEMS
-    const uint block = begin / ITEMS;
     const int exchanges = s > 0, eliminates = s > 0 && strip >= s;
 
     real x[ROWS][WIDTH];
@@ -127,8 +125,8 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
     if (eliminates) {
         for (uint e = 0; e < WIDTH; ++e) {
             const uint p = named[e];
-            if (p >= begin && t == p % ITEMS)
-                EACH_ROW if (r == p / ITEMS - block) EACH_COLUMN(c) x[r][c] = moved[WIDTH + e].at[c];
+            if (p >= begin && t == (p - begin) % ITEMS)
+                EACH_ROW if (r == (p - begin) / ITEMS) EACH_COLUMN(c) x[r][c] = moved[WIDTH + e].at[c];
         }
         // U of strip s - 1, a vector of columns for each work-item
         if (t < PARTS) {
@@ -164,7 +162,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         }
         magnitude[t] = most;
         row[t] = I(best);
-        if (t == j % ITEMS) EACH_COLUMN(k) {
+        if (t == c) EACH_COLUMN(k) {
             diagonal[k] = x[0][k];
             x[0][k] = 0;
         }
@@ -180,8 +178,8 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         const uint p = pivoting && most > fabs(diagonal[0]) ? best : j;
         if (p == j) {
             if (t < WIDTH) pivots[t] = diagonal[t];
-        } else if (t == p % ITEMS) {
-            EACH_ROW if (r == p / ITEMS - block) EACH_COLUMN(k) {
+        } else if (t == (p - begin) % ITEMS) {
+            EACH_ROW if (r == (p - begin) / ITEMS) EACH_COLUMN(k) {
                 pivots[k] = x[r][k];
                 x[r][k] = diagonal[k];
             }

@@ -4,8 +4,7 @@
 // equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
 // b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
 // with negative strides. A unit diagonal is not read. Written out, so that the unknowns
-// stay in registers; those beyond n, which are not stored, follow equation n - 1. If SHARED,
-// the coefficients pass through local memory, a column after the other.
+// stay in registers; those beyond n, which are not stored, follow equation n - 1.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global const real *a, const ulong a_at,
                          const long a_i, const long a_k, __global real *b, const ulong b_at, const long b_i,
@@ -13,18 +12,7 @@ void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global cons
     const ulong r = get_global_id(0);
     const int last = (int)n - 1;
     a += a_at;
-#if SHARED
-    __local real triangle[NB * NB];
-    for (int e = get_local_id(0); e < NB * NB; e += GROUP) {
-        const int i = e % NB, k = e / NB;
-        const int is_read = i <= last && (k < i || (k == i && !unit));
-        triangle[e] = is_read ? a[i * a_i + k * a_k] : (real)1;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#define COEFFICIENT(i, k) triangle[(i) + (k) * NB]
-#else
 #define COEFFICIENT(i, k) a[min(i, last) * a_i + (k) * a_k]
-#endif
     if (r >= nrhs) return;
     b += (long)b_at + (long)r * b_r;
     real x[NB];

@@ -1,89 +1,106 @@
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order.
-// Invocation (q, r) of a workgroup moves what stands in rows q and BATCH + q of a batch of
-// BATCH exchanges, in columns r, r + ACROSS, ... of the workgroup's PLACES columns.
+// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order, SET of
+// them at once: what they do together is found out first, then all that moves in COLUMNS
+// columns is read before anything is written.
 //
-// What the exchanges of a batch do together is found out first: where each of their rows
-// comes from. Then all that moves is read before anything is written.
-{%- set SET = BATCH * BATCHES %}
-{%- set ACROSS = ITEMS // BATCH %}
-{%- set EACH = PLACES // ACROSS %}
-// the row that exchange e of the set names
-var<workgroup> named: array<u32, {{ SET }}>;
-// its place in the batch
-var<workgroup> slot: array<u32, {{ SET }}>;
-// the row whose elements end in each place of a batch: its own rows, then those named
-var<workgroup> held: array<u32, {{ 2 * SET }}>;
+// Rows of a set have places: SET for those whose turn it is, in order, and TABLE for others
+// that they name, each at the first free place from its number on.
+{%- set SET = 4 * ITEMS %}
+{%- set TABLE = 2 * SET %}
+const SET = {{ SET }}u;
+const TABLE = {{ TABLE }}u;
+const NONE = 0xffffffffu;
+// the place that each exchange of the set names
+var<workgroup> named: array<u32, SET>;
+// the row at each place of the table, and the row whose elements end at each place
+var<workgroup> others: array<atomic<u32>, TABLE>;
+var<workgroup> held: array<u32, {{ SET + TABLE }}>;
 
 // The row of exchange `step`.
 fn row(step: u32) -> u32 { return select(args.count - 1u - step, step, args.forward != 0u); }
 
-fn element(i: u32, j: u32) -> u32 { return args.a_at + i + j * args.a_ld; }
+// The place of a row in the table.
+fn place_of(i: u32) -> u32 {
+    var place = i % TABLE;
+    loop {
+        let found = atomicCompareExchangeWeak(&others[place], NONE, i);
+        if (found.exchanged || found.old_value == i) { return place; }
+        // one that was free and is not yet taken is tried again
+        if (found.old_value != NONE) { place = (place + 1u) % TABLE; }
+    }
+    return NONE;
+}
 
 @compute @workgroup_size(ITEMS)
-fn exchange(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    let q = t % BATCH;
-    {%- for r in range(EACH) %}
-    let j_{{ r }} = group.x * PLACES + t / BATCH + {{ r * ACROSS }}u;
-    {%- endfor %}
-    for (var begin = 0u; begin < args.count; begin += {{ SET }}u) {
-        let count = min(args.count - begin, {{ SET }}u);
+fn exchange(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) t: u32,
+) {
+    for (var begin = 0u; begin < args.count; begin += SET) {
+        let count = min(args.count - begin, SET);
+        let first = row(begin);
+        for (var q = t; q < TABLE; q += ITEMS) { atomicStore(&others[q], NONE); }
         workgroupBarrier();
         for (var e = t; e < count; e += ITEMS) {
-            let own = row(begin + e);
-            named[e] = u32({{ ipiv }}[args.ipiv_at + own]) - args.first;
-            held[e / BATCH * BATCH + e] = own;
-            held[e / BATCH * BATCH + e + BATCH] = named[e];
+            held[e] = row(begin + e);
+            let other = u32({{ ipiv }}[args.ipiv_at + held[e]]) - args.first;
+            // the rows of a set follow one another
+            let turn = select(first - other, other - first, args.forward != 0u);
+            if (turn < count) {
+                named[e] = turn;
+            } else {
+                named[e] = SET + place_of(other);
+                held[named[e]] = other;
+            }
         }
         workgroupBarrier();
-        for (var e = t; e < count; e += ITEMS) {
-            let batch = e - e % BATCH;
-            let first = row(begin + batch);
-            // the rows of a batch follow one another
-            var place = select(first - named[e], named[e] - first, args.forward != 0u);
-            if (place >= min(BATCH, count - batch)) {
-                var other = 0u;
-                while (named[batch + other] != named[e]) { other++; }
-                place = BATCH + other;
+        if (t == 0u) {
+            for (var e = 0u; e < count; e++) {
+                let old = held[e];
+                held[e] = held[named[e]];
+                held[named[e]] = old;
             }
-            slot[e] = 2u * batch + place;
         }
+        // what other invocations wrote for the set before is read now
         workgroupBarrier();
-        for (var batch = t * BATCH; batch < count; batch += ITEMS * BATCH) {
-            for (var e = batch; e < min(batch + BATCH, count); e++) {
-                let old = held[batch + e];
-                held[batch + e] = held[slot[e]];
-                held[slot[e]] = old;
-            }
-        }
-        for (var batch = 0u; batch < count; batch += BATCH) {
-            // what the batch before has written is read by others now
-            workgroupBarrier();
-            storageBarrier();
-            let moves = batch + q < count;
-            var own = 0u;
-            var other = 0u;
-            if (moves) {
-                own = held[2u * batch + q];
-                other = held[2u * batch + BATCH + q];
-            }
-            {%- for r in range(EACH) %}
-            var x_{{ r }} = real();
-            var y_{{ r }} = real();
-            if (moves && j_{{ r }} < args.n) {
-                x_{{ r }} = {{ a }}[element(own, j_{{ r }})];
-                y_{{ r }} = {{ a }}[element(other, j_{{ r }})];
+        storageBarrier();
+        // where the invocation's elements come from and go to: nowhere if they stay
+        {%- for q in range((SET + TABLE) // ITEMS) %}
+        {%- if q < SET // ITEMS %}
+        let e_{{ q }} = t + {{ q }}u * ITEMS;
+        let to_{{ q }} = row(begin + e_{{ q }});
+        let moves_{{ q }} = e_{{ q }} < count && held[e_{{ q }}] != to_{{ q }};
+        {%- else %}
+        let e_{{ q }} = t + {{ q }}u * ITEMS;
+        let to_{{ q }} = atomicLoad(&others[e_{{ q }} - SET]);
+        let moves_{{ q }} = to_{{ q }} != NONE && held[e_{{ q }}] != to_{{ q }};
+        {%- endif %}
+        let from_{{ q }} = held[e_{{ q }}];
+        {%- endfor %}
+        for (var column = group.x * COLUMNS; column < args.n; column += groups.x * COLUMNS) {
+            {%- for c in range(COLUMNS) %}
+            let at_{{ c }} = args.a_at + min(column + {{ c }}u, args.n - 1u) * args.a_ld;
+            {%- endfor %}
+            {%- for q in range((SET + TABLE) // ITEMS) %}
+            {%- for c in range(COLUMNS) %}
+            var x_{{ q }}_{{ c }} = real();
+            {%- endfor %}
+            if (moves_{{ q }}) {
+                {%- for c in range(COLUMNS) %}
+                x_{{ q }}_{{ c }} = {{ a }}[at_{{ c }} + from_{{ q }}];
+                {%- endfor %}
             }
             {%- endfor %}
             workgroupBarrier();
             storageBarrier();
-            if (moves) {
-                let to = row(begin + batch + q);
-                let to_other = named[batch + q];
-                {%- for r in range(EACH) %}
-                if (own != to && j_{{ r }} < args.n) { {{ a }}[element(to, j_{{ r }})] = x_{{ r }}; }
-                if (other != to_other && j_{{ r }} < args.n) { {{ a }}[element(to_other, j_{{ r }})] = y_{{ r }}; }
+            {%- for q in range((SET + TABLE) // ITEMS) %}
+            if (moves_{{ q }}) {
+                {%- for c in range(COLUMNS) %}
+                if (column + {{ c }}u < args.n) { {{ a }}[at_{{ c }} + to_{{ q }}] = x_{{ q }}_{{ c }}; }
                 {%- endfor %}
             }
+            {%- endfor %}
         }
+        workgroupBarrier();
     }
 }

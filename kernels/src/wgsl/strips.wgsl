@@ -39,8 +39,8 @@ fn {{ kernel }}(@builtin(global_invocation_id) id: vec3<u32>) {
 // One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
 // its columns from those to the right; the workgroup that has strip s factors it then.
 // Rules as in `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
-// registers, in slots: the rows of slot 0 of all invocations begin with those of the strip
-// that are on the diagonal.
+// registers, in slots: row begin + i is in slot i / ITEMS of invocation i % ITEMS, so that
+// the first invocations have the strip's rows on the diagonal, and those that are done are last.
 //
 // While a strip is factored rows that are done are zero in registers, as are those beyond
 // the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
@@ -77,9 +77,12 @@ fn larger(x: Candidate, y: Candidate) -> Candidate {
 {%- endmacro %}
 {#- Runs of slots that are searched at once, so that one comparison need not wait for another. -#}
 {%- set RUNS = [4, ROWS] | min %}
-{%- set RUN = ROWS // RUNS %}
+{%- set RUN = (ROWS + RUNS - 1) // RUNS %}
 {#- Slots that one condition leads to. -#}
 {%- set CHUNK = [4, ROWS] | min %}
+{%- set CHUNKS = (ROWS + CHUNK - 1) // CHUNK %}
+{#- Columns whose text is written out: for more it no longer fits the caches for instructions. -#}
+{%- set NEXT = WIDTH if WIDTH <= 4 else 1 %}
 
 {#- Stores the rows from one on. -#}
 {%- macro keep(first) %}
@@ -102,10 +105,8 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     // the first row that is not done, and that of strip s - 1
     let begin = s * WIDTH;
     let done = begin - WIDTH;
-    // row i is in slot i / ITEMS - block of invocation i % ITEMS
-    let block = begin / ITEMS;
     {%- for r in range(ROWS) %}
-    let i_{{ r }} = (t + (block + {{ r }}u) * ITEMS) % HEIGHT;
+    let i_{{ r }} = (begin + t + {{ r }}u * ITEMS) % HEIGHT;
     {%- for c in range(WIDTH) %}
     var x_{{ r }}_{{ c }} = real();
     {%- endfor %}
@@ -120,7 +121,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- endfor %}
         {%- endfor %}
     }
-    if (s > 0u) {
+    if (s > 0u ) {
         if (t < WIDTH) {
             var p = done + t;
             if (p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
@@ -168,14 +169,14 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         }
         for (var e = 0u; e < WIDTH; e++) {
             let p = named[e];
-            if (p >= begin && t == p % ITEMS) {
+            if (p >= begin && t == (p - begin) % ITEMS) {
                 {%- for q in range(PARTS) %}
                 let part_{{ q }} = moved[(WIDTH + e) * {{ PARTS }}u + {{ q }}u];
                 {%- endfor %}
-                let slot = p / ITEMS - block;
-                {%- for chunk in range(ROWS // CHUNK) %}
+                let slot = (p - begin) / ITEMS;
+                {%- for chunk in range(CHUNKS) %}
                 if (slot / {{ CHUNK }}u == {{ chunk }}u) {
-                    {%- for r in range(chunk * CHUNK, (chunk + 1) * CHUNK) %}
+                    {%- for r in range(chunk * CHUNK, [(chunk + 1) * CHUNK, ROWS] | min) %}
                     {%- for c in range(WIDTH) %}
                     x_{{ r }}_{{ c }} = select(x_{{ r }}_{{ c }}, part_{{ c // V }}[{{ c % V }}], slot == {{ r }}u);
                     {%- endfor %}
@@ -208,7 +209,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         let l_{{ r }}_{{ q }} = {{ strips }}[row_at(s - 1u, i_{{ r }}) + {{ q }}u];
         {%- for k in range(V) %}
         {%- for c in range(WIDTH) %}
-        x_{{ r }}_{{ c }} -= l_{{ r }}_{{ q }}[{{ k }}] * u_{{ q * V + k }}_{{ c // V }}[{{ c % V }}];
+        x_{{ r }}_{{ c }} = fma(-l_{{ r }}_{{ q }}[{{ k }}], u_{{ q * V + k }}_{{ c // V }}[{{ c % V }}], x_{{ r }}_{{ c }});
         {%- endfor %}
         {%- endfor %}
         {%- endfor %}
@@ -219,117 +220,126 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {{- keep("begin") }}
         return;
     }
-    let count = min(WIDTH, args.n - begin);
     {%- for r in range(ROWS) %}
     {%- for c in range(WIDTH) %}
     x_{{ r }}_{{ c }} = select(real(), x_{{ r }}_{{ c }}, i_{{ r }} >= begin);
     {%- endfor %}
     {%- endfor %}
-    // column 0 of the registers is the next one; the others follow, then those that are done
-    for (var c = 0u; c < count; c++) {
-        let j = begin + c;
-        // the first of the largest; a NaN is none
-        {%- for q in range(RUNS) %}
-        var best_{{ q }} = real();
-        var slot_{{ q }} = 0u;
-        {%- for r in range(q * RUN, (q + 1) * RUN) %}
-        slot_{{ q }} = select(slot_{{ q }}, {{ r }}u, abs(x_{{ r }}_0) > best_{{ q }});
-        best_{{ q }} = select(best_{{ q }}, abs(x_{{ r }}_0), abs(x_{{ r }}_0) > best_{{ q }});
-        {%- endfor %}
-        {%- endfor %}
-        {%- for q in range(1, RUNS) %}
-        slot_0 = select(slot_0, slot_{{ q }}, best_{{ q }} > best_0);
-        best_0 = select(best_0, best_{{ q }}, best_{{ q }} > best_0);
-        {%- endfor %}
-        candidates[t] = Candidate(best_0, (t + (block + slot_0) * ITEMS) % HEIGHT);
-        if (t == j % ITEMS) {
-            {%- for k in range(WIDTH) %}
-            diagonal[{{ k }}] = x_0_{{ k }};
-            x_0_{{ k }} = real();
+    // the next columns are the first in registers; others follow, then those that are done
+    for (var c = 0u; c < WIDTH; c += {{ NEXT }}u) {
+        {%- for e in range(NEXT) %}
+        {
+            let j = begin + c + {{ e }}u;
+            // the first of the largest; a NaN is none
+            {%- for q in range(RUNS) %}
+            var best_{{ q }} = real();
+            var slot_{{ q }} = 0u;
+            {%- for r in range(q * RUN, [(q + 1) * RUN, ROWS] | min) %}
+            slot_{{ q }} = select(slot_{{ q }}, {{ r }}u, abs(x_{{ r }}_{{ e }}) > best_{{ q }});
+            best_{{ q }} = select(best_{{ q }}, abs(x_{{ r }}_{{ e }}), abs(x_{{ r }}_{{ e }}) > best_{{ q }});
             {%- endfor %}
-        }
-        workgroupBarrier();
-        if (t < LINES) {
-            // neighbours read neighbours
-            {%- for q in range(LINE) %}
-            var next_{{ q }} = candidates[t + {{ q * LINES }}u];
             {%- endfor %}
-            {{- largest("next", LINE) }}
-            best_of_line[t] = next_0;
-        }
-        workgroupBarrier();
-        {%- for q in range(LINES) %}
-        var line_{{ q }} = best_of_line[{{ q }}];
-        {%- endfor %}
-        {{- largest("line", LINES) }}
-        let p = select(j, line_0.row, args.pivoting != 0u && line_0.magnitude > abs(diagonal[0]));
-        if (p == j) {
-            if (t < WIDTH) { pivots[t] = diagonal[t]; }
-        } else if (t == p % ITEMS) {
-            let slot = p / ITEMS - block;
-            {%- for k in range(WIDTH) %}
-            let below_{{ k }} = diagonal[{{ k }}];
-            var row_{{ k }} = real();
+            {%- for q in range(1, RUNS) %}
+            slot_0 = select(slot_0, slot_{{ q }}, best_{{ q }} > best_0);
+            best_0 = select(best_0, best_{{ q }}, best_{{ q }} > best_0);
             {%- endfor %}
-            {%- for chunk in range(ROWS // CHUNK) %}
-            if (slot / {{ CHUNK }}u == {{ chunk }}u) {
-                {%- for r in range(chunk * CHUNK, (chunk + 1) * CHUNK) %}
+            let row = (begin + t + slot_0 * ITEMS) % HEIGHT;
+            candidates[t] = Candidate(best_0, row);
+            if (t == c + {{ e }}u) {
                 {%- for k in range(WIDTH) %}
-                row_{{ k }} = select(row_{{ k }}, x_{{ r }}_{{ k }}, slot == {{ r }}u);
-                x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, below_{{ k }}, slot == {{ r }}u);
-                {%- endfor %}
+                diagonal[{{ k }}] = x_0_{{ k }};
+                x_0_{{ k }} = real();
                 {%- endfor %}
             }
-            {%- endfor %}
-            {%- for k in range(WIDTH) %}
-            pivots[{{ k }}] = row_{{ k }};
-            {%- endfor %}
-        }
-        workgroupBarrier();
-        let pivot = pivots[0];
-        {%- for k in range(1, WIDTH) %}
-        let u_{{ k }} = pivots[{{ k }}];
-        {%- endfor %}
-        if (t < {{ PARTS }}u) {
-            {{ strips }}[row_at(strip, j) + t] = vec(
-                {%- for q in range(V) %}pivots[(t * {{ V }}u + {{ q }}u + WIDTH - c) % WIDTH], {% endfor -%}
-            );
-        }
-        if (t == 0u) {
-            {{ ipiv }}[args.ipiv_at + j] = i32(args.first + p);
-            if (pivot == real() && {{ info }}[args.info_at] == 0) {
-                {{ info }}[args.info_at] = i32(args.first + j + 1u);
+            workgroupBarrier();
+            if (t < LINES) {
+                // neighbours read neighbours
+                {%- for q in range(LINE) %}
+                var next_{{ q }} = candidates[t + {{ q * LINES }}u];
+                {%- endfor %}
+                {{- largest("next", LINE) }}
+                best_of_line[t] = next_0;
             }
-        }
-        if (abs(pivot) >= MIN_POSITIVE) {
-            let factor = real(1) / pivot;
-            {%- for r in range(ROWS) %}
-            x_{{ r }}_0 *= factor;
+            workgroupBarrier();
+            {%- for q in range(LINES) %}
+            var line_{{ q }} = best_of_line[{{ q }}];
             {%- endfor %}
-        } else if (pivot != real()) {
+            {{- largest("line", LINES) }}
+            // columns that the panel lacks exchange nothing
+            let seeks = args.pivoting != 0u && j < args.n;
+            let p = select(j, line_0.row, seeks && line_0.magnitude > abs(diagonal[{{ e }}]));
+            if (p == j) {
+                if (t < WIDTH) { pivots[t] = diagonal[t]; }
+            } else if (t == (p - begin) % ITEMS) {
+                let slot = (p - begin) / ITEMS;
+                {%- for k in range(WIDTH) %}
+                let below_{{ k }} = diagonal[{{ k }}];
+                var row_{{ k }} = real();
+                {%- endfor %}
+                {%- for chunk in range(CHUNKS) %}
+                if (slot / {{ CHUNK }}u == {{ chunk }}u) {
+                    {%- for r in range(chunk * CHUNK, [(chunk + 1) * CHUNK, ROWS] | min) %}
+                    {%- for k in range(WIDTH) %}
+                    row_{{ k }} = select(row_{{ k }}, x_{{ r }}_{{ k }}, slot == {{ r }}u);
+                    x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, below_{{ k }}, slot == {{ r }}u);
+                    {%- endfor %}
+                    {%- endfor %}
+                }
+                {%- endfor %}
+                {%- for k in range(WIDTH) %}
+                pivots[{{ k }}] = row_{{ k }};
+                {%- endfor %}
+            }
+            workgroupBarrier();
+            let pivot = pivots[{{ e }}];
+            {%- for k in range(e + 1, WIDTH) %}
+            let u_{{ k }} = pivots[{{ k }}];
+            {%- endfor %}
+            if (t < {{ PARTS }}u) {
+                {{ strips }}[row_at(strip, j) + t] = vec(
+                    {%- for q in range(V) %}pivots[(t * {{ V }}u + {{ q }}u + WIDTH - c) % WIDTH], {% endfor -%}
+                );
+            }
+            if (t == 0u && j < args.n) {
+                {{ ipiv }}[args.ipiv_at + j] = i32(args.first + p);
+                if (pivot == real() && {{ info }}[args.info_at] == 0) {
+                    {{ info }}[args.info_at] = i32(args.first + j + 1u);
+                }
+            }
+            if (abs(pivot) >= MIN_POSITIVE) {
+                let factor = real(1) / pivot;
+                {%- for r in range(ROWS) %}
+                x_{{ r }}_{{ e }} *= factor;
+                {%- endfor %}
+            } else if (pivot != real()) {
+                {%- for r in range(ROWS) %}
+                x_{{ r }}_{{ e }} /= pivot;
+                {%- endfor %}
+            }
             {%- for r in range(ROWS) %}
-            x_{{ r }}_0 /= pivot;
+            {%- for k in range(e + 1, NEXT) %}
+            x_{{ r }}_{{ k }} = fma(-x_{{ r }}_{{ e }}, u_{{ k }}, x_{{ r }}_{{ k }});
+            {%- endfor %}
+            {%- for k in range(NEXT, WIDTH) %}
+            x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, fma(-x_{{ r }}_{{ e }}, u_{{ k }}, x_{{ r }}_{{ k }}), c + {{ k }}u < WIDTH);
+            {%- endfor %}
             {%- endfor %}
         }
-        // conditions cost less in each row than around all of them, where registers must be told apart
+        {%- endfor %}
+        {%- if NEXT < WIDTH %}
         {%- for r in range(ROWS) %}
-        let l_{{ r }} = x_{{ r }}_0;
-        {%- for k in range(1, WIDTH) %}
-        x_{{ r }}_{{ k - 1 }} = select(x_{{ r }}_{{ k }}, x_{{ r }}_{{ k }} - l_{{ r }} * u_{{ k }}, c + {{ k }}u < WIDTH);
+        {%- for k in range(NEXT) %}
+        let done_{{ r }}_{{ k }} = x_{{ r }}_{{ k }};
         {%- endfor %}
-        x_{{ r }}_{{ WIDTH - 1 }} = l_{{ r }};
+        {%- for k in range(WIDTH - NEXT) %}
+        x_{{ r }}_{{ k }} = x_{{ r }}_{{ k + NEXT }};
         {%- endfor %}
+        {%- for k in range(NEXT) %}
+        x_{{ r }}_{{ WIDTH - NEXT + k }} = done_{{ r }}_{{ k }};
+        {%- endfor %}
+        {%- endfor %}
+        {%- endif %}
     }
-    // columns that the panel lacks go last
-    for (var c = count; c < WIDTH; c++) {
-        {%- for r in range(ROWS) %}
-        let x_{{ r }} = x_{{ r }}_0;
-        {%- for k in range(1, WIDTH) %}
-        x_{{ r }}_{{ k - 1 }} = x_{{ r }}_{{ k }};
-        {%- endfor %}
-        x_{{ r }}_{{ WIDTH - 1 }} = x_{{ r }};
-        {%- endfor %}
-    }
-    {{- keep("begin + count") }}
+    {{- keep("begin + WIDTH") }}
 }
 {% endif %}

@@ -5,33 +5,15 @@
 // b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
 // with negative strides. A unit diagonal is not read. Written out, so that the unknowns
 // stay in registers; those beyond n, which are not stored, follow equation n - 1.
-{%- if SHARED %}
-// The coefficients pass through workgroup memory, a column after the other.
-var<workgroup> triangle: array<real, {{ NB * NB }}>;
-{%- endif %}
 {%- macro coefficient(i, k) -%}
-    {%- if SHARED -%}
-        triangle[{{ i + k * NB }}u]
-    {%- else -%}
-        {{ a }}[a_at + row_{{ i }} * args.a_i + {{ k }} * args.a_k]
-    {%- endif -%}
+    {{ a }}[a_at + row_{{ i }} * args.a_i + {{ k }} * args.a_k]
 {%- endmacro %}
 @compute @workgroup_size(GROUP)
-fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.nrhs) { return; }
     let a_at = i32(args.a_at);
     let b_at = i32(args.b_at) + i32(id.x) * args.b_r;
     let last = i32(args.n) - 1;
-    {%- if SHARED %}
-    for (var e = i32(t); e < {{ NB * NB }}; e += i32(GROUP)) {
-        let i = e % {{ NB }};
-        let k = e / {{ NB }};
-        var x = real(1);
-        if (i <= last && (k < i || (k == i && args.unit == 0u))) { x = {{ a }}[a_at + i * args.a_i + k * args.a_k]; }
-        triangle[e] = x;
-    }
-    workgroupBarrier();
-    {%- endif %}
-    if (id.x >= args.nrhs) { return; }
     {%- for i in range(NB) %}
     let row_{{ i }} = min({{ i }}, last);
     var x_{{ i }} = {{ b }}[b_at + row_{{ i }} * args.b_i];

@@ -6,12 +6,13 @@ use lapidary_conformance::Subject;
 
 use crate::graded::Graded;
 
-/// More exchanges of rows than are prepared at once, in either order, some of them twice.
+/// More exchanges of rows than are made at once, in either order. Rows that they name are named
+/// twice, are those whose turn it is, or have one place in a table with others.
 pub fn many_exchanges<T: Scalar>(subject: &Graded) {
-    const M: usize = 700;
+    const M: usize = 9000;
     const N: usize = 11;
     let a: Vec<T> = (0..M * N).map(|i| T::from_f64(i as f64)).collect();
-    let ipiv: Vec<i32> = (0..640).map(|i| i32::try_from(i + (i * 37 + i / 5) % (M - i)).unwrap()).collect();
+    let ipiv: Vec<i32> = (0..2200).map(|i| i32::try_from(i + (i * 37 + i / 5) % (M - i)).unwrap()).collect();
     let mut rows: Vec<usize> = (0..M).collect();
     ipiv.iter().enumerate().for_each(|(i, &p)| rows.swap(i, p as usize));
     let mut moved = a.clone();

@@ -1,0 +1,113 @@
+// Triangles of at most ORDER unknowns, forward substitution: coefficient k of equation i is
+// a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. Backward
+// substitution starts at the last unknown, with negative strides. A unit diagonal is not read.
+//
+// A workgroup has WIDTH right-hand sides, an invocation MR unknowns of NR of them, in registers.
+// In each step the invocations that have the next MR unknowns solve for them and tell those
+// after them, which take them out of their equations; the coefficients of the next step are on
+// their way meanwhile.
+{%- set ORDER = ITEMS // LANES * MR %}
+{%- set SLICE = ORDER * MR // V %}
+{%- set EACH = SLICE // ITEMS %}
+{%- set PARTS = MR // V %}
+const WIDTH = {{ LANES * NR }}u;
+const SLICE = {{ SLICE }}u;
+const PARTS = {{ PARTS }}u;
+// columns of coefficients for a step and for the next
+var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
+// the unknowns of a step, a right-hand side after the other
+var<workgroup> solved: array<vec, {{ LANES * NR * PARTS }}>;
+
+// What stands above the diagonal is no coefficient, and what would stand beyond the last one is
+// taken from there: both go to unknowns that are done, or that there are none of.
+fn coefficient(i: u32, k: u32) -> real {
+    let last = args.n - 1u;
+    return {{ a }}[i32(args.a_at) + i32(min(i, last)) * args.a_i + i32(min(k, last)) * args.a_k];
+}
+
+// Coefficients i, ..., i + V - 1 of column k.
+fn coefficients_of(i: u32, k: u32) -> vec {
+    return vec({% for e in range(V) %}coefficient(i + {{ e }}u, k), {% endfor %});
+}
+
+@compute @workgroup_size(ITEMS)
+fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let own = t / LANES * MR;
+    {%- for e in range(EACH) %}
+    let i_{{ e }} = (t + {{ e }}u * ITEMS) % {{ ORDER // V }}u * V;
+    let k_{{ e }} = (t + {{ e }}u * ITEMS) / {{ ORDER // V }}u;
+    let place_{{ e }} = k_{{ e }} * {{ ORDER // V }}u + i_{{ e }} / V % PARTS * {{ ORDER // MR }}u + i_{{ e }} / MR;
+    coefficients[place_{{ e }}] = coefficients_of(i_{{ e }}, k_{{ e }});
+    {%- endfor %}
+    // those beyond the last unknown and the last right-hand side are copies of it
+    {%- for i in range(MR) %}
+    let row_{{ i }} = i32(args.b_at) + i32(min(own + {{ i }}u, args.n - 1u)) * args.b_i;
+    {%- endfor %}
+    {%- for c in range(NR) %}
+    let r_{{ c }} = group.x * WIDTH + {{ c }}u * LANES + t % LANES;
+    let col_{{ c }} = i32(min(r_{{ c }}, args.nrhs - 1u)) * args.b_r;
+    {%- for p in range(PARTS) %}
+    var x_{{ p }}_{{ c }} = vec({% for e in range(V) %}{{ b }}[row_{{ p * V + e }} + col_{{ c }}], {% endfor %});
+    {%- endfor %}
+    {%- endfor %}
+    workgroupBarrier();
+    for (var k = 0u; k < args.n; k += MR) {
+        let at = k / MR % 2u * SLICE;
+        {%- for e in range(EACH) %}
+        let next_{{ e }} = coefficients_of(max(i_{{ e }}, k + MR), k + MR + k_{{ e }});
+        {%- endfor %}
+        if (own == k) {
+            {%- for i in range(MR) %}
+            {%- for p in range(PARTS) %}
+            let d_{{ i }}_{{ p }} = coefficients[at + {{ i * (ORDER // V) + p * (ORDER // MR) }}u + own / MR];
+            {%- endfor %}
+            {%- endfor %}
+            {%- for i in range(MR) %}
+            if (args.unit == 0u) {
+                {%- for c in range(NR) %}
+                x_{{ i // V }}_{{ c }}[{{ i % V }}] /= d_{{ i }}_{{ i // V }}[{{ i % V }}];
+                {%- endfor %}
+            }
+            {%- for j in range(i + 1, MR) %}
+            {%- for c in range(NR) %}
+            x_{{ j // V }}_{{ c }}[{{ j % V }}] = fma(-d_{{ i }}_{{ j // V }}[{{ j % V }}], x_{{ i // V }}_{{ c }}[{{ i % V }}], x_{{ j // V }}_{{ c }}[{{ j % V }}]);
+            {%- endfor %}
+            {%- endfor %}
+            {%- endfor %}
+            {%- for c in range(NR) %}
+            {%- for p in range(PARTS) %}
+            solved[({{ c }}u * LANES + t % LANES) * PARTS + {{ p }}u] = x_{{ p }}_{{ c }};
+            {%- endfor %}
+            {%- endfor %}
+        }
+        workgroupBarrier();
+        if (own > k) {
+            {%- for q in range(PARTS) %}
+            {%- for e in range(V) %}
+            {%- for p in range(PARTS) %}
+            let l_{{ q * V + e }}_{{ p }} = coefficients[at + {{ (q * V + e) * (ORDER // V) + p * (ORDER // MR) }}u + own / MR];
+            {%- endfor %}
+            {%- endfor %}
+            {%- for c in range(NR) %}
+            let u_{{ q }}_{{ c }} = solved[({{ c }}u * LANES + t % LANES) * PARTS + {{ q }}u];
+            {%- for e in range(V) %}
+            {%- for p in range(PARTS) %}
+            x_{{ p }}_{{ c }} = fma(l_{{ q * V + e }}_{{ p }}, vec(-u_{{ q }}_{{ c }}[{{ e }}]), x_{{ p }}_{{ c }});
+            {%- endfor %}
+            {%- endfor %}
+            {%- endfor %}
+            {%- endfor %}
+        }
+        {%- for e in range(EACH) %}
+        coefficients[SLICE - at + place_{{ e }}] = next_{{ e }};
+        {%- endfor %}
+        workgroupBarrier();
+    }
+    {%- for i in range(MR) %}
+    if (own + {{ i }}u < args.n) {
+        {%- for c in range(NR) %}
+        if (r_{{ c }} < args.nrhs) { {{ b }}[row_{{ i }} + col_{{ c }}] = x_{{ i // V }}_{{ c }}[{{ i % V }}]; }
+        {%- endfor %}
+    }
+    {%- endfor %}
+}

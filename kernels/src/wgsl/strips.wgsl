@@ -44,7 +44,8 @@ fn {{ kernel }}(@builtin(global_invocation_id) id: vec3<u32>) {
 //
 // While a strip is factored rows that are done are zero in registers, as are those beyond
 // the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
-// done are computed along otherwise, and not stored.
+// done are computed along otherwise, and not stored. So are columns that the panel lacks, zero
+// or NaN, in which none is a candidate.
 struct Candidate {
     magnitude: real,
     row: u32,
@@ -121,7 +122,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- endfor %}
         {%- endfor %}
     }
-    if (s > 0u ) {
+    if (s > 0u) {
         if (t < WIDTH) {
             var p = done + t;
             if (p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
@@ -243,8 +244,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
             slot_0 = select(slot_0, slot_{{ q }}, best_{{ q }} > best_0);
             best_0 = select(best_0, best_{{ q }}, best_{{ q }} > best_0);
             {%- endfor %}
-            let row = (begin + t + slot_0 * ITEMS) % HEIGHT;
-            candidates[t] = Candidate(best_0, row);
+            candidates[t] = Candidate(best_0, begin + t + slot_0 * ITEMS);
             if (t == c + {{ e }}u) {
                 {%- for k in range(WIDTH) %}
                 diagonal[{{ k }}] = x_0_{{ k }};
@@ -265,9 +265,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
             var line_{{ q }} = best_of_line[{{ q }}];
             {%- endfor %}
             {{- largest("line", LINES) }}
-            // columns that the panel lacks exchange nothing
-            let seeks = args.pivoting != 0u && j < args.n;
-            let p = select(j, line_0.row, seeks && line_0.magnitude > abs(diagonal[{{ e }}]));
+            let p = select(j, line_0.row, args.pivoting != 0u && line_0.magnitude > abs(diagonal[{{ e }}]));
             if (p == j) {
                 if (t < WIDTH) { pivots[t] = diagonal[t]; }
             } else if (t == (p - begin) % ITEMS) {

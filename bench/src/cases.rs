@@ -131,15 +131,15 @@ pub fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut 
 }
 
 /// A triangle whose solutions neither grow nor vanish.
-fn triangle(n: usize) -> Vec<f64> {
-    let mut a = random::<f64>(n * n, 4);
-    a.iter_mut().for_each(|x| *x /= n as f64);
-    a.iter_mut().step_by(n + 1).for_each(|x| *x = 2.0);
+pub fn triangle<T: Scalar>(n: usize) -> Vec<T> {
+    let mut a = random::<T>(n * n, 4);
+    a.iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() / n as f64));
+    a.iter_mut().step_by(n + 1).for_each(|x| *x = T::from_f64(2.0));
     a
 }
 
 fn trsm_of(n: usize, nrhs: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
-    let (a, b) = (triangle(n), random::<f64>(n * nrhs, 5));
+    let (a, b) = (triangle::<f64>(n), random::<f64>(n * nrhs, 5));
     let mut results = vec![vec![0.0; n * nrhs]; peers.list.len() + 1];
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
     let mut sides = vec![Side::new("ours", || {

@@ -26,17 +26,22 @@ type Gemm<T> = unsafe extern "C" fn(
     i32,
 ) -> i32;
 
-/// An element type with the name of its product.
+type Trsm<T> = unsafe extern "C" fn(*mut c_void, i32, i32, i32, i32, i32, i32, *const T, *const T, i32, *mut T, i32) -> i32;
+
+/// An element type with the names of its routines.
 pub trait Real: lapidary::Scalar {
     const GEMM: &'static [u8];
+    const TRSM: &'static [u8];
 }
 
 impl Real for f32 {
     const GEMM: &'static [u8] = b"cublasSgemm_v2";
+    const TRSM: &'static [u8] = b"cublasStrsm_v2";
 }
 
 impl Real for f64 {
     const GEMM: &'static [u8] = b"cublasDgemm_v2";
+    const TRSM: &'static [u8] = b"cublasDtrsm_v2";
 }
 
 /// The library on the first device; its memory lives as long as the process.
@@ -122,6 +127,21 @@ impl Cublas {
                 let status = gemm(self.handle, op_a, op_b, n, n, n, &T::ONE, a.0, n, b.0, n, &T::ZERO, c.0, n);
                 assert_eq!(status, 0, "cublas");
             }
+        }
+        self.wait();
+    }
+
+    /// X ← L⁻¹·B with the lower triangle of A, all of order n, that many times, and waits.
+    pub fn trsm<T: Real>(&self, n: usize, [a, b, x]: [Memory<T>; 3], times: usize) {
+        let order = i32::try_from(n).expect("an order of 31 bits");
+        for _ in 0..times {
+            self.duplicate(b, x, n * n);
+            // SAFETY: the signature of the C interface; left, lower, not transposed, any diagonal; three matrices of n² elements.
+            let status = unsafe {
+                let trsm: Symbol<'_, Trsm<T>> = self.cublas.get(T::TRSM).expect("the solve");
+                trsm(self.handle, 0, 0, 0, 0, order, order, &T::ONE, a.0, order, x.0, order)
+            };
+            assert_eq!(status, 0, "cublas");
         }
         self.wait();
     }

@@ -1,17 +1,17 @@
-//! Products and LU on a wgpu device, with matrices on the device, against cuBLAS and
-//! cuSOLVER where they are. Both sides run batches of at least [`BATCH`], so that the clock
-//! stays up and no submission of a product counts.
+//! Products, triangular solves and LU on a wgpu device, with matrices on the device, against
+//! cuBLAS and cuSOLVER where they are. Both sides run batches of at least [`BATCH`], so that the
+//! clock stays up and no submission of a product counts.
 
 use std::sync::Arc;
 
-use lapidary::core::{Getrf, Op};
+use lapidary::core::{Getrf, Op, Trsm};
 use lapidary::wgpu::{Batch, WgpuDevice, list};
-use lapidary::{DType, Machine, MatRef, ProgramCache, Select};
+use lapidary::{DType, Machine, MatMut, MatRef, ProgramCache, Select};
 
-use crate::cases::random;
+use crate::cases::{random, triangle};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
-use crate::measure::{Side, in_turn, largest, timed};
+use crate::measure::{Side, Times, in_turn, largest, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
@@ -46,12 +46,67 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     let select: Select = format!("wgpu:{index}").parse().map_err(|error: lapidary::Error| error.to_string())?;
     let machine = Machine::open(&select).map_err(|error| error.to_string())?;
     let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
+    for n in settings.sizes(if found.is_cpu { &[512] } else { &[8192] }) {
+        solution::<f32>(settings, report, &machine, peer.as_ref(), n)?;
+    }
     for n in settings.sizes(if found.is_cpu { &[512] } else { &[1024, 2048, 4096, 8192] }) {
         factors::<f32>(settings, report, &machine, solver.as_ref(), n)?;
         if found.f64 {
             factors::<f64>(settings, report, &machine, solver.as_ref(), n)?;
         }
     }
+    Ok(())
+}
+
+/// Two sides in turn, each of which makes that many calls and waits for the last.
+fn batches(settings: &Settings, mut ours: impl FnMut(usize), theirs: Option<(&str, impl FnMut(usize))>) -> Vec<Times> {
+    // the first call waits for its kernels to be compiled
+    ours(1);
+    let times = (BATCH / (timed(|| ours(4)) / 4.0)).ceil().max(1.0) as usize;
+    // a side that was at rest has let the clock fall: half a batch brings it up again
+    let batch = |call: &mut dyn FnMut(usize)| {
+        call(times / 2 + 1);
+        timed(|| call(times)) / times as f64
+    };
+    let mut sides = vec![Side::new("ours", move || batch(&mut ours))];
+    if let Some((name, mut theirs)) = theirs {
+        sides.push(Side::new(name, move || batch(&mut theirs)));
+    }
+    in_turn(settings, sides)
+}
+
+/// X ← L⁻¹·B for a copy of B; both sides make the copy on the device.
+fn solution<T: Real>(
+    settings: &Settings,
+    report: &mut Report,
+    machine: &Machine,
+    peer: Option<&Cublas>,
+    n: usize,
+) -> Result<(), String> {
+    let text = |error: lapidary::Error| error.to_string();
+    let (a, b) = (triangle::<T>(n), random::<T>(n * n, 5));
+    let upload = |data: &[T]| machine.upload(MatRef::col_major(data, n, n).map_err(text)?).map_err(text);
+    let (left, right, mut x) = (upload(&a)?, upload(&b)?, upload(&b)?);
+    let ours = |times| {
+        for _ in 0..times {
+            x.copy_from(&right).expect("the copy works");
+            machine.trsm(Trsm::new(left.view(), x.view_mut())).expect("the solve works");
+        }
+    };
+    let theirs = peer.map(|peer| (peer, [&a, &b, &b].map(|data| peer.upload(data))));
+    let measured =
+        batches(settings, ours, theirs.as_ref().map(|&(peer, memory)| ("cublas", move |times| peer.trsm(n, memory, times))));
+    if let Some((peer, memory)) = theirs {
+        let mut both = [vec![T::ZERO; n * n], vec![T::ZERO; n * n]];
+        x.download(MatMut::col_major(&mut both[0], n, n).map_err(text)?).map_err(text)?;
+        peer.download(memory[2], &mut both[1]);
+        memory.into_iter().for_each(|memory| peer.free(memory));
+        let apart = largest(both[0].iter().zip(&both[1]).map(|(x, y)| x.to_f64() - y.to_f64()));
+        // both substitute, with coefficients that add up to less than the diagonal
+        assert!(apart <= 4.0 * n as f64 * T::UNIT_ROUNDOFF, "n={n}: {apart:e} apart");
+    }
+    let name = if T::DTYPE == DType::F64 { "dtrsm" } else { "strsm" };
+    report.add(name, &format!("n={n} resident"), Unit::Gflops((n as f64).powi(3)), &measured);
     Ok(())
 }
 
@@ -68,31 +123,15 @@ fn factors<T: Real>(
     let host = MatRef::col_major(&a, n, n).map_err(text)?;
     let (original, mut lu) = (machine.upload(host).map_err(text)?, machine.upload(host).map_err(text)?);
     let mut ipiv = vec![0; n];
-    let mut ours = |times| {
-        timed(|| {
-            for _ in 0..times {
-                lu.copy_from(&original).expect("the copy works");
-                machine.getrf_into(Getrf::new(lu.view_mut(), &mut ipiv)).expect("LU works");
-            }
-        }) / times as f64
+    let ours = |times| {
+        for _ in 0..times {
+            lu.copy_from(&original).expect("the copy works");
+            machine.getrf_into(Getrf::new(lu.view_mut(), &mut ipiv)).expect("LU works");
+        }
     };
-    // the first one waits for its kernels to be compiled
-    ours(1);
-    let times = (BATCH / ours(2)).ceil().max(1.0) as usize;
-    let warm = times / 2 + 1;
-    let mut sides = vec![Side::new("ours", || {
-        ours(warm);
-        ours(times)
-    })];
-    let mut theirs = peer.map(|peer| peer.prepare(n, &a));
-    if let (Some(peer), Some(theirs)) = (peer, &mut theirs) {
-        sides.push(Side::new("cusolver", move || {
-            peer.getrf(theirs, warm);
-            timed(|| peer.getrf(theirs, times)) / times as f64
-        }));
-    }
-    let measured = in_turn(settings, sides);
-    if let (Some(peer), Some(theirs)) = (peer, theirs) {
+    let theirs = peer.map(|peer| (peer, peer.prepare(n, &a)));
+    let measured = batches(settings, ours, theirs.as_ref().map(|(peer, memory)| ("cusolver", |times| peer.getrf(memory, times))));
+    if let Some((peer, theirs)) = theirs {
         let pivots = peer.finish(&theirs);
         // where two magnitudes are all but equal rounding decides, and from there on all differ
         let same = ipiv.iter().zip(&pivots).take_while(|&(&ours, &theirs)| ours + 1 == theirs).count();
@@ -115,24 +154,12 @@ fn product<T: Real>(
     let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
     let ops = trans.map(|trans| if trans { Op::Trans } else { Op::NoTrans });
     let ours = Batch::new(device, n, ops, [&a, &b]).map_err(|error| error.to_string())?;
-    let run = |times| ours.seconds(times).expect("the product works");
-    // the first product waits for its kernels to be compiled
-    run(1);
-    let times = (BATCH / (run(8) / 8.0)).ceil().max(1.0) as usize;
-    // a side that was at rest has let the clock fall: half a batch brings it up again
-    let warm = times / 2 + 1;
-    let mut sides = vec![Side::new("ours", || {
-        run(warm);
-        run(times) / times as f64
-    })];
     let theirs = peer.map(|peer| (peer, [peer.upload(&a), peer.upload(&b), peer.upload(&a)]));
-    if let Some((peer, memory)) = &theirs {
-        sides.push(Side::new("cublas", || {
-            peer.gemm(n, trans, *memory, warm);
-            timed(|| peer.gemm(n, trans, *memory, times)) / times as f64
-        }));
-    }
-    let measured = in_turn(settings, sides);
+    let run = |times| {
+        ours.seconds(times).expect("the product works");
+    };
+    let measured =
+        batches(settings, run, theirs.as_ref().map(|&(peer, memory)| ("cublas", move |times| peer.gemm(n, trans, memory, times))));
     if let Some((peer, memory)) = theirs {
         let mut expected = vec![T::ZERO; n * n];
         peer.download(memory[2], &mut expected);

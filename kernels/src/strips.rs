@@ -21,7 +21,7 @@ impl StripParams {
     const MOST: (usize, usize) = (32, 8);
 
     /// Elements that a work-item holds: half of the registers that a compiler for NVIDIA's devices
-    /// allows it, and in double precision a quarter
+    /// allows it, and in double precision a quarter, if that gives two columns
     /// (bench/results/wgpu/2026-11-23-h100-solve.txt).
     fn held(dtype: DType) -> usize {
         if dtype == DType::F64 { 32 } else { 128 }
@@ -35,7 +35,7 @@ impl StripParams {
         let rows = rows.div_ceil(items);
         let rows = if rows <= 4 { rows.next_power_of_two() } else { rows.next_multiple_of(4) };
         // rows move in vectors, and blocks of a power of two are whole strips
-        let most = (Self::held(dtype) / rows).min(Self::MOST.1).min(items / 2);
+        let most = (Self::held(dtype) / rows).clamp(2, Self::MOST.1).min(items / 2);
         (rows <= Self::MOST.0 && most >= 2).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
     }
 
@@ -95,7 +95,8 @@ mod tests {
             (DType::F32, 8193, None),
             (DType::F64, 1000, Some((256, 4, 8))),
             (DType::F64, 4096, Some((256, 16, 2))),
-            (DType::F64, 4097, None),
+            (DType::F64, 8192, Some((256, 32, 2))),
+            (DType::F64, 8193, None),
         ] {
             let expected = expected.map(|(items, rows, width)| StripParams { items, rows, width });
             assert_eq!(StripParams::choose(dtype, rows, 256), expected, "{dtype} {rows}");

@@ -419,3 +419,23 @@ impl Products {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
+        let limits =
+            |work_group, kibibytes: usize| Limits { work_group, local_memory: kibibytes << 10, groups: 65_535, buffer: 128 << 20 };
+        for (device, limits, solvers, exchangers) in [
+            ("a GPU", limits(1024, 48), [128, 128], 256),
+            ("a browser", limits(256, 16), [64, 32], 128),
+            ("little memory", limits(256, 4), [16, 0], 32),
+            ("groups of eight", limits(8, 16), [0, 0], 8),
+        ] {
+            let choices = Choices::shared(&limits).unwrap();
+            assert_eq!((choices.solvers, choices.exchangers), (solvers, exchangers), "{device}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use lapidary_core::DType;
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, StripParams};
 
-/// Unknowns of a triangle that one work-item solves.
+/// Unknowns of a triangle that one work-item solves, and at least those of one for a group.
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
@@ -89,7 +89,7 @@ pub enum Program {
     Solve {
         /// Element type.
         dtype: DType,
-        /// Work-items of a group, a power of two of at least 4.
+        /// Work-items of a group, a power of two; they have at least [`TRIANGLE`] unknowns.
         items: usize,
     },
     /// `getrf_panel`.
@@ -203,8 +203,8 @@ impl Program {
             Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
             Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
-            Program::Solve { items, .. } if !items.is_power_of_two() || items < SOLVERS => {
-                Err(format!("{items} work-items do not have each {UNKNOWNS} unknowns of a triangle to {SOLVERS}"))
+            Program::Solve { items, .. } if !items.is_power_of_two() || unknowns_of_group(items) < TRIANGLE => {
+                Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
             }
             Program::Solve { dtype, items } => {
                 // the coefficients of two steps, and the unknowns of one

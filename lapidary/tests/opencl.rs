@@ -28,7 +28,7 @@ use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
-use tall::panels;
+use tall::{nan_pivot, panels};
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -171,6 +171,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
         let resident = Resident(Graded(format!("strips of {items}"), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
+        nan_pivot::<f32>(&resident);
     }
 }
 

@@ -30,7 +30,7 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
-use tall::panels;
+use tall::{nan_pivot, panels};
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
@@ -149,6 +149,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
         let resident = Resident(made::<1>(&format!("strips of {items}"), index, &Settings::default(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
+        nan_pivot::<f32>(&resident);
     }
 }
 

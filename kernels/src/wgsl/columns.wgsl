@@ -106,7 +106,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
             x_{{ q }} = {{ notes }}[diagonal + j_{{ q }}];
             {%- endfor %}
         }
-        if (pivot != real()) {
+        if (!(pivot == real())) {
             if (abs(pivot) >= MIN_POSITIVE) { l = l * (real(1) / pivot); } else { l = l / pivot; }
         }
         // only the exchanged rows change to the left of column c

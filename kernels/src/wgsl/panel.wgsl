@@ -59,7 +59,7 @@ fn getrf_panel(@builtin(local_invocation_index) t: u32) {
         let factor = real(1) / pivot;
         for (var i = c + 1u + t; i < args.m; i += ITEMS) {
             var l = {{ a }}[element(i, c)];
-            if (pivot != real()) {
+            if (!(pivot == real())) {
                 if (reciprocal) { l = l * factor; } else { l = l / pivot; }
                 {{ a }}[element(i, c)] = l;
             }

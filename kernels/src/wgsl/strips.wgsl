@@ -309,7 +309,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
                 {%- for r in range(ROWS) %}
                 x_{{ r }}_{{ e }} *= factor;
                 {%- endfor %}
-            } else if (pivot != real()) {
+            } else if (!(pivot == real())) {
                 {%- for r in range(ROWS) %}
                 x_{{ r }}_{{ e }} /= pivot;
                 {%- endfor %}

@@ -15,6 +15,24 @@ pub fn panels<T: Scalar>(subject: &impl Subject) {
         panel::<T>(subject, m, n);
     }
     ties::<T>(subject, 9000, 12);
+    nan_pivot::<T>(subject);
+}
+
+/// A pivot that is NaN divides its column, as in the plain loop: a NaN is no candidate, so that it
+/// stays on the diagonal, and none of what is left of the matrix is a number.
+pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
+    let (m, n) = (5, 3);
+    let column = [f64::NAN, 0.0, f64::NEG_INFINITY, 2.0, -1.0];
+    let mut lu: Vec<T> = (0..m * n).map(|e| T::from_f64(if e < m { column[e] } else { e as f64 })).collect();
+    // the first row is what the others are not: U
+    let upper = [lu[m].to_f64(), lu[2 * m].to_f64()];
+    let mut ipiv = vec![0; n];
+    // the candidate that is larger than all is infinite, not below a NaN
+    let info = subject.getrf(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
+    let values: Vec<f64> = lu.iter().map(|x| x.to_f64()).collect();
+    assert_eq!((info, ipiv[0], [values[m], values[2 * m]]), (0, 0, upper), "{}", subject.name());
+    let numbers = (0..m * n).filter(|&e| e % m > 0 && !values[e].is_nan()).count();
+    assert_eq!(numbers, 0, "{}: {values:?}", subject.name());
 }
 
 /// Equal candidates in so many work-groups that one work-item compares several of them.

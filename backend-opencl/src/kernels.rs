@@ -31,6 +31,8 @@ pub(crate) struct Kernels {
 struct Settled {
     products: [bool; 2],
     searchers: [bool; 2],
+    solvers: [bool; 2],
+    exchangers: [bool; 2],
 }
 
 /// In the names of devices whose loops end early.
@@ -91,8 +93,8 @@ impl Kernels {
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
-    /// Before the first instruction of its kind: goes down to tiles, groups of searchers and
-    /// strips of panels that the device's compiler takes.
+    /// Before the first instruction of its kind: goes down to tiles, strips of panels and groups that
+    /// search, solve and exchange of a size that the device's compiler takes.
     fn settle<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
         // products, and the rows of the tallest panel and of the shortest
         let (multiplies, panel) = match instruction {
@@ -116,11 +118,33 @@ impl Kernels {
         if let Some((tallest, shortest)) = panel {
             // without strips panels go column by column, in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
-            let shapes = || successors(Some(tallest), |&rows| (rows > shortest).then_some(shortest.max(rows / 2)));
             choices.strips = first_that_works(choices.strips, next, |items| {
-                let mut strips = shapes().filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
-                strips.try_for_each(|params| programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip"))
+                // every shape that a panel may have; a shorter one may hold more
+                let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
+                let heights = successors(Some(tallest), less);
+                let strips = heights.filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
+                let mut shapes: Vec<_> = strips.collect();
+                shapes.dedup();
+                shapes
+                    .into_iter()
+                    .try_for_each(|params| programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip"))
             })?;
+        }
+        // without groups each work-item solves and exchanges alone
+        let halved = |items: usize| (items > 0).then_some(items / 2);
+        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !settled.solvers[at] {
+            choices.solvers[at] = first_that_works(choices.solvers[at], halved, |items| match items {
+                0 => Ok(()),
+                items => programs.try_kernel(context, found, &Program::Solve { dtype, items }, "solve"),
+            })?;
+            settled.solvers[at] = true;
+        }
+        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !settled.exchangers[at] {
+            choices.exchangers = first_that_works(choices.exchangers, halved, |items| match items {
+                0 => Ok(()),
+                items => programs.try_kernel(context, found, &Program::Exchange { dtype, items }, "exchange"),
+            })?;
+            settled.exchangers[at] = true;
         }
         if panel.is_some() && !settled.searchers[at] {
             let next = |items: usize| (items > 1).then_some(items / 2);
@@ -206,7 +230,7 @@ mod tests {
 
     /// A device that promises more work-items than its kernels can have.
     #[test]
-    fn searchers_and_strips_of_too_many_are_halved() {
+    fn groups_of_too_many_are_halved() {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let queue = Queue::new(&context, &found).unwrap();
         let most = found.limits.work_group;
@@ -214,10 +238,14 @@ mod tests {
         kernels.found.limits.work_group = usize::MAX;
         kernels.choices.searchers = 2 * most.next_power_of_two();
         kernels.choices.strips = 2 * most.next_power_of_two();
+        kernels.choices.solvers[0] = 2 * most.next_power_of_two();
+        kernels.choices.exchangers = 2 * most.next_power_of_two();
         let buffer = Buffer::new(&kernels.context, 8).unwrap();
         let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
         kernels.settle(&Instruction::<f32, _>::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part }).unwrap();
         assert!(kernels.choices.searchers <= most, "{}", kernels.choices.searchers);
         assert!(kernels.choices.strips <= most, "{}", kernels.choices.strips);
+        let Choices { solvers: [solvers, _], exchangers, .. } = kernels.choices;
+        assert!([solvers, exchangers].iter().all(|items| (1..=most).contains(items)), "{solvers}, {exchangers}");
     }
 }

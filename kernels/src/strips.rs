@@ -11,7 +11,7 @@ pub struct StripParams {
     pub items: usize,
     /// Rows that a work-item holds: a panel has no more than all hold.
     pub rows: usize,
-    /// Columns of a strip: a whole number of vectors, at most half of `items`.
+    /// Columns of a strip, a power of two from 2 to half of `items`: its rows on the diagonal lie in it.
     pub width: usize,
 }
 
@@ -61,10 +61,13 @@ impl StripParams {
     /// The constraint that is not met, and why it is one.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let Self { items, rows, width } = *self;
-        if !items.is_power_of_two() || rows == 0 {
-            return Err(format!("{items} work-items with {rows} rows each do not halve to one candidate"));
+        if !items.is_power_of_two() {
+            return Err(format!("{items} work-items do not halve to one candidate"));
         }
-        if width == 0 || width % 2 != 0 || 2 * width > items {
+        if rows == 0 {
+            return Err("a work-item without rows holds no panel".to_owned());
+        }
+        if !width.is_power_of_two() || width < 2 || 2 * width > items {
             return Err(format!("{items} work-items do not take a row of {width} columns each, in vectors, twice"));
         }
         if items > limits.work_group {
@@ -115,7 +118,10 @@ mod tests {
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
         assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
-        assert!(StripParams { rows: 0, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
+        assert!(StripParams { rows: 0, ..params }.check(DType::F64, &limits).unwrap_err().contains("rows"));
+        // the last of three strips would have rows on the diagonal beyond its sixteen
+        let beyond = StripParams { items: 16, rows: 1, width: 6 };
+        assert!(beyond.check(DType::F64, &limits).unwrap_err().contains("columns"));
         assert!(StripParams { items: 96, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));
     }
 }

@@ -110,6 +110,7 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("b", Out), ("b_at", Size), ("b_ld", Size)]
         }
         "laswp" => vec![
+            ("begin", Size),
             ("count", Size),
             ("places", Size),
             ("forward", Size),
@@ -334,7 +335,7 @@ mod tests {
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
             (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
             (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
-            (Program::Solve { dtype, items: 32 }, &["solve"]),
+            (Program::Solve { dtype, items: 128 }, &["solve"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
             (
@@ -342,11 +343,11 @@ mod tests {
                 &["enter_strips", "getrf_strip", "leave_strips"],
             ),
             (
-                Program::Strips { dtype, params: StripParams { items: 64, rows: 2, width: 4 } },
+                Program::Strips { dtype, params: StripParams { items: 64, rows: 20, width: 4 } },
                 &["enter_strips", "getrf_strip", "leave_strips"],
             ),
             (
-                Program::Strips { dtype, params: StripParams { items: 8, rows: 1, width: 8 } },
+                Program::Strips { dtype, params: StripParams { items: 64, rows: 12, width: 8 } },
                 &["enter_strips", "getrf_strip", "leave_strips"],
             ),
             (Program::Columns { dtype, items: 64 }, &["getrf_column"]),

@@ -19,7 +19,7 @@ mod resident;
 mod tall;
 
 use agree::agree;
-use exchanges::many_exchanges;
+use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
 use graded::{Graded, limited};
 use lapidary::core::{Blocking, Resources, TrsmMode};
@@ -238,6 +238,7 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
         assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
         assert!(error.to_string().contains("f32") && error.to_string().contains("cpu"), "{error}");
         panels::<f32>(&graded);
+        endless_exchanges::<f32>(&graded);
     }
 }
 

@@ -21,7 +21,7 @@ mod tall;
 use std::sync::Arc;
 
 use agree::agree;
-use exchanges::many_exchanges;
+use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
 use graded::{Graded, limited};
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
@@ -72,6 +72,7 @@ fn tall_and_wide_panels() {
     for (index, found) in adapters("", |_| true) {
         let graded = open(&[index], &Settings::default());
         panels::<f32>(&graded);
+        endless_exchanges::<f32>(&graded);
         if found.f64 {
             panels::<f64>(&graded);
         }

@@ -10,8 +10,8 @@ use crate::strips::StripParams;
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
 
-/// Columns of a panel that the columns beside it are told of at once, unless one panel by strips
-/// is wider: many, so that most of the work is products with many terms, few beside those columns.
+/// Columns of a panel that the columns beside it are told of at once, rounded up to whole narrow
+/// panels: many, so that most of the work is products with many terms, few beside those columns.
 const BLOCK: usize = 1024;
 
 /// A panel: whether rows are exchanged, and the matrix's row that is its row 0.

@@ -80,14 +80,17 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges of rows or columns.
     unsafe fn laswp<T: Scalar>(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
-        let Choices { group, groups, exchangers, .. } = *self.device.choices();
-        let (count, forward) = (Arg::Size(ipiv.rows), Arg::Size(usize::from(swaps.forward)));
+        let Choices { group, groups, exchangers, rounds, .. } = *self.device.choices();
+        if a.is_empty() || ipiv.is_empty() {
+            return Ok(());
+        }
+        let (count, forward) = (ipiv.rows, Arg::Size(usize::from(swaps.forward)));
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
         let dtype = T::DTYPE;
         if exchangers > 0 && swaps.side == Side::Left {
             let program = Program::Exchange { dtype, items: exchangers };
-            let args = [&[count, Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
+            let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
             let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * exchangers, 1];
             // SAFETY: the module's contract; arguments as the kernel lists them.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
@@ -99,9 +102,17 @@ impl<D: Target> Sequence<'_, D> {
         let program = Program::Elements { dtype, group };
         self.parts((places, 1), [group, 1], |device, (place, _, places, _)| {
             let memory = [Arg::Out(a.buffer), Arg::Size(a.at + place * by_place), Arg::Size(by_line), Arg::Size(by_place)];
-            let args = [&[count, Arg::Size(places), forward, first][..], &memory, &pivots].concat();
-            // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
+            // as many at a time as a loop may take rounds, the last ones first in reverse order
+            let mut begins: Vec<usize> = (0..count).step_by(rounds.min(count)).collect();
+            if !swaps.forward {
+                begins.reverse();
+            }
+            begins.into_iter().try_for_each(|begin| {
+                let sizes = [begin, rounds.min(count - begin), places].map(Arg::Size);
+                let args = [&sizes[..], &[forward, first], &memory, &pivots].concat();
+                // SAFETY: the module's contract; arguments as the kernel lists them.
+                unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
+            })
         })
     }
 

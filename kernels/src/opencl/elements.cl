@@ -12,16 +12,16 @@ __kernel void copy(const ulong m, const ulong n, IN(a), OUT(b)) {
     if (i < m && j < n) AT(b, i, j) = AT(a, i, j);
 }
 
-// Exchanges lines i and ipiv[i] - first for all i, in order or in reverse order:
-// element r of line i is a[a_at + i·by_line + r·by_place]. One place for each work-item.
-__kernel void laswp(const ulong count, const ulong places, const ulong forward, const ulong first, __global real *a,
+// Exchanges lines i and ipiv[i] - first for `count` i from `begin` on, in order or in reverse
+// order: element r of line i is a[a_at + i·by_line + r·by_place]. One place for each work-item.
+__kernel void laswp(const ulong begin, const ulong count, const ulong places, const ulong forward, const ulong first, __global real *a,
                     const ulong a_at, const ulong by_line, const ulong by_place, __global const int *restrict ipiv,
                     const ulong ipiv_at) {
     const ulong r = get_global_id(0);
     if (r >= places) return;
     __global real *at = a + a_at + r * by_place;
     for (ulong step = 0; step < count; ++step) {
-        const ulong i = forward ? step : count - 1 - step, p = (ulong)ipiv[ipiv_at + i] - first;
+        const ulong i = begin + (forward ? step : count - 1 - step), p = (ulong)ipiv[ipiv_at + i] - first;
         if (p != i) {
             const real old = at[i * by_line];
             at[i * by_line] = at[p * by_line];

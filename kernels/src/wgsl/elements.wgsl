@@ -19,14 +19,14 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>) {
     {{ b }}[args.b_at + id.x + id.y * args.b_ld] = {{ a }}[args.a_at + id.x + id.y * args.a_ld];
 }
 {% elif kernel == "laswp" %}
-// Exchanges lines i and ipiv[i] - first for all i, in order or in reverse order:
-// element r of line i is a[a_at + i·by_line + r·by_place]. One place for each invocation.
+// Exchanges lines i and ipiv[i] - first for `count` i from `begin` on, in order or in reverse
+// order: element r of line i is a[a_at + i·by_line + r·by_place]. One place for each invocation.
 @compute @workgroup_size(GROUP)
 fn laswp(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.places) { return; }
     let at = args.a_at + id.x * args.by_place;
     for (var step = 0u; step < args.count; step++) {
-        let i = select(args.count - 1u - step, step, args.forward != 0u);
+        let i = args.begin + select(args.count - 1u - step, step, args.forward != 0u);
         let p = u32({{ ipiv }}[args.ipiv_at + i]) - args.first;
         if (p != i) {
             let old = {{ a }}[at + i * args.by_line];

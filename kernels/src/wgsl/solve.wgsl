@@ -1,6 +1,7 @@
 // Triangles of at most ORDER unknowns, forward substitution: coefficient k of equation i is
 // a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. Backward
-// substitution starts at the last unknown, with negative strides. A unit diagonal is not read.
+// substitution starts at the last unknown, with negative strides. A unit diagonal and what stands
+// above are loaded with the rest, and never computed with.
 //
 // A workgroup has WIDTH right-hand sides, an invocation MR unknowns of NR of them, in registers.
 // In each step the invocations that have the next MR unknowns solve for them and tell those
@@ -18,8 +19,7 @@ var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
 // the unknowns of a step, a right-hand side after the other
 var<workgroup> solved: array<vec, {{ LANES * NR * PARTS }}>;
 
-// What stands above the diagonal is no coefficient, and what would stand beyond the last one is
-// taken from there: both go to unknowns that are done, or that there are none of.
+// What would stand beyond the last coefficient is taken from there, for unknowns that there are none of.
 fn coefficient(i: u32, k: u32) -> real {
     let last = args.n - 1u;
     return {{ a }}[i32(args.a_at) + i32(min(i, last)) * args.a_i + i32(min(k, last)) * args.a_k];

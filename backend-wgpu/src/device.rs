@@ -18,13 +18,16 @@ use crate::transfers::Transfers;
 /// The features that a device should be made with: those of ours that the adapter has.
 #[must_use]
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
-    let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE, |all, (feature, _)| all | *feature);
+    let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE | COHERENT, |all, (feature, _)| all | *feature);
     adapter.features() & (wanted | wgpu::Features::SHADER_F64)
 }
 
 /// What kernels could make use of, as [`DeviceInfo::features`] names it.
 const FEATURES: [(wgpu::Features, &str); 3] =
     [(wgpu::Features::SHADER_F16, "f16"), (wgpu::Features::SUBGROUP, "subgroups"), (wgpu::Features::TIMESTAMP_QUERY, "timestamps")];
+
+/// What groups write is seen by others while they run.
+const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
 
 /// The limits that a device should be made with: all that the adapter has.
 #[must_use]
@@ -190,6 +193,14 @@ impl WgpuDevice {
         self
     }
 
+    /// Factors panels by strips whose workgroups wait for those that began before them, or are launched
+    /// one by one, so that tests reach both. A driver whose workgroups do not go on while others wait hangs.
+    #[must_use]
+    pub fn with_waits(self, waits: bool) -> Self {
+        self.kernels().use_waits(waits);
+        self
+    }
+
     /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
     ///
     /// # Errors
@@ -232,6 +243,9 @@ impl WgpuDevice {
     }
 }
 
+/// The vendor's own driver for Vulkan, by its name.
+const NVIDIA: &str = "NVIDIA";
+
 /// Bits of a vector that pays on a processor which runs invocations in lanes.
 const VECTOR_BITS: usize = 128;
 
@@ -240,7 +254,10 @@ fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
     let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", adapter.name));
     let choices = Choices::vectors(&limits).map_err(too_small)?;
     // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
-    Ok(Choices { parts_of_vectors: adapter.backend == wgpu::Backend::Vulkan, ..choices })
+    let parts_of_vectors = adapter.backend == wgpu::Backend::Vulkan;
+    // no API tells whether groups go on while others wait: where it was measured
+    let waits = adapter.driver == NVIDIA && queue.device().features().contains(COHERENT);
+    Ok(Choices { parts_of_vectors, waits, ..choices })
 }
 
 fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {

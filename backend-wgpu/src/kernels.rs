@@ -87,6 +87,11 @@ impl Kernels {
         self.choices.strips = items;
     }
 
+    /// Factors panels by strips whose groups wait for one another, or do not.
+    pub fn use_waits(&mut self, waits: bool) {
+        self.choices.waits = waits;
+    }
+
     /// Computes products in these ways.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;

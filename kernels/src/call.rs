@@ -157,16 +157,18 @@ pub enum Purpose {
     Notes,
     /// A panel while it is factored by strips.
     Strips,
+    /// How many strips are taken and done; zero where no kernel runs.
+    Turns,
 }
 
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
 /// smaller memory hold it until they are done.
 #[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; 4]);
+pub struct Scratch<B>([Option<(Arc<B>, usize)>; 5]);
 
 impl<B> Default for Scratch<B> {
     fn default() -> Self {
-        Scratch([const { None }; 4])
+        Scratch([const { None }; 5])
     }
 }
 
@@ -210,6 +212,9 @@ pub struct Choices {
     pub buffer: usize,
     /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
     pub strips: usize,
+    /// Whether a group may wait for those that began before it: they go on while it does, and see
+    /// what others write.
+    pub waits: bool,
     /// Rows from which on a panel that is too tall for strips is factored by many groups,
     /// column by column.
     pub spread: usize,
@@ -301,8 +306,22 @@ impl Choices {
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let Limits { work_group: most, groups, buffer, .. } = *limits;
         let (group, rounds) = (GROUP.min(most), usize::MAX);
-        let (strips, spread, exchangers, solvers, parts_of_vectors) = (0, usize::MAX, 0, [0; 2], false);
-        Choices { products, searchers, group, most, groups, buffer, strips, spread, exchangers, solvers, parts_of_vectors, rounds }
+        let (strips, waits, spread, exchangers, solvers, parts_of_vectors) = (0, false, usize::MAX, 0, [0; 2], false);
+        Choices {
+            products,
+            searchers,
+            group,
+            most,
+            groups,
+            buffer,
+            strips,
+            waits,
+            spread,
+            exchangers,
+            solvers,
+            parts_of_vectors,
+            rounds,
+        }
     }
 
     /// For devices with many multiprocessors.
@@ -318,7 +337,7 @@ impl Choices {
         let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype, items });
         let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
         let items = 1 << STRIP.min(limits.work_group).ilog2();
-        let strip = StripParams::choose(dtype, 1, items).map(|params| Program::Strips { dtype, params });
+        let strip = StripParams::choose(dtype, 1, items, false).map(|params| Program::Strips { dtype, params });
         let strips = if strip.is_some_and(fits) { items } else { 0 };
         Choices { strips, spread, exchangers, solvers, ..choices }
     }
@@ -342,7 +361,7 @@ impl Choices {
     /// What factors a panel of so many rows by strips, if registers hold these.
     #[must_use]
     pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
-        if self.strips == 0 { None } else { StripParams::choose(dtype, rows, self.strips) }
+        if self.strips == 0 { None } else { StripParams::choose(dtype, rows, self.strips, self.waits) }
     }
 
     /// What factors a panel together with others.

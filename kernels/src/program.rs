@@ -3,15 +3,18 @@
 use lapidary_core::DType;
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
-use crate::strips::{LINES, StripParams};
+use crate::strips::{LINES, StripParams, TOGETHER};
 
 /// Unknowns of a triangle that one work-item solves, and at least those of one for a group.
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
-/// Strips of the widest panel that is factored by strips: about as many as a large device
-/// has multiprocessors.
+/// Strips of the widest panel that is factored by strips, one launch for each: about as many as a large
+/// device has multiprocessors.
 pub const STRIPS: usize = 128;
+/// The same where groups wait for one another. Those that begin late find much to do at once
+/// (bench/results/wgpu/2026-11-23-h100-waits.txt).
+pub const STRIPS_THAT_WAIT: usize = 2 * STRIPS;
 /// Columns of the narrowest panel, factored column by column by many work-groups.
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
@@ -99,7 +102,7 @@ pub enum Program {
         /// Work-items of the one group, a power of two: the search for a pivot halves them.
         items: usize,
     },
-    /// `enter_strips`, `getrf_strip` and `leave_strips`.
+    /// `enter_strips`, `getrf_strip` or `getrf_strips`, and `leave_strips`.
     Strips {
         /// Element type.
         dtype: DType,
@@ -266,7 +269,7 @@ impl Program {
             Program::Strips { dtype, params: params @ StripParams { items, rows, width } } => {
                 let lines = LINES.min(items);
                 let shape = [("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("V", params.vector(dtype))];
-                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines)]].concat())
+                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines), ("TOGETHER", TOGETHER)]].concat())
             }
             Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }

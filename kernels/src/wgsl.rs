@@ -25,6 +25,8 @@ enum Takes {
     Indices,
     /// Indices that are written, and perhaps read.
     IndicesOut,
+    /// Counts that work-groups tell one another.
+    Turns,
     Size,
     Stride,
     Real,
@@ -32,7 +34,7 @@ enum Takes {
 
 /// The arguments of a kernel in the order of its calls.
 fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
-    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride};
+    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, Turns};
     match kernel {
         "gemm_tile" => vec![
             ("m", Size),
@@ -165,7 +167,17 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             [&panel[..4], &[("step", Size)], &panel[4..], &[("notes", Out)]].concat()
         }
         "enter_strips" => vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("strips", Out)],
-        "leave_strips" => vec![("m", Size), ("n", Size), ("strips", In), ("a", Out), ("a_at", Size), ("a_ld", Size)],
+        "leave_strips" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("first", Size),
+            ("strips", In),
+            ("a", Out),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("ipiv", Indices),
+            ("ipiv_at", Size),
+        ],
         "getrf_strip" => vec![
             ("n", Size),
             ("pivoting", Size),
@@ -177,6 +189,10 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("info", IndicesOut),
             ("info_at", Size),
         ],
+        "getrf_strips" => {
+            let step = signature("getrf_strip");
+            [&step[..3], &step[4..], &[("turns", Turns)]].concat()
+        }
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
 }
@@ -195,8 +211,14 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
         let (name, takes) = memory[first];
-        let element = if takes.is_elements() { element(program, name) } else { "i32" };
-        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {name}: array<{element}>;");
+        let element = match takes {
+            Takes::Turns => "atomic<u32>",
+            _ if takes.is_elements() => element(program, name),
+            _ => "i32",
+        };
+        // what groups tell one another while they run must not stay in caches of their own
+        let coherent = if kernel == "getrf_strips" { "@coherent " } else { "" };
+        let _ = writeln!(text, "@group(0) @binding({binding}) {coherent}var<storage, {access}> {name}: array<{element}>;");
     }
     text += "\n";
     let names = memory.iter().zip(same).map(|(&(name, _), &first)| (name, Value::from(memory[first].0)));
@@ -251,7 +273,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
             Takes::Size => "u32",
             Takes::Stride => "i32",
             Takes::Real => "real",
-            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut => continue,
+            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::Turns => continue,
         };
         let _ = writeln!(text, "    {name}: {of},");
     }
@@ -290,7 +312,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
 
 impl Takes {
     fn is_memory(self) -> bool {
-        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut)
+        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::Turns)
     }
 
     fn is_elements(self) -> bool {
@@ -298,7 +320,7 @@ impl Takes {
     }
 
     fn is_written(self) -> bool {
-        matches!(self, Takes::Out | Takes::IndicesOut)
+        matches!(self, Takes::Out | Takes::IndicesOut | Takes::Turns)
     }
 }
 
@@ -313,7 +335,7 @@ mod tests {
     fn validate(source: &Source) {
         let module = naga::front::wgsl::parse_str(&source.text)
             .unwrap_or_else(|error| panic!("{}: {}", source.name, error.emit_to_string(&source.text)));
-        Validator::new(ValidationFlags::all(), Capabilities::FLOAT64)
+        Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::MEMORY_DECORATION_COHERENT)
             .validate(&module)
             .unwrap_or_else(|error| panic!("{}: {}\n{}", source.name, error.emit_to_string(&source.text), source.text));
     }
@@ -340,15 +362,15 @@ mod tests {
             (Program::Panel { dtype, items: 16 }, &["getrf_panel"]),
             (
                 Program::Strips { dtype, params: StripParams { items: 256, rows: 32, width: 2 } },
-                &["enter_strips", "getrf_strip", "leave_strips"],
+                &["enter_strips", "getrf_strip", "getrf_strips", "leave_strips"],
             ),
             (
                 Program::Strips { dtype, params: StripParams { items: 64, rows: 20, width: 4 } },
-                &["enter_strips", "getrf_strip", "leave_strips"],
+                &["enter_strips", "getrf_strip", "getrf_strips", "leave_strips"],
             ),
             (
                 Program::Strips { dtype, params: StripParams { items: 64, rows: 12, width: 8 } },
-                &["enter_strips", "getrf_strip", "leave_strips"],
+                &["enter_strips", "getrf_strip", "getrf_strips", "leave_strips"],
             ),
             (Program::Columns { dtype, items: 64 }, &["getrf_column"]),
         ]

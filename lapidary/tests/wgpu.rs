@@ -24,6 +24,7 @@ use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
 use graded::{Graded, limited};
+use lapidary::core::Getrf;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
@@ -151,6 +152,29 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);
+    }
+}
+
+/// Strips whose workgroups wait for one another give the numbers of those that are launched one by one.
+/// Not by llvmpipe, which ends a wait when it has looked 65535 times.
+#[test]
+fn strips_that_wait() {
+    let bears = |found: &Found| found.info.driver == "NVIDIA" || found.is_cpu && found.info.driver != "llvmpipe";
+    for (index, _) in adapters("that bears waits", bears) {
+        let way = |waits| move |device: WgpuDevice| device.with_tiles().unwrap().with_strips(16).with_waits(waits);
+        let graded = [true, false].map(|waits| made::<1>("strips", index, &Settings::default(), way(waits)));
+        for (m, n) in [(500, 150), (77, 77), (300, 5), (40, 90)] {
+            let a: Vec<f32> = (0..m * n).map(|e| ((e * 7919 + e / 13) % 1009) as f32 / 1009.0 - 0.5).collect();
+            let [waiting, launched] = [0, 1].map(|i| {
+                let (mut lu, mut ipiv) = (a.clone(), vec![0; m.min(n)]);
+                let view = MatMut::col_major(&mut lu, m, n).unwrap();
+                let info = graded[i].1.getrf_into(Getrf::new(view, &mut ipiv)).unwrap();
+                (info, ipiv, lu)
+            });
+            assert!(waiting == launched, "{m} by {n}: {:?} and {:?}", waiting.1, launched.1);
+        }
+        grade_some::<f32>(&graded[0], &few(), "::getrf::");
+        nan_pivot::<f32>(&graded[0]);
     }
 }
 

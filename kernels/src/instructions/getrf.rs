@@ -4,8 +4,8 @@ use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Purpose, Target, View};
-use crate::program::{COLUMNS, PANEL, Program, STRIPS, notes, rows_of_group};
-use crate::strips::StripParams;
+use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
+use crate::strips::{StripParams, TOGETHER};
 
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
@@ -126,7 +126,8 @@ impl<D: Target> Sequence<'_, D> {
     fn narrow<T: Scalar>(&self, rows: usize) -> Narrow {
         let choices = self.device.choices();
         // there must be room for them
-        let strips = |params: &StripParams| STRIPS.min(choices.buffer / params.bytes(T::DTYPE));
+        let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
+        let strips = |params: &StripParams| most.min(choices.buffer / params.bytes(T::DTYPE));
         match choices.strips(T::DTYPE, rows).map(|params| (params, strips(&params))) {
             Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
             _ if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
@@ -165,28 +166,34 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// A panel by strips, in memory of their own, which it enters and leaves. Step s eliminates
-    /// strip s − 1 and factors strip s; after the last strip there are exchanges to its left.
+    /// A panel by strips, in memory of their own, which it enters and leaves: all in one launch where
+    /// groups may wait for one another; else step s eliminates strip s − 1 and factors strip s. What a strip
+    /// exchanges to its left comes when they leave.
     unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);
         let place = self.device.scratch(Purpose::Strips, strips * params.bytes(T::DTYPE))?;
         let (program, whole) = (Program::Strips { dtype: T::DTYPE, params }, [params.height(), strips]);
         let extents = [a.rows, a.cols].map(Arg::Size);
+        let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
+        let waits = self.device.choices().waits;
+        let turns = waits.then(|| self.device.scratch(Purpose::Turns, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips.
         let mut launch =
             |kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe { self.device.launch(&Call { program, kernel, global, args }) };
         launch("enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
-        for step in 0..=strips {
-            // strip s − 1 is not among those that step s changes
-            let others = if step == 0 { 1 } else { strips - 1 };
-            if others > 0 && (step < strips || pivoting) {
-                let sizes = [a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
-                let args = [&sizes[..], &[Arg::Out(&*place)], &panel.pivots()].concat();
-                launch("getrf_strip", [others * params.items, 1], &args)?;
+        if let Some(turns) = turns {
+            let args = [&rules[..], &[Arg::Out(&*place)], &panel.pivots(), &[Arg::Out(&*turns)]].concat();
+            launch("getrf_strips", [strips * params.items, 1], &args)?;
+        } else {
+            for step in 0..strips {
+                let args = [&rules[..], &[Arg::Size(step), Arg::Out(&*place)], &panel.pivots()].concat();
+                launch("getrf_strip", [(strips - step) * params.items, 1], &args)?;
             }
         }
-        launch("leave_strips", whole, &[&extents[..], &[Arg::In(&*place)], &Arg::output(a)].concat())
+        let pivots = [Arg::In(panel.ipiv.buffer), Arg::Size(panel.ipiv.at)];
+        let memory = [&[Arg::Size(first_row), Arg::In(&*place)][..], &Arg::output(a), &pivots].concat();
+        launch("leave_strips", [params.height(), strips.div_ceil(TOGETHER)], &[&extents[..], &memory].concat())
     }
 
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.

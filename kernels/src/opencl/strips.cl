@@ -28,15 +28,26 @@ void enter_strips(const ulong m, const ulong n, IN(a), __global vec *restrict st
     EACH_PART strips[ROW_AT(strip, i) + q] = row.part[q];
 }
 
-// The strips, to their panel.
+// The strips, to their panel: a row of TOGETHER strips for each work-item.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void leave_strips(const ulong m, const ulong n, __global const vec *restrict strips, OUT(a)) {
-    const uint i = get_global_id(0), strip = get_global_id(1);
-    row_t row;
+void leave_strips(const ulong m, const ulong n, const ulong first, __global const vec *restrict strips, OUT(a),
+                  __global const int *restrict ipiv, const ulong ipiv_at) {
+    const uint i = get_global_id(0), least = get_global_id(1) * TOGETHER;
     if (i >= m) return;
-    EACH_PART row.part[q] = strips[ROW_AT(strip, i) + q];
-    EACH_COLUMN(c)
-        if (strip * WIDTH + c < n) AT(a, i, strip * WIDTH + c) = row.at[c];
+    // the row that the exchanges of later strips bring here
+    uint from = i;
+    for (uint strip = (n + WIDTH - 1) / WIDTH; strip-- > least;) {
+        if (strip < least + TOGETHER) {
+            row_t row;
+            EACH_PART row.part[q] = strips[ROW_AT(strip, from) + q];
+            EACH_COLUMN(c)
+                if (strip * WIDTH + c < n) AT(a, i, strip * WIDTH + c) = row.at[c];
+        }
+        for (uint j = min((strip + 1) * WIDTH, (uint)n); j-- > strip * WIDTH;) {
+            const uint p = ipiv[ipiv_at + j] - first;
+            from = from == j ? p : from == p ? j : from;
+        }
+    }
 }
 
 // The first of the largest of so many lines, one each `stride` candidates.
@@ -52,8 +63,8 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
     }
 }
 
-// One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
-// its columns from those to the right; the work-group that has strip s factors it then.
+// One step: step s eliminates the columns of strip s - 1 from those to the right, with
+// its exchanges; the work-group that has strip s factors it then.
 // Rules as in `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
 // registers, in slots: row begin + i is in slot i / ITEMS of work-item i % ITEMS, so that
 // the first work-items have the strip's rows on the diagonal, and those that are done are last.
@@ -82,46 +93,33 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
     __local row_t lower[WIDTH];
     __local row_t upper[WIDTH];
     const uint t = get_local_id(0), s = step;
-    // the first work-group has strip s, and none has strip s - 1
-    const uint strip = (s + get_group_id(0)) % (((uint)n + WIDTH - 1) / WIDTH);
+    const uint strip = s + get_group_id(0);
     // the first row that is not done, and that of strip s - 1
     const uint begin = s * WIDTH, done = begin - WIDTH;
-    const int exchanges = s > 0, eliminates = s > 0 && strip >= s;
+    const int eliminates = s > 0;
 
     real x[ROWS][WIDTH];
-    if (strip >= s)
-        EACH_ROW {
-            row_t here;
-            EACH_PART here.part[q] = strips[ROW_AT(strip, I(r)) + q];
-            EACH_COLUMN(c) x[r][c] = here.at[c];
-        }
-    if (exchanges && t < WIDTH) {
-        const uint own = done + t;
-        named[t] = own < n ? (uint)(ipiv[ipiv_at + own] - first) : own;
-        EACH_PART lower[t].part[q] = strips[ROW_AT(s - 1, own) + q];
+    EACH_ROW {
+        row_t here;
+        EACH_PART here.part[q] = strips[ROW_AT(strip, I(r)) + q];
+        EACH_COLUMN(c) x[r][c] = here.at[c];
+    }
+    if (eliminates && t < WIDTH) {
+        named[t] = ipiv[ipiv_at + done + t] - first;
+        EACH_PART lower[t].part[q] = strips[ROW_AT(s - 1, done + t) + q];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     // work-item e has the row that comes to row e of strip s - 1, or to one that it named
-    uint to = done + t;
-    int stores = exchanges && t < 2 * WIDTH;
-    row_t mine;
-    if (stores) {
-        if (t >= WIDTH) {
-            to = named[t - WIDTH];
-            // another one has a row of the strip itself, and one that was named before
-            stores = to >= begin;
-            for (uint e = 0; e < t - WIDTH; ++e) stores &= named[e] != to;
-        }
-        uint from = to;
+    if (eliminates && t < 2 * WIDTH) {
+        uint from = t < WIDTH ? done + t : named[t - WIDTH];
         for (uint e = WIDTH; e > 0; --e) {
             const uint i = done + e - 1, p = named[e - 1];
             from = from == i ? p : from == p ? i : from;
         }
-        EACH_PART mine.part[q] = moved[t].part[q] = strips[ROW_AT(strip, from) + q];
+        EACH_PART moved[t].part[q] = strips[ROW_AT(strip, from) + q];
     }
     // rows go where others were read
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (strip < s && stores) EACH_PART strips[ROW_AT(strip, to) + q] = mine.part[q];
     if (eliminates) {
         for (uint e = 0; e < WIDTH; ++e) {
             const uint p = named[e];
@@ -215,11 +213,10 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
             x[r][WIDTH - 1] = here;
         }
 
-    if (strip >= s)
-        EACH_ROW
-            if (I(r) >= begin + count) {
-                row_t here;
-                EACH_COLUMN(c) here.at[c] = x[r][c];
-                EACH_PART strips[ROW_AT(strip, I(r)) + q] = here.part[q];
-            }
+    EACH_ROW
+        if (I(r) >= begin + count) {
+            row_t here;
+            EACH_COLUMN(c) here.at[c] = x[r][c];
+            EACH_PART strips[ROW_AT(strip, I(r)) + q] = here.part[q];
+        }
 }

@@ -1,73 +1,96 @@
-// A = P·L·U of a panel by strips of WIDTH columns, which stand side by side in memory of
-// their own while that goes on: row i of a strip is {{ WIDTH // V }} vectors of V elements. A strip
-// has HEIGHT rows, and the last one all its columns: zeros where the panel has none.
+// A = P·L·U of a panel by strips of WIDTH columns, in memory of their own while that goes
+// on: its columns side by side, HEIGHT rows each, in vectors of V rows. The last strip has all its
+// columns: zeros where the panel has none.
 {%- set PARTS = WIDTH // V %}
+{%- set SLOTS = ROWS // V %}
 const HEIGHT = {{ ITEMS * ROWS }}u;
 
-// Where a row of a strip begins.
-fn row_at(strip: u32, i: u32) -> u32 { return (strip * HEIGHT + i) * {{ PARTS }}u; }
-{% if kernel != "getrf_strip" %}
-// {% if kernel == "enter_strips" %}The panel, to its strips{% else %}The strips, to their panel{% endif %}: a row of a strip for each invocation.
+// The vector that holds row i of a column.
+fn at(column: u32, i: u32) -> u32 { return (column * HEIGHT + i) / {{ V }}u; }
+{% if kernel == "enter_strips" %}
+// The panel, to its strips: a vector of rows in {{ PARTS }} columns for each invocation.
 @compute @workgroup_size(ITEMS)
-fn {{ kernel }}(@builtin(global_invocation_id) id: vec3<u32>) {
+fn enter_strips(@builtin(global_invocation_id) id: vec3<u32>) {
+    let i = id.x * {{ V }}u % HEIGHT;
+    let first = id.y * WIDTH + id.x * {{ V }}u / HEIGHT * {{ PARTS }}u;
+    for (var j = first; j < first + {{ PARTS }}u; j++) {
+        var x = vec();
+        {%- for v in range(V) %}
+        if (i + {{ v }}u < args.m && j < args.n) { x[{{ v }}] = {{ a }}[args.a_at + i + {{ v }}u + j * args.a_ld]; }
+        {%- endfor %}
+        {{ strips }}[at(j, i)] = x;
+    }
+}
+{% elif kernel == "leave_strips" %}
+// The strips, to their panel: a row of TOGETHER strips for each invocation.
+@compute @workgroup_size(ITEMS)
+fn leave_strips(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.x;
-    {%- for c in range(WIDTH) %}
-    let j_{{ c }} = id.y * WIDTH + {{ c }}u;
-    let at_{{ c }} = args.a_at + i + j_{{ c }} * args.a_ld;
-    {%- endfor %}
-    {%- if kernel == "enter_strips" %}
-    {%- for q in range(PARTS) %}
-    var x_{{ q }} = vec();
-    {%- endfor %}
-    {%- for c in range(WIDTH) %}
-    if (i < args.m && j_{{ c }} < args.n) { x_{{ c // V }}[{{ c % V }}] = {{ a }}[at_{{ c }}]; }
-    {%- endfor %}
-    {%- for q in range(PARTS) %}
-    {{ strips }}[row_at(id.y, i) + {{ q }}u] = x_{{ q }};
-    {%- endfor %}
-    {%- else %}
     if (i >= args.m) { return; }
-    {%- for q in range(PARTS) %}
-    let x_{{ q }} = {{ strips }}[row_at(id.y, i) + {{ q }}u];
-    {%- endfor %}
-    {%- for c in range(WIDTH) %}
-    if (j_{{ c }} < args.n) { {{ a }}[at_{{ c }}] = x_{{ c // V }}[{{ c % V }}]; }
-    {%- endfor %}
-    {%- endif %}
+    // the row that the exchanges of later strips bring here
+    var came = i;
+    let first = id.y * (TOGETHER * WIDTH);
+    for (var end = args.n; end > first; end = (end - 1u) / WIDTH * WIDTH) {
+        let begin = (end - 1u) / WIDTH * WIDTH;
+        if (begin < first + TOGETHER * WIDTH) {
+            for (var j = begin; j < end; j++) {
+                {{ a }}[args.a_at + i + j * args.a_ld] = {{ strips }}[at(j, came)][came % {{ V }}u];
+            }
+        }
+        for (var j = end; j > begin; j--) {
+            let p = u32({{ ipiv }}[args.ipiv_at + j - 1u]) - args.first;
+            came = select(select(came, j - 1u, came == p), p, came == j - 1u);
+        }
+    }
 }
 {% else %}
-// One step: step s makes the exchanges of strip s - 1 in all other strips and eliminates
-// its columns from those to the right; the workgroup that has strip s factors it then.
+{%- set CHAIN = kernel == "getrf_strips" %}
+{%- if CHAIN %}
+// All strips in one launch. Workgroups take strips in the order in which they begin, and eliminate
+// from their own what those before them have told of theirs: turns[0] counts the strips that are taken,
+// turns[1] those that are done. So they wait only for workgroups that began before them.
+{%- else %}
+// One step: step s eliminates the columns of strip s - 1 from those to the right, with
+// its exchanges; the workgroup that has strip s factors it then.
+{%- endif %}
 // Rules as in `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
-// registers, in slots: row begin + i is in slot i / ITEMS of invocation i % ITEMS, so that
-// the first invocations have the strip's rows on the diagonal, and those that are done are last.
+// registers, V side by side in each slot: rows begin + i * V and on are in slot i / ITEMS of invocation
+// i % ITEMS, so that the first invocations have the strip's rows on the diagonal, and those that
+// are done are last.
 //
 // While a strip is factored rows that are done are zero in registers, as are those beyond
-// the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
-// done are computed along otherwise, and not stored. So are columns that the panel lacks, zero
-// or NaN, in which none is a candidate.
-struct Candidate {
-    magnitude: real,
-    row: u32,
-}
-var<workgroup> candidates: array<Candidate, ITEMS>;
-var<workgroup> best_of_line: array<Candidate, LINES>;
+// the panel, or NaN once a pivot was: neither is ever larger than the diagonal, and so no candidate.
+// Rows that are done are computed along otherwise, and not stored. So are columns that the panel
+// lacks, zero or NaN.
+//
+// The largest magnitude of each invocation, of lines of them
+var<workgroup> magnitudes: array<real, ITEMS>;
+var<workgroup> most_of_line: array<real, LINES>;
+// and the first place that has the largest of all
+var<workgroup> best: atomic<u32>;
 // the rows on the diagonal and of the pivot
 var<workgroup> diagonal: array<real, WIDTH>;
 var<workgroup> pivots: array<real, WIDTH>;
-// the rows that strip s - 1 exchanged its own with
-var<workgroup> named: array<u32, WIDTH>;
-// what comes to the rows of strip s - 1, then to those that it named
-var<workgroup> moved: array<vec, {{ 2 * WIDTH * PARTS }}>;
-// rows of L and U beside one another: those of strip s - 1 on the diagonal
+// the rows of strip e on the diagonal, then those that it exchanged them with, as they were,
+// and which of them comes to each
+var<workgroup> held: array<vec, {{ 2 * WIDTH * PARTS }}>;
+var<workgroup> comes: array<u32, {{ 2 * WIDTH }}>;
+// rows of L and U beside one another: those of strip e on the diagonal; then U of the strip itself
 var<workgroup> lower: array<vec, {{ WIDTH * PARTS }}>;
 var<workgroup> upper: array<vec, {{ WIDTH * PARTS }}>;
+{%- if CHAIN %}
+var<workgroup> turn: u32;
+{%- endif %}
 
-// The larger one, the first of equal ones.
-fn larger(x: Candidate, y: Candidate) -> Candidate {
-    let second = (y.magnitude > x.magnitude) | ((y.magnitude == x.magnitude) & (y.row < x.row));
-    return Candidate(select(x.magnitude, y.magnitude, second), select(x.row, y.row, second));
-}
+// The larger one, as it is.
+fn larger(x: real, y: real) -> real { return select(x, y, y > x); }
+
+// The place of a row among those that a workgroup holds, from the first that is not done.
+fn place_of(i: u32, begin: u32) -> u32 { return select(i + HEIGHT - begin, i - begin, i >= begin); }
+
+// The invocation that holds a place, and which of its rows that is.
+fn item_of(place: u32) -> u32 { return place / {{ V }}u % ITEMS; }
+fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + place % {{ V }}u; }
 {#- The largest of candidates `x` 0, 1, ..., whose number is a power of two, in the first of them. -#}
 {%- macro largest(x, number) %}
     {%- for half in halves(number) %}
@@ -76,162 +99,210 @@ fn larger(x: Candidate, y: Candidate) -> Candidate {
     {%- endfor %}
     {%- endfor %}
 {%- endmacro %}
-{#- Runs of slots that are searched at once, so that one comparison need not wait for another. -#}
+{#- Runs of rows that are searched at once, so that one comparison need not wait for another. -#}
 {%- set RUNS = [4, ROWS] | min %}
 {%- set RUN = (ROWS + RUNS - 1) // RUNS %}
-{#- Slots that one condition leads to. -#}
+{#- Rows that one condition leads to. -#}
 {%- set CHUNK = [4, ROWS] | min %}
 {%- set CHUNKS = (ROWS + CHUNK - 1) // CHUNK %}
 {#- Columns whose text is written out: for more it no longer fits the caches for instructions. -#}
 {%- set NEXT = WIDTH if WIDTH <= 4 else 1 %}
-
-{#- Stores the rows from one on. -#}
-{%- macro keep(first) %}
-    {%- for r in range(ROWS) %}
-    if (i_{{ r }} >= {{ first }}) {
-        {%- for q in range(PARTS) %}
-        {{ strips }}[row_at(strip, i_{{ r }}) + {{ q }}u] = vec(
-            {%- for c in range(q * V, (q + 1) * V) %}x_{{ r }}_{{ c }}, {% endfor -%}
-        );
+{#- The row of U that column q of strip e exchanged its own with. -#}
+{%- macro exchanged() %}
+            var p = p_0;
+            {%- for q in range(1, WIDTH) %}
+            p = select(p, p_{{ q }}, q == {{ q }}u);
+            {%- endfor %}
+{%- endmacro %}
+{#- What is done for the chunk that holds `slot`, by halves. -#}
+{%- macro chunks(first, end, what) %}
+    {%- if end - first == 1 %}
+        {%- for r in range(first * CHUNK, [end * CHUNK, ROWS] | min) %}
+        {%- for c in range(WIDTH) %}
+        {%- if what != "put" %}
+        row_{{ c }} = select(row_{{ c }}, x_{{ r }}_{{ c }}, slot == {{ r }}u);
+        {%- endif %}
+        {%- if what != "take" %}
+        x_{{ r }}_{{ c }} = select(x_{{ r }}_{{ c }}, new_{{ c }}, slot == {{ r }}u);
+        {%- endif %}
         {%- endfor %}
-    }
-    {%- endfor %}
+        {%- endfor %}
+    {%- else %}
+        {%- set middle = (first + end) // 2 %}
+        if (slot < {{ middle * CHUNK }}u) {
+            {{- chunks(first, middle, what) }}
+        } else {
+            {{- chunks(middle, end, what) }}
+        }
+    {%- endif %}
+{%- endmacro %}
+{#- Finds the row of a slot. -#}
+{%- macro take(slot) %}
+            let slot = {{ slot }};
+            {%- for c in range(WIDTH) %}
+            var row_{{ c }} = real();
+            {%- endfor %}
+            {{- chunks(0, CHUNKS, "take") }}
+{%- endmacro %}
+{#- A vector of what it found. -#}
+{%- macro row_part(q) %}vec({% for c in range(q * V, (q + 1) * V) %}row_{{ c }}, {% endfor %}){% endmacro %}
+{#- Stores a column of the rows of slot r, column c of those in registers. -#}
+{%- macro store(column, r, c) %}
+    {{- strips }}[at({{ column }}, i_{{ r }})] = vec({% for v in range(V) %}x_{{ r * V + v }}_{{ c }}, {% endfor %});
+{%- endmacro %}
+{#- Stores rows on the diagonal from `first` on: a vector of columns for each invocation, of rows u. -#}
+{%- macro store_upper(first) %}
+            {%- for v in range(V) %}
+            {%- for q in range(PARTS) %}
+            {{ strips }}[at(strip * WIDTH + t * {{ V }}u + {{ v }}u, {{ first }} + {{ q * V }}u)] = vec(
+                {%- for k in range(q * V, (q + 1) * V) %}u_{{ k }}[{{ v }}], {% endfor -%}
+            );
+            {%- endfor %}
+            {%- endfor %}
 {%- endmacro %}
 
 @compute @workgroup_size(ITEMS)
-fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    {%- if CHAIN %}
+    if (t == 0u) { turn = atomicAdd(&{{ turns }}[0], 1u); }
+    let strip = workgroupUniformLoad(&turn);
+    let s = strip;
+    {%- else %}
     let s = args.step;
-    // the first workgroup has strip s, and none has strip s - 1
-    let strip = (s + group.x) % ((args.n + WIDTH - 1u) / WIDTH);
-    // the first row that is not done, and that of strip s - 1
+    let strip = s + group.x;
+    {%- endif %}
+    // the first row that is not done when strip s is factored
     let begin = s * WIDTH;
-    let done = begin - WIDTH;
-    {%- for r in range(ROWS) %}
-    let i_{{ r }} = (begin + t + {{ r }}u * ITEMS) % HEIGHT;
+    {%- for r in range(SLOTS) %}
+    let i_{{ r }} = (begin + (t + {{ r }}u * ITEMS) * {{ V }}u) % HEIGHT;
     {%- for c in range(WIDTH) %}
-    var x_{{ r }}_{{ c }} = real();
+    let part_{{ r }}_{{ c }} = {{ strips }}[at(strip * WIDTH + {{ c }}u, i_{{ r }})];
+    {%- for v in range(V) %}
+    var x_{{ r * V + v }}_{{ c }} = part_{{ r }}_{{ c }}[{{ v }}];
     {%- endfor %}
     {%- endfor %}
-    if (strip >= s) {
-        {%- for r in range(ROWS) %}
-        {%- for q in range(PARTS) %}
-        let part_{{ r }}_{{ q }} = {{ strips }}[row_at(strip, i_{{ r }}) + {{ q }}u];
-        {%- endfor %}
-        {%- for c in range(WIDTH) %}
-        x_{{ r }}_{{ c }} = part_{{ r }}_{{ c // V }}[{{ c % V }}];
-        {%- endfor %}
-        {%- endfor %}
-    }
-    if (s > 0u) {
-        if (t < WIDTH) {
-            var p = done + t;
-            if (p < args.n) { p = u32({{ ipiv }}[args.ipiv_at + p]) - args.first; }
-            named[t] = p;
-            {%- for q in range(PARTS) %}
-            lower[t * {{ PARTS }}u + {{ q }}u] = {{ strips }}[row_at(s - 1u, done + t) + {{ q }}u];
-            {%- endfor %}
+    {%- endfor %}
+
+    for (var e = {% if CHAIN %}0u{% else %}max(s, 1u) - 1u{% endif %}; e < s; e++) {
+        {%- if CHAIN %}
+        if (t == 0u) {
+            loop { if (atomicLoad(&{{ turns }}[1]) > e) { break; } }
         }
-        workgroupBarrier();
-        // invocation e has the row that comes to row e of strip s - 1, or to one that it named
-        let moves = t < {{ 2 * WIDTH }}u;
-        var to = done + t;
-        var stores = moves;
-        {%- for q in range(PARTS) %}
-        var row_{{ q }} = vec();
-        {%- endfor %}
-        if (moves) {
-            if (t >= WIDTH) {
-                to = named[t - WIDTH];
-                // another one has a row of the strip itself, and one that was named before
-                stores = to >= begin;
-                for (var e = 0u; e < t - WIDTH; e++) { stores = stores & (named[e] != to); }
-            }
-            var came = to;
-            for (var e = WIDTH; e > 0u; e--) {
-                let i = done + e - 1u;
-                let p = named[e - 1u];
-                came = select(select(came, i, came == p), p, came == i);
-            }
-            {%- for q in range(PARTS) %}
-            row_{{ q }} = {{ strips }}[row_at(strip, came) + {{ q }}u];
-            moved[t * {{ PARTS }}u + {{ q }}u] = row_{{ q }};
-            {%- endfor %}
-        }
-        // rows go where others were read
-        workgroupBarrier();
         storageBarrier();
-        if (strip < s) {
-            if (stores) {
+        {%- endif %}
+        let done = e * WIDTH;
+        // the rows that it exchanged its own with, and which of them this invocation has
+        {%- for q in range(WIDTH) %}
+        let p_{{ q }} = u32({{ ipiv }}[args.ipiv_at + done + {{ q }}u]) - args.first;
+        {%- endfor %}
+        var own = 0u;
+        {%- for q in range(WIDTH) %}
+        own |= select(0u, {{ 2 ** q }}u, t == item_of(place_of(p_{{ q }}, begin)));
+        {%- endfor %}
+        if (t < WIDTH) {
+            {%- for q in range(PARTS) %}
+            lower[t * {{ PARTS }}u + {{ q }}u] = vec(
+                {%- for c in range(q * V, (q + 1) * V) %}{{ strips }}[at(done + {{ c }}u, done + t)][t % {{ V }}u], {% endfor -%}
+            );
+            {%- endfor %}
+        }
+        // its rows on the diagonal are in one slot of invocations side by side
+        let place = place_of(done, begin);
+        let k = (t - item_of(place)) * {{ V }}u;
+        if (k < WIDTH) {
+            for (var v = 0u; v < {{ V }}u; v++) {
+                {{- take("slot_of(place) + v") }}
                 {%- for q in range(PARTS) %}
-                {{ strips }}[row_at(strip, to) + {{ q }}u] = row_{{ q }};
+                held[(k + v) * {{ PARTS }}u + {{ q }}u] = {{ row_part(q) }};
                 {%- endfor %}
             }
-            return;
         }
-        for (var e = 0u; e < WIDTH; e++) {
-            let p = named[e];
-            if (p >= begin && t == (p - begin) % ITEMS) {
-                {%- for q in range(PARTS) %}
-                let part_{{ q }} = moved[(WIDTH + e) * {{ PARTS }}u + {{ q }}u];
-                {%- endfor %}
-                let slot = (p - begin) / ITEMS;
-                {%- for chunk in range(CHUNKS) %}
-                if (slot / {{ CHUNK }}u == {{ chunk }}u) {
-                    {%- for r in range(chunk * CHUNK, [(chunk + 1) * CHUNK, ROWS] | min) %}
-                    {%- for c in range(WIDTH) %}
-                    x_{{ r }}_{{ c }} = select(x_{{ r }}_{{ c }}, part_{{ c // V }}[{{ c % V }}], slot == {{ r }}u);
-                    {%- endfor %}
-                    {%- endfor %}
-                }
-                {%- endfor %}
-            }
+        for (var left = own; left != 0u; left &= left - 1u) {
+            let q = firstTrailingBit(left);
+            {{- exchanged() }}
+            {{- take("slot_of(place_of(p, begin))") }}
+            {%- for q in range(PARTS) %}
+            held[(WIDTH + q) * {{ PARTS }}u + {{ q }}u] = {{ row_part(q) }};
+            {%- endfor %}
         }
-        // U of strip s - 1, a vector of columns for each invocation
+        if (t < {{ 2 * WIDTH }}u) {
+            let q = t % WIDTH;
+            {{- exchanged() }}
+            var came = select(p, done + t, t < WIDTH);
+            {%- for q in range(WIDTH - 1, -1, -1) %}
+            came = select(select(came, done + {{ q }}u, came == p_{{ q }}), p_{{ q }}, came == done + {{ q }}u);
+            {%- endfor %}
+            var kept = came - done;
+            {%- for q in range(WIDTH) %}
+            kept = select(kept, {{ WIDTH + q }}u, came == p_{{ q }});
+            {%- endfor %}
+            comes[t] = kept;
+        }
+        workgroupBarrier();
+        for (var left = own; left != 0u; left &= left - 1u) {
+            let q = firstTrailingBit(left);
+            {{- exchanged() }}
+            {%- for c in range(WIDTH) %}
+            let new_{{ c }} = held[comes[WIDTH + q] * {{ PARTS }}u + {{ c // V }}u][{{ c % V }}];
+            {%- endfor %}
+            let slot = slot_of(place_of(p, begin));
+            {{- chunks(0, CHUNKS, "put") }}
+        }
+        // U of strip e, a vector of columns for each invocation
         if (t < {{ PARTS }}u) {
             {%- for k in range(WIDTH) %}
-            var u_{{ k }} = moved[{{ k * PARTS }}u + t];
+            var u_{{ k }} = held[comes[{{ k }}] * {{ PARTS }}u + t];
             {%- endfor %}
             {%- for k in range(WIDTH) %}
             {%- for i in range(k + 1, WIDTH) %}
-            u_{{ i }} -= lower[{{ i * PARTS + k // V }}u][{{ k % V }}] * u_{{ k }};
+            u_{{ i }} = fma(vec(-lower[{{ i * PARTS + k // V }}u][{{ k % V }}]), u_{{ k }}, u_{{ i }});
             {%- endfor %}
             upper[{{ k * PARTS }}u + t] = u_{{ k }};
-            {{ strips }}[row_at(strip, done + {{ k }}u) + t] = u_{{ k }};
             {%- endfor %}
+            {{- store_upper("done") }}
         }
         workgroupBarrier();
-        {%- for q in range(PARTS) %}
-        {%- for k in range(q * V, (q + 1) * V) %}
+        {%- for k in range(WIDTH) %}
         {%- for p in range(PARTS) %}
         let u_{{ k }}_{{ p }} = upper[{{ k * PARTS + p }}u];
         {%- endfor %}
-        {%- endfor %}
-        {%- for r in range(ROWS) %}
-        let l_{{ r }}_{{ q }} = {{ strips }}[row_at(s - 1u, i_{{ r }}) + {{ q }}u];
-        {%- for k in range(V) %}
+        {%- for r in range(SLOTS) %}
+        let l_{{ k }}_{{ r }} = {{ strips }}[at(done + {{ k }}u, i_{{ r }})];
+        {%- for v in range(V) %}
         {%- for c in range(WIDTH) %}
-        x_{{ r }}_{{ c }} = fma(-l_{{ r }}_{{ q }}[{{ k }}], u_{{ q * V + k }}_{{ c // V }}[{{ c % V }}], x_{{ r }}_{{ c }});
+        x_{{ r * V + v }}_{{ c }} = fma(-l_{{ k }}_{{ r }}[{{ v }}], u_{{ k }}_{{ c // V }}[{{ c % V }}], x_{{ r * V + v }}_{{ c }});
         {%- endfor %}
         {%- endfor %}
         {%- endfor %}
         {%- endfor %}
     }
+    {%- if not CHAIN %}
 
     if (strip > s) {
-        {{- keep("begin") }}
+        {%- for r in range(SLOTS) %}
+        if (i_{{ r }} >= begin) {
+            {%- for c in range(WIDTH) %}
+            {{ store("strip * WIDTH + " ~ c ~ "u", r, c) }}
+            {%- endfor %}
+        }
+        {%- endfor %}
         return;
     }
+    {%- endif %}
     {%- for r in range(ROWS) %}
     {%- for c in range(WIDTH) %}
-    x_{{ r }}_{{ c }} = select(real(), x_{{ r }}_{{ c }}, i_{{ r }} >= begin);
+    x_{{ r }}_{{ c }} = select(real(), x_{{ r }}_{{ c }}, i_{{ r // V }} >= begin);
     {%- endfor %}
     {%- endfor %}
+    // slots with rows that were exchanged when columns of theirs had been stored
+    var exchanged = 0u;
     // the next columns are the first in registers; others follow, then those that are done
     for (var c = 0u; c < WIDTH; c += {{ NEXT }}u) {
         {%- for e in range(NEXT) %}
         {
-            let j = begin + c + {{ e }}u;
-            // the first of the largest; a NaN is none
+            let row = c + {{ e }}u;
+            let j = begin + row;
+            // the first of the largest; a NaN is none, nor is zero
             {%- for q in range(RUNS) %}
             var best_{{ q }} = real();
             var slot_{{ q }} = 0u;
@@ -244,49 +315,51 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
             slot_0 = select(slot_0, slot_{{ q }}, best_{{ q }} > best_0);
             best_0 = select(best_0, best_{{ q }}, best_{{ q }} > best_0);
             {%- endfor %}
-            candidates[t] = Candidate(best_0, begin + t + slot_0 * ITEMS);
-            if (t == c + {{ e }}u) {
+            magnitudes[t] = best_0;
+            if (t == row / {{ V }}u) {
                 {%- for k in range(WIDTH) %}
-                diagonal[{{ k }}] = x_0_{{ k }};
-                x_0_{{ k }} = real();
+                var below_{{ k }} = real();
+                {%- for v in range(V) %}
+                below_{{ k }} = select(below_{{ k }}, x_{{ v }}_{{ k }}, row % {{ V }}u == {{ v }}u);
+                x_{{ v }}_{{ k }} = select(x_{{ v }}_{{ k }}, real(), row % {{ V }}u == {{ v }}u);
+                {%- endfor %}
+                diagonal[{{ k }}] = below_{{ k }};
                 {%- endfor %}
             }
             workgroupBarrier();
             if (t < LINES) {
                 // neighbours read neighbours
                 {%- for q in range(LINE) %}
-                var next_{{ q }} = candidates[t + {{ q * LINES }}u];
+                var next_{{ q }} = magnitudes[t + {{ q * LINES }}u];
                 {%- endfor %}
                 {{- largest("next", LINE) }}
-                best_of_line[t] = next_0;
+                most_of_line[t] = next_0;
+                if (t == 0u) { atomicStore(&best, HEIGHT); }
             }
             workgroupBarrier();
             {%- for q in range(LINES) %}
-            var line_{{ q }} = best_of_line[{{ q }}];
+            var line_{{ q }} = most_of_line[{{ q }}];
             {%- endfor %}
             {{- largest("line", LINES) }}
-            let p = select(j, line_0.row, args.pivoting != 0u && line_0.magnitude > abs(diagonal[{{ e }}]));
+            let exchanges = args.pivoting != 0u && line_0 > abs(diagonal[{{ e }}]);
+            if (exchanges && best_0 == line_0) {
+                atomicMin(&best, (t + slot_0 / {{ V }}u * ITEMS) * {{ V }}u + slot_0 % {{ V }}u);
+            }
+            workgroupBarrier();
+            let p = select(j, begin + atomicLoad(&best), exchanges);
             if (p == j) {
                 if (t < WIDTH) { pivots[t] = diagonal[t]; }
-            } else if (t == (p - begin) % ITEMS) {
-                let slot = (p - begin) / ITEMS;
+            } else if (t == item_of(p - begin)) {
+                let slot = slot_of(p - begin);
                 {%- for k in range(WIDTH) %}
-                let below_{{ k }} = diagonal[{{ k }}];
+                let new_{{ k }} = diagonal[{{ k }}];
                 var row_{{ k }} = real();
                 {%- endfor %}
-                {%- for chunk in range(CHUNKS) %}
-                if (slot / {{ CHUNK }}u == {{ chunk }}u) {
-                    {%- for r in range(chunk * CHUNK, [(chunk + 1) * CHUNK, ROWS] | min) %}
-                    {%- for k in range(WIDTH) %}
-                    row_{{ k }} = select(row_{{ k }}, x_{{ r }}_{{ k }}, slot == {{ r }}u);
-                    x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, below_{{ k }}, slot == {{ r }}u);
-                    {%- endfor %}
-                    {%- endfor %}
-                }
-                {%- endfor %}
+                {{- chunks(0, CHUNKS, "exchange") }}
                 {%- for k in range(WIDTH) %}
                 pivots[{{ k }}] = row_{{ k }};
                 {%- endfor %}
+                exchanged |= 1u << (slot / {{ V }}u);
             }
             workgroupBarrier();
             let pivot = pivots[{{ e }}];
@@ -294,7 +367,7 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
             let u_{{ k }} = pivots[{{ k }}];
             {%- endfor %}
             if (t < {{ PARTS }}u) {
-                {{ strips }}[row_at(strip, j) + t] = vec(
+                upper[row * {{ PARTS }}u + t] = vec(
                     {%- for q in range(V) %}pivots[(t * {{ V }}u + {{ q }}u + WIDTH - c) % WIDTH], {% endfor -%}
                 );
             }
@@ -322,6 +395,9 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
             x_{{ r }}_{{ k }} = select(x_{{ r }}_{{ k }}, fma(-x_{{ r }}_{{ e }}, u_{{ k }}, x_{{ r }}_{{ k }}), c + {{ k }}u < WIDTH);
             {%- endfor %}
             {%- endfor %}
+            {%- for r in range(SLOTS) %}
+            if (i_{{ r }} >= begin + WIDTH) { {{ store("j", r, e) }} }
+            {%- endfor %}
         }
         {%- endfor %}
         {%- if NEXT < WIDTH %}
@@ -338,6 +414,29 @@ fn getrf_strip(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- endfor %}
         {%- endif %}
     }
-    {{- keep("begin + WIDTH") }}
+    if (exchanged != 0u) {
+        {%- for r in range(SLOTS) %}
+        if ((exchanged & {{ 2 ** r }}u) != 0u && i_{{ r }} >= begin + WIDTH) {
+            {%- for c in range(WIDTH) %}
+            {{ store("begin + " ~ c ~ "u", r, c) }}
+            {%- endfor %}
+        }
+        {%- endfor %}
+    }
+    if (t < {{ PARTS }}u) {
+        {%- for k in range(WIDTH) %}
+        let u_{{ k }} = upper[{{ k * PARTS }}u + t];
+        {%- endfor %}
+        {{- store_upper("begin") }}
+    }
+    {%- if CHAIN %}
+    storageBarrier();
+    if (t == 0u) {
+        // nobody waits for the last one: the next launch counts from the beginning
+        let last = begin + WIDTH >= args.n;
+        if (last) { atomicStore(&{{ turns }}[0], 0u); }
+        atomicStore(&{{ turns }}[1], select(strip + 1u, 0u, last));
+    }
+    {%- endif %}
 }
 {% endif %}

@@ -139,7 +139,7 @@ impl VectorParams {
     #[must_use]
     pub fn wide(dtype: DType) -> Self {
         match dtype {
-            DType::F64 => VectorParams { mwg: 64, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 8, zigzag: true, ahead: false },
+            DType::F64 => VectorParams { mwg: 128, nwg: 128, kwg: 8, mr: 8, nr: 8, lanes_n: 8, zigzag: true, ahead: true },
             DType::F32 | DType::I32 => {
                 VectorParams { mwg: 256, nwg: 128, kwg: 16, mr: 16, nr: 8, lanes_n: 4, zigzag: false, ahead: true }
             }

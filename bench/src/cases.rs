@@ -1,5 +1,7 @@
 //! What is timed: products, factorisations, triangular solves, small calls.
 
+use std::error::Error;
+
 use faer::traits::ComplexField;
 use lapidary::{Gemm, Getrf, Layout, Machine, MatMut, MatRef, Op, Scalar, Trsm};
 use lapidary_backend_cpu::fast::{self, Lanes};
@@ -8,7 +10,7 @@ use lapidary_backend_cpu::tile::Tile;
 use crate::measure::{Side, in_turn, timed, timed_each};
 use crate::peer::{Peer, Peers};
 use crate::report::{Report, Unit};
-use crate::settings::Settings;
+use crate::settings::{GROUPS, Settings};
 
 /// The same numbers for the same seed, uniform in [-0.5, 0.5).
 pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
@@ -31,12 +33,12 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
 }
 
 /// Differences that rounding explains, in units of `n·u` and of the largest element.
-const ROUNDING: f64 = 10.0;
+pub const ROUNDING: f64 = 10.0;
 /// In a factorisation rounding is magnified by the conditions of leading blocks.
 const MAGNIFIED: f64 = 1e6;
 
 /// A speed counts only if the result is right, so that all sides must agree.
-fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
+pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
     let ours = &results[0];
     let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
     assert!(largest.is_finite(), "{what} n={n}: ours holds {largest}");
@@ -46,8 +48,25 @@ fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>])
     }
 }
 
+/// One group on the machine of the environment, beside the libraries that are there.
+pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let (machine, peers) = (&Machine::from_env()?, &Peers::open(settings)?);
+    report.takes_part(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
+    match group {
+        "gemm" => gemm(settings, machine, peers, report),
+        "getrf" => {
+            getrf(settings, machine, peers, report);
+            getrf_by_rows(settings, machine, report);
+        }
+        "trsm" => trsm(settings, machine, peers, report),
+        "small" => small(settings, machine, peers, report),
+        other => return Err(format!("there is no group `{other}`: {}", GROUPS.join(", ")).into()),
+    }
+    Ok(())
+}
+
 /// Square products in both precisions.
-pub fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[512, 1024, 2048, 4096]) {
         gemm_of::<f64>("dgemm", n, settings, machine, peers, report);
         gemm_of::<f32>("sgemm", n, settings, machine, peers, report);
@@ -79,7 +98,7 @@ fn gemm_of<T: Scalar + ComplexField>(
 }
 
 /// Factorisations with pivoting.
-pub fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[1000, 4000, 8000]) {
         let a = random::<f64>(n * n, 3);
         let mut results = vec![vec![0.0; n * n]; peers.list.len() + 1];
@@ -105,7 +124,7 @@ pub fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut
 }
 
 /// Factorisations of a row-major matrix beside those of a column-major one.
-pub fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
+fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
     for n in settings.sizes(&[1000, 4000]) {
         let a = random::<f64>(n * n, 3);
         let sides = [("ours", Layout::RowMajor), ("by columns", Layout::ColMajor)].map(|(name, layout)| {
@@ -122,7 +141,7 @@ pub fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report
 }
 
 /// Triangular solves with few and with many right-hand sides.
-pub fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4000]) {
         for nrhs in [128.min(n), n] {
             trsm_of(n, nrhs, settings, machine, peers, report);
@@ -160,7 +179,7 @@ fn trsm_of(n: usize, nrhs: usize, settings: &Settings, machine: &Machine, peers:
 }
 
 /// Products where the way to the kernel counts, and calls with nothing to do.
-pub fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4, 8, 16, 32, 64, 128]) {
         let (a, b) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2));
         let mut results = vec![vec![0.0; n * n]; peers.list.len() + 2];

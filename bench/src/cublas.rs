@@ -76,6 +76,19 @@ impl Cublas {
         if status == 0 { Ok(Cublas { cublas, runtime, handle }) } else { Err(format!("cublasCreate answers {status}")) }
     }
 
+    /// As it numbers itself.
+    pub fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the signature of the C interface.
+        let status = unsafe {
+            let get: Symbol<'_, unsafe extern "C" fn(*mut c_void, *mut i32) -> i32> =
+                self.cublas.get(b"cublasGetVersion_v2").expect("a version");
+            get(self.handle, &raw mut version)
+        };
+        assert_eq!(status, 0, "cublasGetVersion");
+        version.to_string()
+    }
+
     /// The device's own copy.
     pub fn upload<T: Copy>(&self, data: &[T]) -> Memory<T> {
         let mut memory = ptr::null_mut();

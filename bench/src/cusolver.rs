@@ -45,6 +45,19 @@ impl<'c> Cusolver<'c> {
         if status == 0 { Ok(Cusolver { cuda, cusolver, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
     }
 
+    /// As it numbers itself.
+    pub fn version(&self) -> String {
+        let mut version = 0;
+        // SAFETY: the signature of the C interface.
+        let status = unsafe {
+            let get: Symbol<'_, unsafe extern "C" fn(*mut i32) -> i32> =
+                self.cusolver.get(b"cusolverGetVersion").expect("a version");
+            get(&raw mut version)
+        };
+        assert_eq!(status, 0, "cusolverGetVersion");
+        version.to_string()
+    }
+
     fn symbol<T: Scalar, F>(&self, rest: &str) -> Symbol<'_, F> {
         let letter = if T::DTYPE == DType::F64 { 'D' } else { 'S' };
         // SAFETY: the callers name the signature of the C interface.

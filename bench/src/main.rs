@@ -33,31 +33,19 @@ mod rest;
 mod settings;
 mod wgpu;
 
-use lapidary::Machine;
-
-use peer::Peers;
 use report::Report;
 use settings::Settings;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     blas::prepare_environment();
     let settings = Settings::from_args(std::env::args().skip(1))?;
-    let machine = Machine::from_env()?;
-    let peers = Peers::open(&settings)?;
-    let mut report = Report::new(&machine, &peers);
+    let mut report = Report::new();
     for group in &settings.groups {
         match group.as_str() {
-            "gemm" => cases::gemm(&settings, &machine, &peers, &mut report),
-            "getrf" => {
-                cases::getrf(&settings, &machine, &peers, &mut report);
-                cases::getrf_by_rows(&settings, &machine, &mut report);
-            }
-            "trsm" => cases::trsm(&settings, &machine, &peers, &mut report),
-            "small" => cases::small(&settings, &machine, &peers, &mut report),
             "opencl" => opencl::products(&settings, &mut report)?,
             "wgpu" => wgpu::products(&settings, &mut report)?,
             "outofcore" => outofcore::run(&settings, &mut report)?,
-            other => return Err(format!("there is no group `{other}`: {}", settings::GROUPS.join(", ")).into()),
+            group => cases::run(group, &settings, &mut report)?,
         }
     }
     settings.json.as_deref().map_or(Ok(()), |path| report.save(path))

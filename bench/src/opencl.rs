@@ -43,6 +43,7 @@ const NO_TRANS: i32 = 111;
 
 /// `CLBlast` on one device; its handles live as long as the process.
 struct ClBlast {
+    path: String,
     dylib: Library,
     context: cl_context,
     queue: cl_command_queue,
@@ -58,7 +59,7 @@ impl ClBlast {
         let context = cl3::context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(failed)?;
         // SAFETY: the handles are valid.
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(failed)?;
-        Ok(ClBlast { dylib, context, queue })
+        Ok(ClBlast { path, dylib, context, queue })
     }
 
     fn upload(&self, data: &[f64]) -> cl_mem {
@@ -99,6 +100,8 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     let peer = ClBlast::open(index).map_err(|error| format!("CLBlast: {error}"))?;
     let select: Select = format!("{}:{index}", Backend::OpenCl).parse().map_err(|error: lapidary::Error| error.to_string())?;
     let machine = Machine::open(&select).map_err(|error| error.to_string())?;
+    // it does not tell its version
+    report.takes_part(machine.devices(), [("clblast", peer.path.clone())].into_iter());
     for n in settings.sizes(&[1024, 2048]) {
         let (a, b, mut ours, mut theirs) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2), vec![0.0; n * n], vec![0.0; n * n]);
         let upload = |data: &[f64]| machine.upload(MatRef::col_major(data, n, n).expect("n² elements")).expect("it fits");

@@ -23,6 +23,7 @@ struct Figures {
 pub fn run(settings: &Settings, report: &mut Report) -> lapidary::Result<()> {
     let open = |memory_limit| Machine::with_settings(&Select::from_env()?, &Limits { memory_limit, ..Limits::default() });
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
+    report.takes_part(machines[0].1.devices(), std::iter::empty());
     for n in settings.sizes(&[12_000]) {
         let (a, b) = (random::<f64>(n * n, 6), random::<f64>(n, 7));
         let mut work = [a.clone(), b.clone()];

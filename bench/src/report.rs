@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use lapidary::Machine;
+use lapidary::DeviceInfo;
 use serde_json::{Value, json};
 
 use crate::measure::Times;
-use crate::peer::{Peers, threads};
+use crate::peer::threads;
 
 /// How a time is shown.
 #[derive(Clone, Copy)]
@@ -30,25 +30,38 @@ impl Unit {
 /// The figures so far.
 pub struct Report {
     about: Value,
+    devices: Vec<Value>,
+    peers: Vec<Value>,
     results: Vec<Value>,
 }
 
 impl Report {
     /// Prints and keeps the conditions.
-    pub fn new(machine: &Machine, peers: &Peers) -> Self {
-        let devices: Vec<_> = machine.devices().map(|d| json!({ "name": d.name, "description": d.description })).collect();
-        let versions: Vec<_> = peers.list.iter().map(|peer| json!({ "name": peer.name(), "version": peer.version() })).collect();
+    pub fn new() -> Self {
         let about = json!({
             "date": output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
             "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
-            "devices": devices, "threads": threads(), "cpu_flags": simd_flags(),
+            "threads": threads(), "cpu_flags": simd_flags(),
             "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["describe", "--always", "--dirty", "--abbrev=40"]),
-            "rustc": output("rustc", &["--version"]), "peers": versions,
+            "rustc": output("rustc", &["--version"]),
             "method": "sides in turn, order reversed every other round, each call after the threads came to rest; medians",
         });
         println!("{about:#}");
+        Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new() }
+    }
+
+    /// Prints and keeps who is measured next: devices of ours, and libraries with their versions.
+    pub fn takes_part<'a>(
+        &mut self,
+        devices: impl Iterator<Item = &'a DeviceInfo>,
+        peers: impl Iterator<Item = (&'static str, String)>,
+    ) {
+        let devices: Vec<_> = devices.map(|device| json!({ "name": device.name, "description": device.description })).collect();
+        let peers: Vec<_> = peers.map(|(name, version)| json!({ "name": name, "version": version })).collect();
+        println!("{:#}", json!({ "devices": devices, "peers": peers }));
+        self.devices.extend(devices);
+        self.peers.extend(peers);
         println!("{:<8}{:<26}{:<10}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
-        Report { about, results: Vec::new() }
     }
 
     /// Prints and keeps one case; the first of `times` is ours. A ratio above 1 says that ours is faster.
@@ -75,7 +88,12 @@ impl Report {
     }
 
     /// Writes everything into a file.
-    pub fn save(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    pub fn save(mut self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        for (key, mut list) in [("devices", self.devices), ("peers", self.peers)] {
+            // groups name the same ones
+            list.dedup();
+            self.about[key] = list.into();
+        }
         let text = format!("{:#}\n", json!({ "about": self.about, "results": self.results }));
         std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
     }

@@ -8,10 +8,10 @@ use lapidary::core::{Getrf, Op, Trsm};
 use lapidary::wgpu::{Batch, WgpuDevice, list};
 use lapidary::{DType, Machine, MatMut, MatRef, ProgramCache, Select};
 
-use crate::cases::{random, triangle};
+use crate::cases::{ROUNDING, assert_alike, random, triangle};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
-use crate::measure::{Side, Times, in_turn, largest, timed};
+use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
@@ -29,6 +29,11 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     println!("wgpu:{index}: {} ({} {})", found.info.name, found.info.driver, found.info.driver_info);
     let device = WgpuDevice::open(index, None, Arc::new(ProgramCache::new(None))).map_err(|error| error.to_string())?;
     let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
+    let select: Select = format!("wgpu:{index}").parse().map_err(|error: lapidary::Error| error.to_string())?;
+    let machine = Machine::open(&select).map_err(|error| error.to_string())?;
+    let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
+    let versions = [peer.as_ref().map(|peer| ("cublas", peer.version())), solver.as_ref().map(|peer| ("cusolver", peer.version()))];
+    report.takes_part(machine.devices(), versions.into_iter().flatten());
     let sizes: &[usize] = if found.is_cpu { &[512] } else { &[1024, 2048, 4096, 8192, 1023, 4095] };
     for n in settings.sizes(sizes) {
         product::<f32>(settings, report, &device, peer.as_ref(), n, [false, false])?;
@@ -43,11 +48,11 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
             product::<f64>(settings, report, &device, peer.as_ref(), n, [false, false])?;
         }
     }
-    let select: Select = format!("wgpu:{index}").parse().map_err(|error: lapidary::Error| error.to_string())?;
-    let machine = Machine::open(&select).map_err(|error| error.to_string())?;
-    let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
     for n in settings.sizes(if found.is_cpu { &[512] } else { &[8192] }) {
         solution::<f32>(settings, report, &machine, peer.as_ref(), n)?;
+        if found.f64 {
+            solution::<f64>(settings, report, &machine, peer.as_ref(), n)?;
+        }
     }
     for n in settings.sizes(if found.is_cpu { &[512] } else { &[1024, 2048, 4096, 8192] }) {
         factors::<f32>(settings, report, &machine, solver.as_ref(), n)?;
@@ -97,13 +102,11 @@ fn solution<T: Real>(
     let measured =
         batches(settings, ours, theirs.as_ref().map(|&(peer, memory)| ("cublas", move |times| peer.trsm(n, memory, times))));
     if let Some((peer, memory)) = theirs {
-        let mut both = [vec![T::ZERO; n * n], vec![T::ZERO; n * n]];
+        let mut both = vec![vec![T::ZERO; n * n]; 2];
         x.download(MatMut::col_major(&mut both[0], n, n).map_err(text)?).map_err(text)?;
         peer.download(memory[2], &mut both[1]);
         memory.into_iter().for_each(|memory| peer.free(memory));
-        let apart = largest(both[0].iter().zip(&both[1]).map(|(x, y)| x.to_f64() - y.to_f64()));
-        // both substitute, with coefficients that add up to less than the diagonal
-        assert!(apart <= 4.0 * n as f64 * T::UNIT_ROUNDOFF, "n={n}: {apart:e} apart");
+        assert_alike("trsm", n, ROUNDING, &both);
     }
     let name = if T::DTYPE == DType::F64 { "dtrsm" } else { "strsm" };
     report.add(name, &format!("n={n} resident"), Unit::Gflops((n as f64).powi(3)), &measured);
@@ -161,13 +164,10 @@ fn product<T: Real>(
     let measured =
         batches(settings, run, theirs.as_ref().map(|&(peer, memory)| ("cublas", move |times| peer.gemm(n, trans, memory, times))));
     if let Some((peer, memory)) = theirs {
-        let mut expected = vec![T::ZERO; n * n];
-        peer.download(memory[2], &mut expected);
-        let result = ours.result().map_err(|error| error.to_string())?;
-        let apart = largest(result.iter().zip(&expected).map(|(x, y)| x.to_f64() - y.to_f64()));
+        let mut both = vec![ours.result().map_err(|error| error.to_string())?, vec![T::ZERO; n * n]];
+        peer.download(memory[2], &mut both[1]);
         memory.into_iter().for_each(|memory| peer.free(memory));
-        // both sum n products of factors below one
-        assert!(apart <= 4.0 * n as f64 * T::UNIT_ROUNDOFF * (n as f64).sqrt(), "n={n}: {apart:e} apart");
+        assert_alike("gemm", n, ROUNDING, &both);
     }
     let name = if T::DTYPE == DType::F64 { "dgemm" } else { "sgemm" };
     let letters = trans.map(|trans| if trans { 'T' } else { 'N' });

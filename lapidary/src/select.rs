@@ -144,7 +144,8 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
         let hint = if kind == "all" { "all stands alone" } else { "write all, or cpu, cpu:0,1, cpu+opencl:0" };
         return Err(Error::invalid("select", format!("`{part}` names no devices here; {hint}")));
     }
-    let indices = indices.map(|list| list.split(',').map(parse_index).collect::<Result<Vec<_>>>()).transpose()?;
+    let indices =
+        indices.map(|list| list.split(',').map(|index| parse_index(kind, index)).collect::<Result<Vec<_>>>()).transpose()?;
     if let Some(repeated) = indices.iter().flatten().find(|i| indices.iter().flatten().filter(|j| i == j).count() > 1) {
         return Err(Error::invalid("select", format!("device {kind}:{repeated} is named twice")));
     }
@@ -162,10 +163,10 @@ fn backend(kind: &str) -> Result<Backend> {
     })
 }
 
-fn parse_index(text: &str) -> Result<usize> {
+fn parse_index(kind: &str, text: &str) -> Result<usize> {
     text.trim().parse().map_err(|source: ParseIntError| match source.kind() {
-        IntErrorKind::PosOverflow => Error::new(ErrorKind::NoSuchDevice, "select", format!("there is no device number {text}")),
-        _ => Error::invalid("select", format!("`{text}` is no device number; write cpu:0 or cpu:0,1")).caused_by(source),
+        IntErrorKind::PosOverflow => Error::new(ErrorKind::NoSuchDevice, "select", format!("there is no {kind}:{text}")),
+        _ => Error::invalid("select", format!("`{text}` is no device number; write {kind}:0 or {kind}:0,1")).caused_by(source),
     })
 }
 

@@ -20,9 +20,9 @@ use crate::trace::Event;
 /// Flags of `bench startup`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// One OpenCL or wgpu device
-    #[arg(long, value_name = "SEL", default_value = "opencl:0")]
-    device: String,
+    /// One OpenCL or wgpu device [default: $LAPIDARY_DEVICE, else opencl:0]
+    #[arg(long, value_name = "SEL")]
+    device: Option<String>,
     /// Write every figure here
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -45,7 +45,8 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--plot", args.plot.as_ref())])?;
-    let startup = startup(&args.device)?;
+    let device = &device(args)?;
+    let startup = startup(device)?;
     if args.here {
         let cache = Arc::new(Settings::from_env()?.program_cache());
         out(&json!(startup(cache)?).to_string());
@@ -53,12 +54,18 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
     // the first process finds empty caches, the second one what the first has left
-    let cold = measure(args, folder.path())?;
-    let warm = measure(args, folder.path())?;
+    let cold = measure(device, folder.path())?;
+    let warm = measure(device, folder.path())?;
     table(&cold, &warm);
-    let figures = json!({ "device": args.device, "unit": "seconds", "cold": object(&cold), "warm": object(&warm) });
+    let figures = json!({ "device": device, "unit": "seconds", "cold": object(&cold), "warm": object(&warm) });
     args.json.iter().try_for_each(|path| save_json(path, &figures))?;
-    args.plot.iter().try_for_each(|path| draw(path, &args.device, [("cold", &cold), ("warm", &warm)]))
+    args.plot.iter().try_for_each(|path| draw(path, device, [("cold", &cold), ("warm", &warm)]))
+}
+
+/// The device that is named, or else the environment's, or the first one of OpenCL.
+fn device(args: &Args) -> Result<String> {
+    let named = |select: Select| if select == Select::all() { "opencl:0".to_owned() } else { select.to_string() };
+    args.device.clone().map_or_else(|| Ok(named(Select::from_env()?)), Ok)
 }
 
 /// What measures the start of a device.
@@ -76,10 +83,10 @@ fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Resul
 }
 
 /// The stages in a new process, which keeps programs in `folder`, as the driver does.
-fn measure(args: &Args, folder: &Path) -> Result<Stages> {
+fn measure(device: &str, folder: &Path) -> Result<Stages> {
     let program = std::env::current_exe().map_err(|error| Failure::check(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
-    command.args(["bench", "startup", "--here", "--device", &args.device]).env("LAPIDARY_CACHE_DIR", folder.join("programs"));
+    command.args(["bench", "startup", "--here", "--device", device]).env("LAPIDARY_CACHE_DIR", folder.join("programs"));
     // where drivers known to keep compiled kernels put them
     let drivers = folder.join("drivers");
     std::fs::create_dir_all(&drivers).map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;

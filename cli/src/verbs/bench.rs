@@ -88,11 +88,22 @@ pub fn run(args: &Args) -> Result<()> {
     let shapes = args.shape.shapes()?;
     let machine = args.device.open_with(args.shape.nb()?)?;
     check_dtype(&machine, args.dtype.into(), "use --dtype f32, or add a device that has it, such as cpu")?;
+    check_resident(args, &machine)?;
     let machine = if args.trace.is_some() { machine.traced() } else { machine };
     match args.dtype {
         DTypeFlag::F32 => run_as::<f32>(args, &machine, &shapes),
         DTypeFlag::F64 => run_as::<f64>(args, &machine, &shapes),
     }
+}
+
+/// Matrices that are kept lie on one device: with others beside it, the figures would not be theirs.
+fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
+    let apart = machine.devices().any(|device| !device.host_memory);
+    if args.resident && apart && machine.devices().count() > 1 {
+        let names = names(machine.devices());
+        return Err(Failure::usage(format!("--resident keeps matrices on one device; choose it with --device among {names}")));
+    }
+    Ok(())
 }
 
 fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<()> {

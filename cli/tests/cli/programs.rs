@@ -50,10 +50,12 @@ fn the_stages_of_a_start_are_measured_cold_and_warm() {
     assert!([("cold", compile), ("warm", compile), ("warm", "all")].iter().all(|(state, stage)| seconds(state, stage) > 0.0));
     assert!(run.stdout.contains(compile) && s.read("s.svg").contains("<svg"));
     if std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some() {
-        let run = s.run(&["bench", "startup", "--device", "wgpu:0"]);
+        let run = s.run_with(&["bench", "startup"], &[("LAPIDARY_DEVICE", "wgpu:0")]);
         outcome(&run, 0);
         assert!(["open the device", "run", "run again", "all"].iter().all(|stage| run.stdout.contains(stage)), "{}", run.stdout);
     }
+    let several = ["bench", "gemm", "--n", "4", "--resident", "--device", "cpu:0+opencl:0"];
+    refused(&s, &several, &["--resident", "cpu:0", "opencl:0"]);
     refused(&s, &["bench", "startup", "--plot", "s.png"], &["s.png", ".svg"]);
     refused(&s, &["bench", "startup", "--json", "x.svg", "--plot", "./x.svg"], &["name the same file"]);
 }

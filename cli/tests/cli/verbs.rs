@@ -29,7 +29,7 @@ fn bench_takes_every_flag_of_the_routines() {
         outcome(&s.run(&[&["bench", "trsm"][..], &flags].concat()), 0);
     }
     outcome(&s.run(&["bench", "gemm", "--m", "4", "--n", "6", "--k", "9", "--transa", "t", "--transb", "t", "--reps", "1"]), 0);
-    outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--memory-limit", "64K", "--reps", "1"]), 0);
+    outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--device", "cpu:0", "--memory-limit", "64K", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "getrf", "--m", "7", "--n", "12", "--reps", "1"]), 0);
     refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["do not go together"]);
     refused(&s, &["bench", "gemm", "--n", "0"], &["zero"]);
@@ -91,6 +91,7 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
         outcome(&run, 3);
         assert!(run.stderr.contains(selection.rsplit('+').next().unwrap().split(':').next().unwrap()), "{}", run.stderr);
     }
+    refused(&s, &["devices", "--device", "wgpu:-1"], &["`-1`", "wgpu:0,1"]);
     assert!(s.run(&["devices", "--device", "cuda"]).stderr.contains("there is: cpu, opencl"));
     // an empty variable is none
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "")]), 0);

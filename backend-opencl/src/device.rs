@@ -199,10 +199,12 @@ impl OpenClDevice {
 
     /// Factors panels by strips of work-groups of so many work-items, a power of two of at
     /// least 4, or, with fewer, column by column, so that tests reach both.
-    #[must_use]
-    pub fn with_strips(self, items: usize) -> Self {
-        self.kernels().use_strips(items);
-        self
+    ///
+    /// # Errors
+    /// The device has no such work-groups.
+    pub fn with_strips(self, items: usize) -> Result<Self> {
+        self.kernels().use_strips(items)?;
+        Ok(self)
     }
 
     /// Computes products, in f32 and in f64, in ways that tests or measurements choose.

@@ -71,8 +71,11 @@ impl Kernels {
     }
 
     /// Factors panels by strips for groups of so many work-items.
-    pub fn use_strips(&mut self, items: usize) {
-        self.choices.strips = items;
+    pub fn use_strips(&mut self, items: usize) -> Result<()> {
+        let choices = self.choices.with_strips(items, &self.found.limits);
+        self.choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
+        self.settled = Settled::default();
+        Ok(())
     }
 
     /// Computes products in these ways.

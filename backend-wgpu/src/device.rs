@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapidary_core::{
     DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
 };
-use lapidary_kernels::{Choices, Products};
+use lapidary_kernels::{Choices, Products, Target};
 
 use crate::buffer::Buffer;
 use crate::conv::view;
@@ -90,7 +90,7 @@ impl WgpuDevice {
     /// A device and a queue of the application. Matrices may lie in the
     /// application's buffers, and its work in the queue comes before and after ours.
     /// The device should be made with [`required_features`] and [`required_limits`]:
-    /// without them it has no double precision and less room.
+    /// without them it has no double precision, less room and a slower LU.
     ///
     /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
     /// of these for each device of the application, and set no callback after it.
@@ -181,24 +181,34 @@ impl WgpuDevice {
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        self.kernels().use_choices(Choices { strips: 32, spread: 16, ..choices });
-        Ok(self)
+        Ok(self.choosing(|_| Choices { strips: 32, spread: 16, ..choices }))
     }
 
     /// Factors panels by strips of workgroups of so many invocations, a power of two of at
     /// least 4, or, with fewer, column by column, so that tests reach both.
-    #[must_use]
-    pub fn with_strips(self, items: usize) -> Self {
-        self.kernels().use_strips(items);
-        self
+    ///
+    /// # Errors
+    /// The device has no such workgroups.
+    pub fn with_strips(self, items: usize) -> Result<Self> {
+        let limits = kernel_limits(&self.queue.device().limits());
+        let choices = self.kernels().choices().with_strips(items, &limits);
+        let choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
+        Ok(self.choosing(|_| choices))
     }
 
     /// Factors panels by strips whose workgroups wait for those that began before them, or are launched
-    /// one by one, so that tests reach both. A driver whose workgroups do not go on while others wait hangs.
-    #[must_use]
-    pub fn with_waits(self, waits: bool) -> Self {
-        self.kernels().use_waits(waits);
-        self
+    /// one by one, so that tests reach both; [`WgpuDevice::with_tiles`] chooses anew. It is for drivers whose
+    /// workgroups go on while others wait: others hang, and llvmpipe ends each wait after 65535 looks, with
+    /// wrong results.
+    ///
+    /// # Errors
+    /// They are to wait, and the device was made without `MEMORY_DECORATION_COHERENT`.
+    pub fn with_waits(self, waits: bool) -> Result<Self> {
+        if waits && !self.queue.device().features().contains(COHERENT) {
+            let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
+            return Err(Error::new(ErrorKind::Unsupported, "with_waits", message));
+        }
+        Ok(self.choosing(|choices| Choices { waits, ..choices }))
     }
 
     /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
@@ -211,8 +221,15 @@ impl WgpuDevice {
             let fits = products.check(dtype, &limits);
             fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
         }
-        self.kernels().use_products(products);
-        Ok(self)
+        Ok(self.choosing(|choices| Choices { products, ..choices }))
+    }
+
+    fn choosing(self, choose: impl FnOnce(Choices) -> Choices) -> Self {
+        let mut kernels = self.kernels();
+        let choices = choose(*kernels.choices());
+        kernels.use_choices(choices);
+        drop(kernels);
+        self
     }
 
     /// Compiles kernels with every check that wgpu can make while they run, so that

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lapidary_core::{Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
-use lapidary_kernels::{Arg, Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, instructions, wgsl};
+use lapidary_kernels::{Arg, Call, Choices, Limits, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
@@ -80,21 +80,6 @@ impl Kernels {
     /// Computes with other kernels.
     pub fn use_choices(&mut self, choices: Choices) {
         self.choices = choices;
-    }
-
-    /// Factors panels by strips for groups of so many work-items.
-    pub fn use_strips(&mut self, items: usize) {
-        self.choices.strips = items;
-    }
-
-    /// Factors panels by strips whose groups wait for one another, or do not.
-    pub fn use_waits(&mut self, waits: bool) {
-        self.choices.waits = waits;
-    }
-
-    /// Computes products in these ways.
-    pub fn use_products(&mut self, products: [Products; 2]) {
-        self.choices.products = products;
     }
 
     /// Compiles with every check that wgpu can make while a kernel runs.

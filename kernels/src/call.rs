@@ -139,7 +139,8 @@ pub trait Target {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
 
     /// Scratch memory of at least `bytes`, kept for the next call; kernels that
-    /// were enqueued with smaller memory run on with that.
+    /// were enqueued with smaller memory run on with that. That of [`Purpose::Turns`] is zero
+    /// to begin with.
     ///
     /// # Errors
     /// The device has no memory left.
@@ -157,18 +158,23 @@ pub enum Purpose {
     Notes,
     /// A panel while it is factored by strips.
     Strips,
-    /// How many strips are taken and done; zero where no kernel runs.
+    /// How many strips are taken and done, where [`Choices::waits`]: zero whenever no kernel runs, since
+    /// kernels reach strips by these numbers.
     Turns,
+}
+
+impl Purpose {
+    const COUNT: usize = Purpose::Turns as usize + 1;
 }
 
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
 /// smaller memory hold it until they are done.
 #[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; 5]);
+pub struct Scratch<B>([Option<(Arc<B>, usize)>; Purpose::COUNT]);
 
 impl<B> Default for Scratch<B> {
     fn default() -> Self {
-        Scratch([const { None }; 5])
+        Scratch([const { None }; Purpose::COUNT])
     }
 }
 
@@ -213,7 +219,7 @@ pub struct Choices {
     /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
     pub strips: usize,
     /// Whether a group may wait for those that began before it: they go on while it does, and see
-    /// what others write.
+    /// what others write. For WGSL alone, whose program of strips has such a kernel.
     pub waits: bool,
     /// Rows from which on a panel that is too tall for strips is factored by many groups,
     /// column by column.
@@ -305,22 +311,20 @@ impl Choices {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
         let Limits { work_group: most, groups, buffer, .. } = *limits;
-        let (group, rounds) = (GROUP.min(most), usize::MAX);
-        let (strips, waits, spread, exchangers, solvers, parts_of_vectors) = (0, false, usize::MAX, 0, [0; 2], false);
         Choices {
             products,
             searchers,
-            group,
+            group: GROUP.min(most),
             most,
             groups,
             buffer,
-            strips,
-            waits,
-            spread,
-            exchangers,
-            solvers,
-            parts_of_vectors,
-            rounds,
+            strips: 0,
+            waits: false,
+            spread: usize::MAX,
+            exchangers: 0,
+            solvers: [0; 2],
+            parts_of_vectors: false,
+            rounds: usize::MAX,
         }
     }
 
@@ -336,10 +340,19 @@ impl Choices {
         let dtype = DType::F64;
         let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype, items });
         let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
-        let items = 1 << STRIP.min(limits.work_group).ilog2();
-        let strip = StripParams::choose(dtype, 1, items, false).map(|params| Program::Strips { dtype, params });
-        let strips = if strip.is_some_and(fits) { items } else { 0 };
-        Choices { strips, spread, exchangers, solvers, ..choices }
+        let choices = Choices { spread, exchangers, solvers, ..choices };
+        choices.with_strips(1 << STRIP.min(limits.work_group).ilog2(), limits).unwrap_or(choices)
+    }
+
+    /// The same with panels by strips of groups of so many work-items, a power of two; column by column
+    /// with fewer than 4, which hold no strip.
+    ///
+    /// # Errors
+    /// Why such groups hold no strip on the device.
+    pub fn with_strips(self, items: usize, limits: &Limits) -> Result<Self, String> {
+        let strip = StripParams::choose(DType::F64, 1, items, false);
+        strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
+        Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
     }
 
     /// What solves triangles.
@@ -361,7 +374,7 @@ impl Choices {
     /// What factors a panel of so many rows by strips, if registers hold these.
     #[must_use]
     pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
-        if self.strips == 0 { None } else { StripParams::choose(dtype, rows, self.strips, self.waits) }
+        StripParams::choose(dtype, rows, self.strips, self.waits)
     }
 
     /// What factors a panel together with others.

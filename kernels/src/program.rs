@@ -102,7 +102,7 @@ pub enum Program {
         /// Work-items of the one group, a power of two: the search for a pivot halves them.
         items: usize,
     },
-    /// `enter_strips`, `getrf_strip` or `getrf_strips`, and `leave_strips`.
+    /// `enter_strips`, `getrf_strip` or, in WGSL, `getrf_strips`, and `leave_strips`.
     Strips {
         /// Element type.
         dtype: DType,

@@ -1,4 +1,5 @@
-//! Panels by strips of columns, in memory of their own; a work-group takes one into registers for a step.
+//! Panels by strips of columns, in memory of their own; a work-group takes one into registers for a step, or until
+//! it is factored.
 
 use lapidary_core::DType;
 
@@ -34,14 +35,18 @@ impl StripParams {
     }
 
     /// What holds a panel of so many rows by groups of so many work-items, a power of two, that wait
-    /// for one another or have a launch for each strip; nothing if the panel is too tall.
+    /// for one another or have a launch for each strip; nothing if the panel is too tall, or if the groups
+    /// are too small for any.
     #[must_use]
     pub fn choose(dtype: DType, rows: usize, items: usize, waits: bool) -> Option<Self> {
+        if items < 4 {
+            return None;
+        }
         // whole vectors, and few shapes, each of which is compiled
         let rows = rows.div_ceil(items).next_multiple_of(4);
         // vectors again, and blocks of a power of two are whole strips
         let most = (Self::held(dtype) / rows).clamp(2, Self::widest(waits)).min(items / 2);
-        (rows <= Self::TALLEST && most >= 2).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
+        (rows <= Self::TALLEST).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
     }
 
     /// Rows of a strip: those of a panel, and zeros.
@@ -118,7 +123,7 @@ mod tests {
             assert_eq!(StripParams::choose(dtype, rows, 256, true), narrow, "{dtype} {rows}, waiting");
         }
         // groups that are too small for the rows that move
-        for (items, width) in [(1, None), (2, None), (4, Some(2)), (16, Some(8))] {
+        for (items, width) in [(0, None), (2, None), (4, Some(2)), (16, Some(8))] {
             assert_eq!(StripParams::choose(DType::F32, 1, items, false).map(|params| params.width), width, "{items}");
         }
     }

@@ -208,6 +208,8 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let memory: Vec<(&str, Takes)> = signature.iter().copied().filter(|(_, takes)| takes.is_memory()).collect();
     assert_eq!(memory.len(), same.len(), "one entry for each operand of {kernel}");
     let mut text = heading(program, &signature);
+    // what groups tell one another while they run must not stay in caches of their own
+    let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::Turns) { "@coherent " } else { "" };
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
         let (name, takes) = memory[first];
@@ -216,8 +218,6 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
             _ if takes.is_elements() => element(program, name),
             _ => "i32",
         };
-        // what groups tell one another while they run must not stay in caches of their own
-        let coherent = if kernel == "getrf_strips" { "@coherent " } else { "" };
         let _ = writeln!(text, "@group(0) @binding({binding}) {coherent}var<storage, {access}> {name}: array<{element}>;");
     }
     text += "\n";
@@ -329,15 +329,24 @@ mod tests {
     use naga::valid::{Capabilities, ValidationFlags, Validator};
 
     use super::*;
-    use crate::params::{PanelParams, TileParams};
+    use crate::params::{Limits, PanelParams, TileParams};
     use crate::strips::StripParams;
 
-    fn validate(source: &Source) {
+    fn validate(source: &Source) -> naga::Module {
         let module = naga::front::wgsl::parse_str(&source.text)
             .unwrap_or_else(|error| panic!("{}: {}", source.name, error.emit_to_string(&source.text)));
         Validator::new(ValidationFlags::all(), Capabilities::FLOAT64 | Capabilities::MEMORY_DECORATION_COHERENT)
             .validate(&module)
             .unwrap_or_else(|error| panic!("{}: {}\n{}", source.name, error.emit_to_string(&source.text), source.text));
+        module
+    }
+
+    /// Bytes of a kernel's workgroup memory, each variable rounded up as a device may round it.
+    fn workgroup_memory(module: &naga::Module) -> usize {
+        let mut layouter = naga::proc::Layouter::default();
+        layouter.update(module.to_ctx()).expect("it is valid");
+        let shared = module.global_variables.iter().filter(|(_, global)| global.space == naga::AddressSpace::WorkGroup);
+        shared.map(|(_, global)| layouter[global.ty].size as usize).sum()
     }
 
     /// Every program with its kernels.
@@ -382,7 +391,10 @@ mod tests {
             for (program, kernels) in programs(dtype) {
                 for kernel in kernels {
                     let operands = signature(kernel).iter().filter(|(_, takes)| takes.is_memory()).count();
-                    validate(&source(&program, kernel, &(0..operands).collect::<Vec<_>>()));
+                    let text = source(&program, kernel, &(0..operands).collect::<Vec<_>>());
+                    let bytes = workgroup_memory(&validate(&text));
+                    let less = Limits { work_group: 1024, local_memory: bytes.saturating_sub(1), groups: 1, buffer: 1 };
+                    assert!(bytes == 0 || program.check(&less).is_err(), "{}: more than is counted, {bytes} bytes", text.name);
                     // indices lie in buffers of their own, and so do strips, and a C in scalars beside vectors
                     let apart =
                         matches!(program, Program::GemmVector { vec_c: false, .. } | Program::Strips { .. } | Program::Pad { .. });
@@ -393,8 +405,19 @@ mod tests {
             }
         }
         let (program, _) = programs(DType::F64)[0];
-        [[0, 0, 2], [0, 1, 0], [0, 1, 1]].iter().for_each(|same| validate(&source(&program, "gemm_tile", same)));
+        [[0, 0, 2], [0, 1, 0], [0, 1, 1]].iter().for_each(|same| drop(validate(&source(&program, "gemm_tile", same))));
         validate(&source(&Program::Pad { dtype: DType::F64, items: 64 }, "pad", &[0, 0, 2]));
+    }
+
+    #[test]
+    fn what_groups_tell_one_another_is_coherent() {
+        let params = StripParams { items: 64, rows: 12, width: 4 };
+        for (kernel, operands) in [("getrf_strips", 4), ("getrf_strip", 3)] {
+            let text = source(&Program::Strips { dtype: DType::F32, params }, kernel, &(0..operands).collect::<Vec<_>>()).text;
+            let bindings = text.matches("var<storage").count();
+            let coherent = text.matches("@coherent var<storage").count();
+            assert_eq!((bindings, coherent), (operands, if kernel == "getrf_strips" { operands } else { 0 }), "{text}");
+        }
     }
 
     #[test]

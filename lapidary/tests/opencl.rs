@@ -28,7 +28,7 @@ use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
-use tall::{nan_pivot, panels};
+use tall::{nan_pivot, panels, subnormal_pivot};
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
@@ -166,12 +166,13 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     for items in [0, 4] {
         let settings = Settings::default();
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items);
+        let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items).unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let resident = Resident(Graded(format!("strips of {items}"), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);
+        subnormal_pivot(&resident);
     }
 }
 

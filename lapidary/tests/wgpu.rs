@@ -31,7 +31,7 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
-use tall::{nan_pivot, panels};
+use tall::{nan_pivot, panels, subnormal_pivot};
 
 /// The adapters that meet a condition, with their numbers.
 fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
@@ -147,35 +147,54 @@ fn products_through_workgroup_memory() {
 fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some((index, _)) = first() else { return };
     for items in [0, 4] {
-        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items);
+        let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items).unwrap();
         let resident = Resident(made::<1>(&format!("strips of {items}"), index, &Settings::default(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);
+        subnormal_pivot(&resident);
     }
 }
 
-/// Strips whose workgroups wait for one another give the numbers of those that are launched one by one.
-/// Not by llvmpipe, which ends a wait when it has looked 65535 times.
+/// Strips whose workgroups wait for one another give the bits of those that are launched one by one, also with
+/// every access checked. By drivers on which groups that began are known to go on.
 #[test]
 fn strips_that_wait() {
-    let bears = |found: &Found| found.info.driver == "NVIDIA" || found.is_cpu && found.info.driver != "llvmpipe";
+    let bears = |found: &Found| ["NVIDIA", "SwiftShader driver"].contains(&found.info.driver.as_str());
     for (index, _) in adapters("that bears waits", bears) {
-        let way = |waits| move |device: WgpuDevice| device.with_tiles().unwrap().with_strips(16).with_waits(waits);
-        let graded = [true, false].map(|waits| made::<1>("strips", index, &Settings::default(), way(waits)));
+        let way =
+            |waits| move |device: WgpuDevice| device.with_tiles().unwrap().with_strips(16).unwrap().with_waits(waits).unwrap();
+        let [waiting, launched] = [true, false].map(|waits| made::<1>("strips", index, &Settings::default(), way(waits)));
+        let checked = made::<1>("checked", index, &Settings::default(), |device| way(true)(device).with_checks());
         for (m, n) in [(500, 150), (77, 77), (300, 5), (40, 90)] {
             let a: Vec<f32> = (0..m * n).map(|e| ((e * 7919 + e / 13) % 1009) as f32 / 1009.0 - 0.5).collect();
-            let [waiting, launched] = [0, 1].map(|i| {
+            let [waiting, launched, checked] = [&waiting, &launched, &checked].map(|graded| {
                 let (mut lu, mut ipiv) = (a.clone(), vec![0; m.min(n)]);
-                let view = MatMut::col_major(&mut lu, m, n).unwrap();
-                let info = graded[i].1.getrf_into(Getrf::new(view, &mut ipiv)).unwrap();
-                (info, ipiv, lu)
+                let info = graded.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
+                (info, ipiv, lu.into_iter().map(f32::to_bits).collect::<Vec<_>>())
             });
-            assert!(waiting == launched, "{m} by {n}: {:?} and {:?}", waiting.1, launched.1);
+            for (name, other) in [("launched", launched), ("checked", checked)] {
+                assert_eq!((waiting.0, &waiting.1), (other.0, &other.1), "{m} by {n}, {name}");
+                let first = waiting.2.iter().zip(&other.2).position(|(x, y)| x != y);
+                assert_eq!(first, None, "{m} by {n}, {name}: the first element that differs");
+            }
         }
-        grade_some::<f32>(&graded[0], &few(), "::getrf::");
-        nan_pivot::<f32>(&graded[0]);
+        grade_some::<f32>(&waiting, &few(), "::getrf::");
+        nan_pivot::<f32>(&waiting);
     }
+}
+
+#[test]
+fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
+    let Some((index, found)) = first() else { return };
+    let cache = || Arc::new(Settings::default().program_cache());
+    for items in [6, 1 << 20] {
+        let error = WgpuDevice::open(index, None, cache()).unwrap().with_strips(items).err().unwrap();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");
+    }
+    let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
+    let error = WgpuDevice::from_parts(device, queue, cache()).unwrap().with_waits(true).err().unwrap();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("COHERENT"), "{error}");
 }
 
 /// Products in vectors in the other order of reading, which only large tiles choose.

@@ -167,8 +167,8 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// A panel by strips, in memory of their own, which it enters and leaves: all in one launch where
-    /// groups may wait for one another; else step s eliminates strip s − 1 and factors strip s. What a strip
-    /// exchanges to its left comes when they leave.
+    /// groups may wait for one another; else step s eliminates strip s − 1 and factors strip s, the first one
+    /// without anything to eliminate. What a strip exchanges to its left comes when they leave.
     unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);
@@ -178,7 +178,8 @@ impl<D: Target> Sequence<'_, D> {
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let waits = self.device.choices().waits;
         let turns = waits.then(|| self.device.scratch(Purpose::Turns, 2 * size_of::<u32>())).transpose()?;
-        // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips.
+        // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips,
+        // whose numbers are counted from zero: what every launch finds, and leaves.
         let mut launch =
             |kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe { self.device.launch(&Call { program, kernel, global, args }) };
         launch("enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
@@ -187,8 +188,9 @@ impl<D: Target> Sequence<'_, D> {
             launch("getrf_strips", [strips * params.items, 1], &args)?;
         } else {
             for step in 0..strips {
+                let groups = if step == 0 { 1 } else { strips - step };
                 let args = [&rules[..], &[Arg::Size(step), Arg::Out(&*place)], &panel.pivots()].concat();
-                launch("getrf_strip", [(strips - step) * params.items, 1], &args)?;
+                launch("getrf_strip", [groups * params.items, 1], &args)?;
             }
         }
         let pivots = [Arg::In(panel.ipiv.buffer), Arg::Size(panel.ipiv.at)];

@@ -133,3 +133,6 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ fn leave_strips(@builtin(global_invocation_id) id: vec3<u32>) {
 // are done are last.
 //
 // While a strip is factored rows that are done are zero in registers, as are those beyond
-// the panel, or NaN once a pivot was: neither is ever larger than the diagonal, and so no candidate.
+// the panel, or NaN once U held one or an infinity: neither is ever larger than the diagonal, and so no candidate.
 // Rows that are done are computed along otherwise, and not stored. So are columns that the panel
 // lacks, zero or NaN.
 //
@@ -79,7 +79,7 @@ var<workgroup> comes: array<u32, {{ 2 * WIDTH }}>;
 var<workgroup> lower: array<vec, {{ WIDTH * PARTS }}>;
 var<workgroup> upper: array<vec, {{ WIDTH * PARTS }}>;
 {%- if CHAIN %}
-var<workgroup> turn: u32;
+var<workgroup> ticket: u32;
 {%- endif %}
 
 // The larger one, as it is.
@@ -100,15 +100,15 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
     {%- endfor %}
 {%- endmacro %}
 {#- Runs of rows that are searched at once, so that one comparison need not wait for another. -#}
-{%- set RUNS = [4, ROWS] | min %}
-{%- set RUN = (ROWS + RUNS - 1) // RUNS %}
+{%- set RUNS = 4 %}
+{%- set RUN = ROWS // RUNS %}
 {#- Rows that one condition leads to. -#}
-{%- set CHUNK = [4, ROWS] | min %}
-{%- set CHUNKS = (ROWS + CHUNK - 1) // CHUNK %}
+{%- set CHUNK = 4 %}
+{%- set CHUNKS = ROWS // CHUNK %}
 {#- Columns whose text is written out: for more it no longer fits the caches for instructions. -#}
 {%- set NEXT = WIDTH if WIDTH <= 4 else 1 %}
-{#- The row of U that column q of strip e exchanged its own with. -#}
-{%- macro exchanged() %}
+{#- The row that row q of strip e was exchanged with. -#}
+{%- macro partner() %}
             var p = p_0;
             {%- for q in range(1, WIDTH) %}
             p = select(p, p_{{ q }}, q == {{ q }}u);
@@ -117,7 +117,7 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
 {#- What is done for the chunk that holds `slot`, by halves. -#}
 {%- macro chunks(first, end, what) %}
     {%- if end - first == 1 %}
-        {%- for r in range(first * CHUNK, [end * CHUNK, ROWS] | min) %}
+        {%- for r in range(first * CHUNK, end * CHUNK) %}
         {%- for c in range(WIDTH) %}
         {%- if what != "put" %}
         row_{{ c }} = select(row_{{ c }}, x_{{ r }}_{{ c }}, slot == {{ r }}u);
@@ -145,7 +145,7 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
             {{- chunks(0, CHUNKS, "take") }}
 {%- endmacro %}
 {#- A vector of what it found. -#}
-{%- macro row_part(q) %}vec({% for c in range(q * V, (q + 1) * V) %}row_{{ c }}, {% endfor %}){% endmacro %}
+{%- macro row_part(part) %}vec({% for c in range(part * V, (part + 1) * V) %}row_{{ c }}, {% endfor %}){% endmacro %}
 {#- Stores a column of the rows of slot r, column c of those in registers. -#}
 {%- macro store(column, r, c) %}
     {{- strips }}[at({{ column }}, i_{{ r }})] = vec({% for v in range(V) %}x_{{ r * V + v }}_{{ c }}, {% endfor %});
@@ -153,9 +153,9 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
 {#- Stores rows on the diagonal from `first` on: a vector of columns for each invocation, of rows u. -#}
 {%- macro store_upper(first) %}
             {%- for v in range(V) %}
-            {%- for q in range(PARTS) %}
-            {{ strips }}[at(strip * WIDTH + t * {{ V }}u + {{ v }}u, {{ first }} + {{ q * V }}u)] = vec(
-                {%- for k in range(q * V, (q + 1) * V) %}u_{{ k }}[{{ v }}], {% endfor -%}
+            {%- for part in range(PARTS) %}
+            {{ strips }}[at(strip * WIDTH + t * {{ V }}u + {{ v }}u, {{ first }} + {{ part * V }}u)] = vec(
+                {%- for k in range(part * V, (part + 1) * V) %}u_{{ k }}[{{ v }}], {% endfor -%}
             );
             {%- endfor %}
             {%- endfor %}
@@ -164,8 +164,8 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
 @compute @workgroup_size(ITEMS)
 fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     {%- if CHAIN %}
-    if (t == 0u) { turn = atomicAdd(&{{ turns }}[0], 1u); }
-    let strip = workgroupUniformLoad(&turn);
+    if (t == 0u) { ticket = atomicAdd(&{{ turns }}[0], 1u); }
+    let strip = workgroupUniformLoad(&ticket);
     let s = strip;
     {%- else %}
     let s = args.step;
@@ -200,9 +200,9 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         own |= select(0u, {{ 2 ** q }}u, t == item_of(place_of(p_{{ q }}, begin)));
         {%- endfor %}
         if (t < WIDTH) {
-            {%- for q in range(PARTS) %}
-            lower[t * {{ PARTS }}u + {{ q }}u] = vec(
-                {%- for c in range(q * V, (q + 1) * V) %}{{ strips }}[at(done + {{ c }}u, done + t)][t % {{ V }}u], {% endfor -%}
+            {%- for part in range(PARTS) %}
+            lower[t * {{ PARTS }}u + {{ part }}u] = vec(
+                {%- for c in range(part * V, (part + 1) * V) %}{{ strips }}[at(done + {{ c }}u, done + t)][t % {{ V }}u], {% endfor -%}
             );
             {%- endfor %}
         }
@@ -212,22 +212,22 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         if (k < WIDTH) {
             for (var v = 0u; v < {{ V }}u; v++) {
                 {{- take("slot_of(place) + v") }}
-                {%- for q in range(PARTS) %}
-                held[(k + v) * {{ PARTS }}u + {{ q }}u] = {{ row_part(q) }};
+                {%- for part in range(PARTS) %}
+                held[(k + v) * {{ PARTS }}u + {{ part }}u] = {{ row_part(part) }};
                 {%- endfor %}
             }
         }
         for (var left = own; left != 0u; left &= left - 1u) {
             let q = firstTrailingBit(left);
-            {{- exchanged() }}
+            {{- partner() }}
             {{- take("slot_of(place_of(p, begin))") }}
-            {%- for q in range(PARTS) %}
-            held[(WIDTH + q) * {{ PARTS }}u + {{ q }}u] = {{ row_part(q) }};
+            {%- for part in range(PARTS) %}
+            held[(WIDTH + q) * {{ PARTS }}u + {{ part }}u] = {{ row_part(part) }};
             {%- endfor %}
         }
         if (t < {{ 2 * WIDTH }}u) {
             let q = t % WIDTH;
-            {{- exchanged() }}
+            {{- partner() }}
             var came = select(p, done + t, t < WIDTH);
             {%- for q in range(WIDTH - 1, -1, -1) %}
             came = select(select(came, done + {{ q }}u, came == p_{{ q }}), p_{{ q }}, came == done + {{ q }}u);
@@ -241,7 +241,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         workgroupBarrier();
         for (var left = own; left != 0u; left &= left - 1u) {
             let q = firstTrailingBit(left);
-            {{- exchanged() }}
+            {{- partner() }}
             {%- for c in range(WIDTH) %}
             let new_{{ c }} = held[comes[WIDTH + q] * {{ PARTS }}u + {{ c // V }}u][{{ c % V }}];
             {%- endfor %}
@@ -306,7 +306,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
             {%- for q in range(RUNS) %}
             var best_{{ q }} = real();
             var slot_{{ q }} = 0u;
-            {%- for r in range(q * RUN, [(q + 1) * RUN, ROWS] | min) %}
+            {%- for r in range(q * RUN, (q + 1) * RUN) %}
             slot_{{ q }} = select(slot_{{ q }}, {{ r }}u, abs(x_{{ r }}_{{ e }}) > best_{{ q }});
             best_{{ q }} = select(best_{{ q }}, abs(x_{{ r }}_{{ e }}), abs(x_{{ r }}_{{ e }}) > best_{{ q }});
             {%- endfor %}
@@ -359,7 +359,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
                 {%- for k in range(WIDTH) %}
                 pivots[{{ k }}] = row_{{ k }};
                 {%- endfor %}
-                exchanged |= 1u << (slot / {{ V }}u);
+                exchanged |= select(0u, 1u << (slot / {{ V }}u), row > 0u);
             }
             workgroupBarrier();
             let pivot = pivots[{{ e }}];

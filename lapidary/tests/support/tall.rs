@@ -18,6 +18,16 @@ pub fn panels<T: Scalar>(subject: &impl Subject) {
     nan_pivot::<T>(subject);
 }
 
+/// A subnormal pivot divides: its reciprocal overflows. In `f64`, of which all devices keep subnormal numbers.
+pub fn subnormal_pivot(subject: &impl Subject) {
+    let (m, n, least) = (4, 2, f64::from_bits(1 << 10));
+    let mut lu = [2.0, 4.0, 1.0, -3.0, 6.0, 4.0, 9.0, -1.0].map(|x| x * least);
+    let mut ipiv = vec![0; n];
+    let info = subject.getrf(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
+    assert_eq!((info, ipiv), (0, vec![1, 2]), "{}", subject.name());
+    assert_eq!(lu, [4.0 * least, 0.25, 0.5, -0.75, 4.0 * least, 8.0 * least, 0.5, 0.25], "{}", subject.name());
+}
+
 /// A pivot that is NaN divides its column, as in the plain loop: a NaN is no candidate, so that it
 /// stays on the diagonal, and none of what is left of the matrix is a number.
 pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {

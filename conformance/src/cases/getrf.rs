@@ -40,11 +40,13 @@ pub enum Shape {
     Hilbert,
     /// Uniform numbers and one NaN.
     Nan,
+    /// Uniform numbers and NaN for the first element, which no number is larger than.
+    NanPivot,
 }
 
 impl Shape {
     /// Every kind.
-    pub const ALL: [Shape; 12] = [
+    pub const ALL: [Shape; 13] = [
         Shape::Random,
         Shape::Graded,
         Shape::Exact,
@@ -57,6 +59,7 @@ impl Shape {
         Shape::Wilkinson,
         Shape::Hilbert,
         Shape::Nan,
+        Shape::NanPivot,
     ];
 }
 
@@ -135,7 +138,11 @@ impl GetrfCase {
             Shape::Dominant => dominant(&Fill::Uniform.matrix::<T>(m, n, rng)),
             Shape::Wilkinson => Dense::from_fn(m, n, wilkinson(n)),
             Shape::Hilbert => Dense::from_fn(m, n, |i, j| 1.0 / real(i + j + 1)),
-            Shape::Nan => with_nan(Fill::Uniform.matrix::<T>(m, n, rng), rng),
+            Shape::Nan => {
+                let a = Fill::Uniform.matrix::<T>(m, n, rng);
+                with_nan(a, (rng.below(m.max(1)), rng.below(n.max(1))))
+            }
+            Shape::NanPivot => with_nan(Fill::Uniform.matrix::<T>(m, n, rng), (0, 0)),
         };
         matrix.map(|x| T::from_f64(x).to_f64())
     }
@@ -274,9 +281,9 @@ fn wilkinson(n: usize) -> impl Fn(usize, usize) -> f64 {
     }
 }
 
-fn with_nan(mut a: Dense, rng: &mut Rng) -> Dense {
+fn with_nan(mut a: Dense, (i, j): (usize, usize)) -> Dense {
     if a.rows() > 0 && a.cols() > 0 {
-        a.set(rng.below(a.rows()), rng.below(a.cols()), f64::NAN);
+        a.set(i, j, f64::NAN);
     }
     a
 }

@@ -49,7 +49,7 @@ pub fn error_growth(dtype: DType, trials: &[&TrialReport]) -> Option<Grade> {
 
 /// Whether NaN and Inf come out where they must, in all routines.
 pub fn nan(dtype: DType, trials: &[&TrialReport]) -> Option<Grade> {
-    const NAMES: [&str; 3] = ["nan_propagates", "zero_times_infinity_is_nan", "nan_leaves_a_trace"];
+    const NAMES: [&str; 4] = ["nan_propagates", "zero_times_infinity_is_nan", "nan_leaves_a_trace", "nan_pivot_divides"];
     let is_asked = |trial: &&&TrialReport| trial.verdict != Verdict::Skipped && NAMES.contains(&trial.property.as_str());
     let asked: Vec<_> = trials.iter().filter(is_asked).collect();
     let is_wrong = |trial: &&&&TrialReport| matches!(trial.verdict, Verdict::Failed | Verdict::Expected);

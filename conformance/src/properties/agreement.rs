@@ -185,7 +185,7 @@ fn rounds(shape: Shape) -> bool {
     match shape {
         Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular => false,
         Shape::ZeroColumn | Shape::Permuted | Shape::Wilkinson => false,
-        Shape::Random | Shape::Graded | Shape::Dominant | Shape::Hilbert | Shape::Nan => true,
+        Shape::Random | Shape::Graded | Shape::Dominant | Shape::Hilbert | Shape::Nan | Shape::NanPivot => true,
     }
 }
 

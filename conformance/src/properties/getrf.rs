@@ -36,6 +36,7 @@ pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
         Shape::Wilkinson => exact(&seen, &a, &factored).and_then(|()| grown(case.n, &a, &factored)),
         Shape::Dominant => unpivoted::<T>(&seen, &a, &factored),
         Shape::Nan => poisoned(&a, &factored),
+        Shape::NanPivot => poisoned(&a, &factored).and_then(|()| divided(&factored)),
     });
     verdict.map_err(|failure| failure.in_case(case))
 }
@@ -139,6 +140,15 @@ fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
         return Err(Failure::new("getrf: NaN", "a NaN of A left no trace in the factors"));
     }
     Ok(())
+}
+
+/// Whatever a pivot that is NaN divides is NaN, wherever the search has found one.
+fn divided(Factored { lu, .. }: &Factored) -> Result<(), Failure> {
+    let is_kept = |i: usize, j: usize| i > j && lu.at(j, j).is_nan() && !lu.at(i, j).is_nan();
+    match lu.elements().find(|&((i, j), _)| is_kept(i, j)) {
+        None => Ok(()),
+        Some((at, x)) => Err(Failure::new("getrf: NaN pivot", format!("{x} below a pivot that is NaN")).at(at)),
+    }
 }
 
 fn expect(check: &'static str, got: usize, expected: usize) -> Result<(), Failure> {

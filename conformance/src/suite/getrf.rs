@@ -34,6 +34,9 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
         ("nan_leaves_a_trace", "A NaN neither hangs the search for a pivot nor is lost.", |trial| {
             few::<S, T>(trial, &[Shape::Nan], |case| case)
         }),
+        ("nan_pivot_divides", "What is below a pivot that is NaN becomes NaN.", |trial| {
+            few::<S, T>(trial, &[Shape::NanPivot], |case| case)
+        }),
         ("random", "The residual keeps bound 8, and no multiplier is larger than one.", |trial| {
             random::<S, T>(trial, &[Shape::Random, Shape::Graded], |case| case)
         }),

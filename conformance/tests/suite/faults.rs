@@ -90,6 +90,8 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LastPlaceOfU, "getrf::growth", "getrf: exact factors"),
     (DropsNan, "trsm::nan_propagates", "trsm: class"),
     (DropsNan, "getrf::nan_leaves_a_trace", "getrf: NaN"),
+    (DropsNan, "getrf::nan_pivot_divides", "getrf: NaN"),
+    (SkipsNanPivots, "getrf::nan_pivot_divides", "getrf: NaN pivot"),
     (SolvesUntransposed, "solve::random", "solve: residual"),
     (RoughEquation, "solve::random", "solve: HPL"),
     (AlwaysForward, "cases::laswp_backward", "laswp: rows"),

@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{HostRect, Piece, Result};
+use lapidary_core::{HostRect, Piece, Result, copiers, side_by_side};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -23,8 +23,6 @@ pub(crate) enum Direction {
 
 /// Bytes of a piece that passes through pinned memory.
 const PIECE: usize = 4 << 20;
-/// Threads that copy between the caller's memory and pinned memory.
-const COPIERS: usize = 6;
 
 /// A queue for transfers in one direction, with its pinned memory.
 #[derive(Debug)]
@@ -142,18 +140,16 @@ impl Transfers {
     /// one, from it one thread empties a piece while the driver fills another's.
     unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
-        let wanted = COPIERS.min(pieces.len()).min(std::thread::available_parallelism().map_or(1, usize::from));
         // as many threads as there is memory for, at least one
         let mut rings = vec![self.take_two(context)?];
-        rings.extend((1..wanted).map_while(|_| self.take_two(context).ok()));
+        rings.extend((1..copiers(pieces.len())).map_while(|_| self.take_two(context).ok()));
         let threads = rings.len();
-        let shared = Shared { rect, buffer };
-        let work = |thread: usize, mut staging: [Staging; 2]| {
+        side_by_side(rings, |thread, mut staging| {
             let mut under_way: [Option<Event>; 2] = [None, None];
             let mut result = Ok(());
             for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
                 // SAFETY: pieces do not overlap; the pinned memory is idle once its event is done.
-                result = unsafe { self.piece(&shared, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
+                result = unsafe { self.piece(rect, buffer, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
                 if result.is_err() {
                     break;
                 }
@@ -161,25 +157,13 @@ impl Transfers {
             let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
             result.and(drained)
-        };
-        let first = rings.swap_remove(0);
-        if threads == 1 {
-            return work(0, first);
-        }
-        std::thread::scope(|scope| {
-            let work = &work;
-            let others: Vec<_> = (1..).zip(rings).map(|(thread, ring)| scope.spawn(move || work(thread, ring))).collect();
-            let own = work(0, first);
-            others
-                .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .fold(own, Result::and)
         })
     }
 
     unsafe fn piece<T: Copy>(
         &self,
-        Shared { rect, buffer }: &Shared<'_, T>,
+        rect: &HostRect<T>,
+        buffer: &Buffer,
         piece: &Piece,
         staging: &mut Staging,
         under_way: &mut Option<Event>,
@@ -227,12 +211,3 @@ impl Transfers {
         idle.map_or_else(|| Staging::new(context, &self.queue, self.piece), Ok)
     }
 }
-
-/// What the threads of a transfer share.
-struct Shared<'a, T> {
-    rect: &'a HostRect<T>,
-    buffer: &'a Buffer,
-}
-
-// SAFETY: the threads touch disjoint pieces of the rectangle.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}

@@ -109,6 +109,12 @@ impl Queue {
         Submission(done)
     }
 
+    /// Whether a submission is done.
+    pub fn is_done(&self, submission: &Submission) -> bool {
+        self.poll();
+        submission.0.load(Ordering::Acquire)
+    }
+
     /// Waits until a submission is done: looks again and again, at first at once, then
     /// after a part of the time that has passed. Waits inside of drivers may end late by
     /// milliseconds, and those of wgpu may fail when several threads wait. Patience is for
@@ -116,11 +122,11 @@ impl Queue {
     pub fn wait(&self, submission: &Submission) -> Result<()> {
         let (start, mut ended) = (Instant::now(), (Instant::now(), self.finished.load(Ordering::Relaxed)));
         loop {
-            self.poll();
+            let done = self.is_done(submission);
             if let Some(lost) = self.lost() {
                 return Err(lost);
             }
-            if submission.0.load(Ordering::Acquire) {
+            if done {
                 return Ok(());
             }
             let finished = self.finished.load(Ordering::Relaxed);

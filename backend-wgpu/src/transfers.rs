@@ -2,29 +2,31 @@
 //! pass through mapped memory.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{HostRect, Piece, Result};
+use lapidary_core::{HostRect, Piece, Result, copiers, side_by_side};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
 const PIECE: usize = 4 << 20;
-/// Pieces of one transfer that are under way at once.
-const RING: usize = 4;
+/// Pieces from the device of each thread that are under way at once.
+const RING: usize = 2;
+/// Pieces on their way to the device at once: what a kernel holds up in the one queue is packed meanwhile.
+const MOST: usize = 32;
 
 /// Mapped memory for transfers in one direction.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     queue: Arc<Queue>,
     mode: wgpu::MapMode,
-    /// Memory that nothing uses, unmapped.
-    idle: Mutex<Vec<wgpu::Buffer>>,
+    /// Memory that no thread uses, and the submission after which the device uses it no more.
+    idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
 }
 
-/// A piece whose copy is submitted.
+/// A piece from the device whose copy is submitted.
 struct UnderWay {
     piece: Piece,
     staging: wgpu::Buffer,
@@ -41,61 +43,47 @@ impl Transfers {
         Transfers { piece: bytes.max(8), idle: Mutex::default(), ..self }
     }
 
-    /// Packs a rectangle into the beginning of a buffer.
+    /// Packs a rectangle into the beginning of a buffer, where whatever is submitted after the
+    /// return finds it.
     ///
     /// # Safety
     /// The rectangle may be read, and nothing writes it or the buffer meanwhile.
-    pub unsafe fn write<T: Copy>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let mut under_way = VecDeque::new();
-        let mut result = Ok(());
-        for piece in Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>()) {
-            // SAFETY: as the caller promises.
-            let submitted = self.make_room(&mut under_way).and_then(|()| unsafe { self.fill(rect, piece, buffer) });
-            match submitted {
-                Ok(submitted) => under_way.push_back(submitted),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-        }
-        under_way.into_iter().map(|done| self.retire(done)).fold(result, Result::and)
+    pub unsafe fn write<T: Copy + Send>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
+        side_by_side(self.dealt(rect), |_, pieces| {
+            // SAFETY: as the caller promises; pieces do not overlap.
+            pieces.into_iter().try_for_each(|piece| unsafe { self.fill(rect, piece, buffer) })
+        })
     }
 
     /// Unpacks the beginning of a buffer into a rectangle.
     ///
     /// # Safety
     /// The rectangle may be written, and nothing else touches it or writes the buffer meanwhile.
-    pub unsafe fn read<T: Copy>(&self, buffer: &Buffer, rect: &HostRect<T>) -> Result<()> {
-        let mut under_way = VecDeque::new();
-        for piece in Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>()) {
-            if under_way.len() == RING {
-                let first = under_way.pop_front().expect("the ring is full");
-                // SAFETY: as the caller promises.
-                unsafe { self.empty(first, rect)? };
+    pub unsafe fn read<T: Copy + Send>(&self, buffer: &Buffer, rect: &HostRect<T>) -> Result<()> {
+        side_by_side(self.dealt(rect), |_, pieces| {
+            let mut under_way = VecDeque::new();
+            for piece in pieces {
+                if under_way.len() == RING {
+                    let first = under_way.pop_front().expect("the ring is full");
+                    // SAFETY: as the caller promises; pieces do not overlap.
+                    unsafe { self.empty(first, rect)? };
+                }
+                under_way.push_back(self.fetch(buffer, piece, rect.rows, size_of::<T>())?);
             }
-            under_way.push_back(self.fetch(buffer, piece, rect.rows, size_of::<T>())?);
-        }
-        // SAFETY: as the caller promises.
-        under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
+            // SAFETY: as above.
+            under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
+        })
     }
 
-    fn make_room(&self, under_way: &mut VecDeque<UnderWay>) -> Result<()> {
-        if under_way.len() < RING {
-            return Ok(());
-        }
-        self.retire(under_way.pop_front().expect("the ring is full"))
-    }
-
-    /// Waits for a piece on its way to the device.
-    fn retire(&self, UnderWay { staging, submission, .. }: UnderWay) -> Result<()> {
-        self.queue.map(&staging, self.mode, staging.size(), &submission)?;
-        self.give_back(staging);
-        Ok(())
+    /// The pieces of a rectangle, in turn to each of several threads.
+    fn dealt<T>(&self, rect: &HostRect<T>) -> Vec<Vec<Piece>> {
+        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
+        let threads = copiers(pieces.len());
+        (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
     }
 
     /// Submits the copy of a piece to the device.
-    unsafe fn fill<T: Copy>(&self, rect: &HostRect<T>, piece: Piece, buffer: &Buffer) -> Result<UnderWay> {
+    unsafe fn fill<T: Copy>(&self, rect: &HostRect<T>, piece: Piece, buffer: &Buffer) -> Result<()> {
         let staging = self.take()?;
         let (bytes, at) = extent(&piece, rect.rows, size_of::<T>());
         let submission = self.queue.guarded("write", |device| {
@@ -108,7 +96,8 @@ impl Transfers {
             encoder.copy_buffer_to_buffer(&staging, 0, &buffer.0, at, bytes);
             Ok(self.queue.submit(encoder))
         })??;
-        Ok(UnderWay { piece, staging, submission })
+        self.give_back(staging, Some(submission));
+        Ok(())
     }
 
     /// Submits the copy of a piece from the device.
@@ -135,18 +124,32 @@ impl Transfers {
             staging.unmap();
             Ok(())
         })??;
-        self.give_back(staging);
+        self.give_back(staging, None);
         Ok(())
     }
 
-    fn give_back(&self, staging: wgpu::Buffer) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(staging);
+    fn idle(&self) -> MutexGuard<'_, VecDeque<(wgpu::Buffer, Option<Submission>)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, staging: wgpu::Buffer, last: Option<Submission>) {
+        self.idle().push_back((staging, last));
+    }
+
+    /// Memory that the device uses no more, if there is some, or that is to be waited for.
+    fn oldest(&self) -> Option<(wgpu::Buffer, Option<Submission>)> {
+        let mut idle = self.idle();
+        let (_, last) = idle.front()?;
+        let is_free = last.as_ref().is_none_or(|last| self.queue.is_done(last));
+        if is_free || idle.len() >= MOST { idle.pop_front() } else { None }
     }
 
     /// Memory for a piece: mapped on its way to the device, unmapped on the way back.
     fn take(&self) -> Result<wgpu::Buffer> {
-        if let Some(idle) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
-            return Ok(idle);
+        if let Some((staging, last)) = self.oldest() {
+            // what was on its way to the device is mapped again
+            last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
+            return Ok(staging);
         }
         let (usage, mapped_at_creation) = match self.mode {
             wgpu::MapMode::Write => (wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true),

@@ -98,6 +98,12 @@ pub struct HostRect<T> {
     pub cols: usize,
 }
 
+// SAFETY: it says where memory is. Whoever reaches that does so by unsafe functions, and answers for
+// what other threads do there.
+unsafe impl<T: Send> Send for HostRect<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for HostRect<T> {}
+
 /// A device: memory, transfers, kernels.
 pub trait Device: Send + Sync + 'static {
     /// A region of the device's memory. Dropping it gives the memory back.

@@ -71,4 +71,4 @@ pub use scalar::{DType, Element, Scalar};
 pub use schedule::{Rest, Schedule};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
-pub use staging::Piece;
+pub use staging::{Piece, copiers, side_by_side};

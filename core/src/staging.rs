@@ -1,6 +1,10 @@
-//! A rectangle of host memory in pieces that pass through staging memory.
+//! A rectangle of host memory in pieces that pass through staging memory, several at a time.
 
 use crate::device::HostRect;
+use crate::error::Result;
+
+/// Most threads that copy between the caller's memory and staging memory.
+const COPIERS: usize = 6;
 
 /// Some whole columns of a packed column-major matrix, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +85,56 @@ impl Piece {
     }
 }
 
+/// Threads that copy so many pieces, at least one.
+#[must_use]
+pub fn copiers(pieces: usize) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    COPIERS.min(pieces).min(processors).max(1)
+}
+
+/// Calls `copy` with the number of each part and the part, all at the same time and the first on
+/// the caller's thread; returns when all have returned.
+///
+/// # Errors
+/// That of the first part that has one.
+///
+/// # Panics
+/// If a call panicked.
+pub fn side_by_side<P: Send>(parts: Vec<P>, copy: impl Fn(usize, P) -> Result<()> + Sync) -> Result<()> {
+    let mut parts = parts.into_iter().enumerate();
+    let Some((_, first)) = parts.next() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let copy = &copy;
+        let others: Vec<_> = parts.map(|(number, part)| scope.spawn(move || copy(number, part))).collect();
+        let own = copy(0, first);
+        let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        joined.fold(own, Result::and)
+    })
+}
+
 /// Order of the squares in which a transposed rectangle is copied.
 const SQUARE: usize = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn parts_are_copied_at_the_same_time_and_the_first_error_counts() {
+        let (all, own) = (std::sync::Barrier::new(3), std::thread::current().id());
+        let copy = |number: usize, part: char| {
+            // who came alone would wait forever
+            all.wait();
+            assert_eq!(std::thread::current().id() == own, number == 0);
+            if number == 0 { Ok(()) } else { Err(Error::invalid("copy", part)) }
+        };
+        let error = side_by_side(vec!['a', 'b', 'c'], copy).unwrap_err();
+        assert!(error.to_string().contains('b'), "{error}");
+        assert!(side_by_side(Vec::<char>::new(), copy).is_ok());
+        assert_eq!([0, 1].map(copiers), [1, 1]);
+        assert!((1..=COPIERS).contains(&copiers(1000)));
+    }
 
     #[test]
     fn pieces_cover_a_rectangle_in_packed_order() {

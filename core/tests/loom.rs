@@ -197,6 +197,7 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
     shared.drivers.iter().for_each(Drive::free_all);
+    shared.drivers.iter().for_each(Drive::trim);
     assert!(shared.drivers.iter().all(|d| d.device().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
     drop(unsafe { Box::from_raw(owned) });

@@ -45,6 +45,9 @@ impl Drive for Handle {
     fn free_all(&self) {
         driver!(self, d => d.free_all());
     }
+    fn trim(&self) {
+        driver!(self, d => d.trim());
+    }
     fn free_memory(&self) -> usize {
         driver!(self, d => d.free_memory())
     }

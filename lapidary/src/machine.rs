@@ -141,6 +141,13 @@ impl Machine {
         self.cache.counts()
     }
 
+    /// Gives back the device memory that calls on host matrices keep for the next one: as much as the
+    /// last call's copies took. Uploading a matrix does so too, and so do calls on matrices that lie on a device.
+    pub fn trim(&self) {
+        let _turn = self.turn();
+        self.handles.iter().for_each(Drive::trim);
+    }
+
     /// What the devices are and have.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
         self.handles.iter().map(Drive::info)

@@ -154,6 +154,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
+        let settings = Settings::default();
+        let device = Handle::Null(Driver::new(NullDevice::new(Some(1 << 20))));
+        let machine = Machine::of(vec![device], &settings, Arc::new(settings.program_cache()));
+        let Handle::Null(driver) = &machine.handles[0] else { unreachable!("made above") };
+        let ones = vec![1.0; N * N];
+        let a = MatRef::col_major(&ones, N, N).unwrap();
+        let allocations = || {
+            let mut c = vec![0.0; N * N];
+            let before = driver.device().record().requests.len();
+            machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+            driver.device().record().requests[before..].iter().filter(|request| matches!(request, Request::Alloc(_))).count()
+        };
+        assert!(allocations() > 0);
+        assert_eq!(allocations(), 0);
+        machine.trim();
+        assert_eq!(driver.device().record().held, 0);
+        assert!(allocations() > 0);
+        let matrix = machine.upload(a).unwrap();
+        assert_eq!(driver.device().record().held, N * N * size_of::<f64>());
+        drop(matrix);
+    }
+
     /// What a device promises beyond the needs of a call is no reason to give up.
     #[test]
     fn tiles_shrink_from_what_the_call_needs() {

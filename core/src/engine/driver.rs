@@ -23,6 +23,9 @@ type Table<K, B> = Mutex<HashMap<K, (Arc<B>, usize)>>;
 pub struct Driver<D: Device> {
     device: D,
     slots: Table<SlotId, D::Buffer>,
+    /// Memory of the last run's physical registers, for the next one: to take it anew may cost
+    /// a device as much time as to fill it.
+    kept: Mutex<Vec<(Arc<D::Buffer>, usize)>>,
     residents: Table<u64, D::Buffer>,
 }
 
@@ -30,7 +33,7 @@ impl<D: Device> Driver<D> {
     /// A driver of `device`.
     #[must_use]
     pub fn new(device: D) -> Self {
-        Driver { device, slots: Mutex::default(), residents: Mutex::default() }
+        Driver { device, slots: Mutex::default(), kept: Mutex::default(), residents: Mutex::default() }
     }
 
     /// The device.
@@ -73,6 +76,7 @@ impl<D: Device> Driver<D> {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.info().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
+        self.trim();
         let buffer = self.device.alloc(bytes)?;
         // SAFETY: as the caller promises; the buffer is new.
         unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
@@ -123,6 +127,17 @@ impl<D: Device> Driver<D> {
     pub fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
         let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
+    }
+
+    /// Memory for a physical register: of the last run, whose other sizes are given back before
+    /// there is new memory, so that there is never more than a limit allows.
+    fn register(&self, bytes: usize) -> Result<Arc<D::Buffer>> {
+        let mut kept = lock(&self.kept);
+        if let Some(at) = kept.iter().position(|&(_, size)| size == bytes) {
+            return Ok(kept.swap_remove(at).0);
+        }
+        kept.clear();
+        self.device.alloc(bytes).map(Arc::new)
     }
 
     /// The memory of a physical register.
@@ -270,7 +285,11 @@ impl<D: Device> Drive for Driver<D> {
     }
 
     fn free_all(&self) {
-        lock(&self.slots).clear();
+        *lock(&self.kept) = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
+    }
+
+    fn trim(&self) {
+        lock(&self.kept).clear();
     }
 
     fn free_memory(&self) -> usize {
@@ -282,8 +301,7 @@ impl<D: Device> Drive for Driver<D> {
 /// Memory of the device for physical registers.
 impl<D: Device> Supply for &Driver<D> {
     fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let buffer = self.device.alloc(slot.bytes).map_err(|error| error.with("device", &self.info().name))?;
-        let buffer = Arc::new(buffer);
+        let buffer = self.register(slot.bytes).map_err(|error| error.with("device", &self.info().name))?;
         lock(&self.slots).insert(slot.id, (buffer, slot.bytes));
         Ok(())
     }

@@ -33,8 +33,10 @@ pub trait Drive: Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Works on one lane of a run until nothing is left to do.
     fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane);
-    /// Frees all physical registers, at the end of a run.
+    /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
     fn free_all(&self);
+    /// Gives back the memory that is kept.
+    fn trim(&self);
     /// Bytes of the device's limit that no resident matrix holds.
     fn free_memory(&self) -> usize;
 }
@@ -109,8 +111,17 @@ pub unsafe fn run<T: Scalar, H: Drive>(
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
+    // what runs in place may need all memory
+    let in_place = |device: &usize| schedule.reach()[*device].in_place.iter().all(|&in_place| in_place);
+    (0..devices.len()).filter(in_place).for_each(|device| devices[device].trim());
     // physical registers are freed before the next run may name its own
-    let free = || devices.iter().for_each(|device| device.free_all());
+    let free = || {
+        devices.iter().for_each(|device| device.free_all());
+        // another try begins without them
+        if lock(&run.state).error.is_some() {
+            devices.iter().for_each(|device| device.trim());
+        }
+    };
     crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free)
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched(), None))?;
     run.finish()

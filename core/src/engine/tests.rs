@@ -18,7 +18,7 @@ use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Access, Instruction, Region};
 use crate::matrix::{MatMut, RawMat};
-use crate::null::NullDevice;
+use crate::null::{NullDevice, Record};
 use crate::plan::Plan;
 use crate::scalar::{Element, Scalar};
 use crate::schedule::Schedule;
@@ -353,18 +353,26 @@ proptest! {
     }
 
     #[test]
-    fn memory_stays_under_the_limit_and_is_given_back(tasks in prop::collection::vec(task(), 1..20), failure in prop::option::of(0..60_usize)) {
+    fn memory_stays_under_the_limit_and_is_given_back(
+        runs in prop::collection::vec(prop::collection::vec(task(), 1..20), 1..3),
+        failure in prop::option::of(0..60_usize),
+    ) {
         let device = NullDevice::new(Some(TIGHT));
         let driver = Driver::new(if let Some(at) = failure { device.failing_at(at) } else { device });
         let mut matrices = Matrices::new();
         let bindings = matrices.bindings();
-        let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.info(), &bindings)]).unwrap();
-        // SAFETY: a null device touches no memory.
-        let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
-        let record = driver.device().record();
-        prop_assert!(result.is_ok() || failure.is_some());
-        prop_assert!(record.most <= TIGHT, "{} bytes held of {TIGHT}", record.most);
-        prop_assert_eq!(record.held, 0);
+        for tasks in runs {
+            let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.info(), &bindings)]).unwrap();
+            // SAFETY: a null device touches no memory.
+            let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
+            prop_assert!(result.is_ok() || failure.is_some());
+            // what one run keeps for the next counts too
+            let Record { most, held, .. } = driver.device().record();
+            prop_assert!(most <= TIGHT, "{} bytes held of {TIGHT}", most);
+            prop_assert!(result.is_ok() || held == 0, "{held} bytes are kept of a run that failed");
+        }
+        driver.trim();
+        prop_assert_eq!(driver.device().record().held, 0);
     }
 }
 

@@ -126,6 +126,7 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and nothing else touches it.
         unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
+        drivers.iter().for_each(Drive::trim);
         let given_back = drivers.iter().map(|driver| driver.device().left.load(Ordering::Relaxed));
         assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
     }

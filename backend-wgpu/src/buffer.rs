@@ -17,7 +17,9 @@ impl Buffer {
     pub(crate) fn new(queue: &Queue, bytes: usize) -> Result<Self> {
         let most = queue.largest_binding();
         if bytes > most {
-            let message = format!("{bytes} bytes are more than the {most} that a kernel reaches in one buffer");
+            let message = format!(
+                "{bytes} bytes are more than the {most} that a kernel reaches in one buffer; from host memory they pass in tiles"
+            );
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", message));
         }
         // a binding is not empty, and holds whole elements of every type
@@ -29,6 +31,14 @@ impl Buffer {
 
     /// An application's buffer, for a matrix of so many bytes.
     pub(crate) fn adopt(queue: &Queue, buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
+        // what belongs to another device is found out without a command that runs
+        queue
+            .guarded("wrap", |device| {
+                let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("wrap") });
+                encoder.clear_buffer(&buffer, 0, Some(0));
+                drop(encoder.finish());
+            })
+            .map_err(|error| Error::invalid("wrap", "the buffer is not this device's, or lacks COPY_DST").caused_by(error))?;
         let (size, most) = (buffer.size() as usize, queue.largest_binding());
         let missing = USES.difference(buffer.usage());
         let wrong = if size < bytes {

@@ -11,7 +11,7 @@ use lapidary_kernels::{Choices, Products, Target};
 use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::kernels::Kernels;
-use crate::platform::{Found, kernel_limits, list};
+use crate::platform::{Found, check, kernel_limits, list};
 use crate::queue::Queue;
 use crate::transfers::Transfers;
 
@@ -87,7 +87,7 @@ impl WgpuDevice {
         Ok(WgpuDevice { info, ..opened })
     }
 
-    /// A device and a queue of the application. Matrices may lie in the
+    /// A device and its queue of the application. Matrices may lie in the
     /// application's buffers, and its work in the queue comes before and after ours.
     /// The device should be made with [`required_features`] and [`required_limits`]:
     /// without them it has no double precision, less room and a slower LU.
@@ -96,8 +96,9 @@ impl WgpuDevice {
     /// of these for each device of the application, and set no callback after it.
     ///
     /// # Errors
-    /// The device's limits are too low for any kernel, or it is lost.
+    /// A limit of the device is too low for any kernel, or it is lost.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
+        check(&device.limits())?;
         let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
         let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));

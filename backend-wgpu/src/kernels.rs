@@ -12,7 +12,7 @@ use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
 /// Bytes for the arguments of the calls of one pass.
-const ARGUMENTS: usize = GATHERED.1 * LONGEST;
+pub(crate) const ARGUMENTS: usize = GATHERED.1 * LONGEST;
 
 /// Calls of the first pass of an instruction, and most calls of any. The device works on
 /// a pass while the next one is gathered, which holds twice as many.
@@ -162,7 +162,7 @@ impl Kernels {
 }
 
 /// Bytes that the arguments of one call take at most.
-const LONGEST: usize = 256;
+pub(crate) const LONGEST: usize = 256;
 
 /// A size in 32 bits. Offsets within a binding fit; only an application's own
 /// buffer could be larger.

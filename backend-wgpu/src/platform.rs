@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
 
+use crate::kernels::{ARGUMENTS, LONGEST};
+use crate::transfers::PIECE;
+
 /// The interfaces that adapters are looked for through.
 const BACKENDS: wgpu::Backends = wgpu::Backends::VULKAN.union(wgpu::Backends::METAL).union(wgpu::Backends::DX12);
 
@@ -83,6 +86,36 @@ pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
     const COUNTED: u64 = (1 << 31) - 4;
     let bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(COUNTED);
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// What no device does without: the name of a limit, what a device has of it, and what the kernels and
+/// transfers take at least.
+fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 10] {
+    [
+        ("max_buffer_size", limits.max_buffer_size, ARGUMENTS.max(PIECE) as u64),
+        ("max_bind_groups", limits.max_bind_groups.into(), 1),
+        // the arguments, and the operands of a kernel that has most
+        ("max_bindings_per_bind_group", limits.max_bindings_per_bind_group.into(), 5),
+        ("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into(), 4),
+        ("max_uniform_buffers_per_shader_stage", limits.max_uniform_buffers_per_shader_stage.into(), 1),
+        ("max_dynamic_uniform_buffers_per_pipeline_layout", limits.max_dynamic_uniform_buffers_per_pipeline_layout.into(), 1),
+        ("max_uniform_buffer_binding_size", limits.max_uniform_buffer_binding_size, LONGEST as u64),
+        // what WebGPU gives everywhere, so that no product is larger than a launch
+        ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into(), 65_535),
+        ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into(), 64),
+        ("max_compute_workgroup_size_x", limits.max_compute_workgroup_size_x.into(), 64),
+    ]
+}
+
+/// Whether a device can run anything.
+///
+/// # Errors
+/// The limit that is too low, and what it takes.
+pub(crate) fn check(limits: &wgpu::Limits) -> Result<()> {
+    let low = needs(limits).into_iter().find(|(_, there, least)| there < least);
+    low.map_or(Ok(()), |(name, there, least)| {
+        Err(Error::new(ErrorKind::Unsupported, "open", format!("the device was made with {name} {there}; it takes {least}")))
+    })
 }
 
 /// What kernels may use.

@@ -165,6 +165,8 @@ mod tests {
         let file = error.split(|c: char| c.is_whitespace() || "();,".contains(c)).find(|word| word.ends_with("broken.wgsl"));
         let file = file.unwrap_or_else(|| panic!("no file is named: {error}"));
         assert_eq!(std::fs::read_to_string(file).unwrap(), source.text);
+        let again = programs.compile(&queue, &source, "broken", &[]).unwrap_err().to_string();
+        assert!(again.contains(file), "one file for one text: {again}");
         std::fs::remove_file(file).unwrap();
         assert!(error.contains("return"), "what the compiler said: {error}");
     }

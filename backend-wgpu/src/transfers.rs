@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
-const PIECE: usize = 4 << 20;
+pub(crate) const PIECE: usize = 4 << 20;
 /// Pieces from the device of each thread that are under way at once.
 const RING: usize = 2;
 /// Pieces on their way to the device at once: what a kernel holds up in the one queue is packed meanwhile.

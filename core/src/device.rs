@@ -118,7 +118,8 @@ pub trait Device: Send + Sync + 'static {
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Packs a host rectangle into a buffer, column-major with `ld = rows`.
+    /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle is read;
+    /// whatever the device is asked for after that finds the buffer written, on which it may still be at work.
     ///
     /// # Safety
     /// The rectangle may be read and nothing writes it or the buffer meanwhile.

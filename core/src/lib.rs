@@ -68,7 +68,7 @@ pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
 pub use plan::Plan;
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};
-pub use schedule::{Rest, Schedule};
+pub use schedule::{Rest, Schedule, Short};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
 pub use staging::{Piece, copiers, side_by_side};

@@ -106,6 +106,19 @@ impl ProgramCache {
         }
     }
 
+    /// Whether the folder can be read, if it is there.
+    ///
+    /// # Errors
+    /// It cannot, or is no folder; with its path.
+    pub fn check(&self) -> std::io::Result<()> {
+        match self.folder.as_deref().map(|folder| (folder, fs::read_dir(folder))) {
+            Some((folder, Err(error))) if error.kind() != ErrorKind::NotFound => {
+                Err(std::io::Error::new(error.kind(), format!("{}: {error}", folder.display())))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Every file, the last used first.
     #[must_use]
     pub fn entries(&self) -> Vec<CacheEntry> {
@@ -122,7 +135,12 @@ impl ProgramCache {
         let entries = self.entries();
         for entry in &entries {
             // another process may have been faster
-            fs::remove_file(&entry.path).or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
+            match fs::remove_file(&entry.path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(std::io::Error::new(error.kind(), format!("{}: {error}", entry.path.display())));
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
         Ok(entries.len())
     }

@@ -31,12 +31,37 @@ pub struct Rest {
     pub(crate) done: Vec<bool>,
 }
 
+/// A device whose memory is too small for a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    /// What was planned.
+    pub operation: &'static str,
+    /// Index of the device.
+    pub device: usize,
+    /// Bytes that it has.
+    pub limit: usize,
+    /// Bytes of the smallest working set.
+    pub needed: usize,
+}
+
+impl Short {
+    /// The error, with the name by which people know the device.
+    #[must_use]
+    pub fn of(self, device: &str) -> Error {
+        let Short { operation, limit, needed, .. } = self;
+        let message = format!(
+            "{device} is limited to {limit} bytes, the smallest working set is {needed}: raise its limit, or use another device"
+        );
+        Error::new(ErrorKind::OutOfMemory, operation, message)
+    }
+}
+
 impl<T: Scalar> Schedule<T> {
     /// Finds the dependencies and checks that each device has memory enough.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`] says how much a device lacks.
-    pub fn new(plan: Plan<T>, reach: Vec<Reach>) -> Result<Self> {
+    /// A device has too little.
+    pub fn new(plan: Plan<T>, reach: Vec<Reach>) -> Result<Self, Short> {
         let rest = Rest { done: vec![false; plan.tasks().len()] };
         Schedule { graph: Graph::new(&plan), plan, reach, rest }.check()
     }
@@ -45,20 +70,18 @@ impl<T: Scalar> Schedule<T> {
     ///
     /// # Errors
     /// As [`Schedule::new`].
-    pub fn resume(self, rest: Rest, reach: Vec<Reach>) -> Result<Self> {
+    pub fn resume(self, rest: Rest, reach: Vec<Reach>) -> Result<Self, Short> {
         Schedule { reach, rest, ..self }.check()
     }
 
-    fn check(self) -> Result<Self> {
-        let schedule = self;
-        for device in 0..schedule.reach.len() {
-            let (needed, limit) = (schedule.footprint(device), schedule.reach[device].memory);
-            if needed > limit {
-                let message = format!("device {device} is limited to {limit} bytes, the smallest working set is {needed}");
-                return Err(Error::new(ErrorKind::OutOfMemory, schedule.plan.operation(), message));
-            }
-        }
-        Ok(schedule)
+    fn check(self) -> Result<Self, Short> {
+        let operation = self.plan.operation();
+        let lacks = |(device, reach): (usize, &Reach)| {
+            let (limit, needed) = (reach.memory, self.footprint(device));
+            (needed > limit).then_some(Short { operation, device, limit, needed })
+        };
+        self.reach.iter().enumerate().find_map(lacks).map_or(Ok(()), Err)?;
+        Ok(self)
     }
 
     /// The commands.

@@ -5,6 +5,10 @@
 //! What each kernel means is defined by the CPU backend's reference path. The
 //! text of a kernel is headed by its parameters, so that it can be read alone.
 
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 mod call;
 pub mod instructions;
 pub mod opencl;
@@ -22,7 +26,7 @@ pub use strips::StripParams;
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// The text of a program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     /// Name of the file that it would be.
     pub name: String,
@@ -32,14 +36,22 @@ pub struct Source {
 
 impl Source {
     /// Writes the text to a new file, whose name nobody else can have prepared, so
-    /// that a person can look at what a compiler refused; the name of the file.
+    /// that a person can look at what a compiler refused; the name of the file. A text that this
+    /// process has kept is not written again while its file is there.
     ///
     /// # Errors
     /// The folder for temporary files takes no file.
     pub fn keep(&self) -> std::io::Result<String> {
+        static KEPT: LazyLock<Mutex<HashMap<Source, String>>> = LazyLock::new(Mutex::default);
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(path) = kept.get(self).filter(|path| Path::new(path).exists()) {
+            return Ok(path.clone());
+        }
         let file = tempfile::Builder::new().prefix("lapidary-").suffix(&format!("-{}", self.name)).tempfile()?;
         std::fs::write(file.path(), &self.text)?;
         let (_, path) = file.keep().map_err(|error| error.error)?;
-        Ok(path.display().to_string())
+        let path = path.display().to_string();
+        kept.insert(self.clone(), path.clone());
+        Ok(path)
     }
 }

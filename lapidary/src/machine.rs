@@ -59,7 +59,8 @@ impl Machine {
     /// # Errors
     /// A variable is malformed, or a device does not exist.
     pub fn from_env() -> Result<Self> {
-        Self::with_settings(&Select::from_env()?, &Settings::from_env()?)
+        let opened = Self::with_settings(&Select::from_env()?, &Settings::from_env()?);
+        opened.map_err(Select::told_by_env)
     }
 
     /// Opens the selected devices.

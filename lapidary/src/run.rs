@@ -54,7 +54,7 @@ impl Machine {
             // the device's own refusal says more than that too little is left of its memory
             let schedule = match Schedule::new(plan(&resources), reaches) {
                 Ok(schedule) => schedule,
-                Err(error) => return Err(refused.unwrap_or(error)),
+                Err(short) => return Err(refused.unwrap_or_else(|| short.of(&handles[short.device].info().name))),
             };
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.

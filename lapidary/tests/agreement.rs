@@ -12,7 +12,7 @@ use graded::{Graded, limited};
 use lapidary::{Machine, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
-use tall::panels;
+use tall::{panels, subnormal_pivot};
 
 fn several() -> Graded {
     Graded::open("cpu:0,1,2", &Settings::default())
@@ -30,5 +30,6 @@ fn one_device_and_several_agree() {
 #[test]
 fn tall_and_wide_panels() {
     panels::<f64>(&several());
+    subnormal_pivot(&several());
     panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default())));
 }

@@ -5,6 +5,8 @@
 //! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
 #![cfg(feature = "wgpu")]
 
+#[path = "support/adapters.rs"]
+mod adapters;
 #[path = "support/agree.rs"]
 mod agree;
 #[path = "support/exchanges.rs"]
@@ -20,6 +22,7 @@ mod tall;
 
 use std::sync::Arc;
 
+use adapters::{adapters, few, first};
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
@@ -27,33 +30,10 @@ use graded::{Graded, limited};
 use lapidary::core::Getrf;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
-use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
 use tall::{nan_pivot, panels, subnormal_pivot};
-
-/// The adapters that meet a condition, with their numbers.
-fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
-    let listing = list();
-    let found: Vec<_> = listing.devices.into_iter().enumerate().filter(|(_, found)| condition(found)).collect();
-    if found.is_empty() {
-        let missing = format!("an adapter {what} is needed: {:?}", listing.notes);
-        assert!(std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_none(), "{missing}");
-        eprintln!("not run: {missing}");
-    }
-    found
-}
-
-/// The first adapter with double precision.
-fn first() -> Option<(usize, Found)> {
-    adapters("with double precision", |found| found.f64).into_iter().next()
-}
-
-/// Very few cases, for what a processor runs slowly.
-fn few() -> Scope {
-    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], elements: 1 << 16, seed: 22 }
-}
 
 fn open(indices: &[usize], settings: &Settings) -> Graded {
     let indices: Vec<String> = indices.iter().map(ToString::to_string).collect();
@@ -108,6 +88,21 @@ fn matrices_are_copied_on_one_device_and_between_two() {
         copy.download(MatMut::col_major(&mut copied, 2, 3).unwrap()).unwrap();
         assert_eq!(copied, a[..], "from device {from} to device {to}");
     }
+}
+
+#[test]
+fn a_buffer_of_another_device_is_not_wrapped() {
+    let Some((_, found)) = first() else { return };
+    let open = || pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
+    let [(device, queue), (other, _)] = [open(), open()];
+    let settings = Settings::default();
+    let ours = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
+    let machine = Machine::from_wgpu(vec![ours], &settings).unwrap();
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let descriptor = wgpu::BufferDescriptor { label: None, size: 64, usage, mapped_at_creation: false };
+    machine.wrap_wgpu::<f32>(&device.create_buffer(&descriptor), 4, 4).unwrap();
+    let error = machine.wrap_wgpu::<f32>(&other.create_buffer(&descriptor), 4, 4).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("not this device's"), "{error}");
 }
 
 #[test]
@@ -184,19 +179,6 @@ fn strips_that_wait() {
     }
 }
 
-#[test]
-fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
-    let Some((index, found)) = first() else { return };
-    let cache = || Arc::new(Settings::default().program_cache());
-    for items in [6, 1 << 20] {
-        let error = WgpuDevice::open(index, None, cache()).unwrap().with_strips(items).err().unwrap();
-        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");
-    }
-    let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
-    let error = WgpuDevice::from_parts(device, queue, cache()).unwrap().with_waits(true).err().unwrap();
-    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("COHERENT"), "{error}");
-}
-
 /// Products in vectors in the other order of reading, which only large tiles choose.
 #[test]
 fn products_that_read_ahead() {
@@ -224,51 +206,6 @@ fn run_time_checks_change_no_bit() {
             agree::<f64>(&plain, &checked, Closeness::Bits, &few());
             agree::<f32>(&plain, &checked, Closeness::Bits, &few());
         }
-    }
-}
-
-/// The limits that every WebGPU device has: 16 KiB of workgroup memory, 256 invocations.
-#[test]
-fn under_the_limits_of_a_browser() {
-    for (index, found) in adapters("", |_| true) {
-        let settings = Settings::default();
-        let cache = Arc::new(settings.program_cache());
-        let device = WgpuDevice::with_limits(&found, index, wgpu::Limits::defaults(), None, cache).unwrap().with_tiles().unwrap();
-        let capped = Graded("capped".to_owned(), Machine::from_wgpu(vec![device], &settings).unwrap());
-        // SwiftShader compiles a kernel with barriers for many seconds: few cases need few kernels
-        let scope = if found.f64 { few() } else { Scope { max: 34, cases: 4, large: vec![], ..few() } };
-        grade::<f32>(&capped, &scope);
-        if found.f64 {
-            grade::<f64>(&capped, &Scope { cases: 4, ..few() });
-        }
-    }
-}
-
-/// A matrix larger than one binding is worked through in tiles.
-#[test]
-fn a_matrix_larger_than_a_binding_passes_in_tiles() {
-    let Some((index, found)) = first() else { return };
-    let limits = wgpu::Limits { max_storage_buffer_binding_size: 64 << 10, ..required_limits(&found.adapter) };
-    let settings = Settings::default();
-    let cache = Arc::new(settings.program_cache());
-    let device = WgpuDevice::with_limits(&found, index, limits, None, cache).unwrap();
-    let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
-    let n = 300;
-    let a = vec![1.0_f64; n * n];
-    let error = machine.upload(MatRef::col_major(&a, n, n).unwrap()).unwrap_err();
-    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("65536"), "{error}");
-    grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
-}
-
-#[test]
-fn an_adapter_without_double_precision_refuses_it() {
-    for (index, _) in adapters("without double precision", |found| !found.f64) {
-        let machine = open(&[index], &Settings::default()).1;
-        let (a, mut c) = ([1.0; 4], [7.0; 4]);
-        let view = || MatRef::col_major(&a, 2, 2).unwrap();
-        let error = machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
-        assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
-        assert!(error.to_string().contains("f32"), "{error}");
     }
 }
 

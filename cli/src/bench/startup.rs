@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<()> {
     args.plot.iter().try_for_each(|path| check_picture(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--plot", args.plot.as_ref())])?;
     let device = &device(args)?;
-    let startup = startup(device)?;
+    let startup = startup(device, if args.device.is_some() { "--device " } else { "LAPIDARY_DEVICE=" })?;
     if args.here {
         let cache = Arc::new(Settings::from_env()?.program_cache());
         out(&json!(startup(cache)?).to_string());
@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> Result<()> {
     // the first process finds empty caches, the second one what the first has left
     let cold = measure(device, folder.path())?;
     let warm = measure(device, folder.path())?;
+    out(&format!("first product on {device}"));
     table(&cold, &warm);
     let figures = json!({ "device": device, "unit": "seconds", "cold": object(&cold), "warm": object(&warm) });
     args.json.iter().try_for_each(|path| save_json(path, &figures))?;
@@ -69,7 +70,7 @@ fn device(args: &Args) -> Result<String> {
 }
 
 /// What measures the start of a device.
-fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
+fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
     // the selection is read by the library, so that its mistakes are told alike
     device.parse::<Select>()?;
     let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {
@@ -77,7 +78,7 @@ fn startup(device: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Resul
         ("wgpu", Ok(index)) => Some((lapidary::wgpu::startup as fn(_, _) -> _, index)),
         _ => None,
     });
-    let refusal = || Failure::usage(format!("--device {device}: startup is measured on one device, such as opencl:0 or wgpu:0"));
+    let refusal = || Failure::usage(format!("{by}{device}: startup is measured on one device, such as opencl:0 or wgpu:0"));
     let (startup, index): (_, usize) = measured.ok_or_else(refusal)?;
     Ok(move |cache| startup(index, cache))
 }

@@ -166,18 +166,18 @@ fn title(args: &Args, shape: &Shape) -> String {
 }
 
 fn header(shape: &Shape, peer: bool) -> String {
-    let sizes: String = shape.sizes().iter().map(|(name, _)| format!("{name:>7}")).collect();
+    let sizes: String = shape.sizes().iter().map(|(name, _)| format!("{name:>8} ")).collect();
     let peer = if peer { format!("{:>12}{:>13}{:>10}", "peer ms", "peer GFLOP/s", "ratio") } else { String::new() };
-    format!("{sizes}{:>12}{:>12}{:>12}{:>10}{:>16}{peer}", "median ms", "min ms", "max ms", "GFLOP/s", "check")
+    format!("{sizes}{:>11}{:>12}{:>12}{:>10}{:>16}{peer}", "median ms", "min ms", "max ms", "GFLOP/s", "check")
 }
 
 fn row(shape: &Shape, measured: &Measured) -> String {
-    let sizes: String = shape.sizes().iter().map(|(_, size)| format!("{size:>7}")).collect();
+    let sizes: String = shape.sizes().iter().map(|(_, size)| format!("{size:>8} ")).collect();
     let (ours, check) = &measured.ours;
     let [median, min, max] = [ours.median(), ours.min(), ours.max()].map(|seconds| seconds * 1e3);
     let verdict = format!("{} {}", fixed(check.ratio, 3), if check.passed() { "ok" } else { "WRONG" });
     let [median, min, max] = [median, min, max].map(|ms| fixed(ms, 4));
-    let mut row = format!("{sizes}{median:>12}{min:>12}{max:>12}{:>10}{verdict:>16}", fixed(ours.gflops(), 3));
+    let mut row = format!("{sizes}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", fixed(ours.gflops(), 3));
     if let (Some((peer, check)), Some(ratio)) = (&measured.peer, measured.speed_ratio()) {
         let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), fixed(peer.gflops(), 3), fixed(ratio, 3));
         row += &format!("{ms:>12}{gflops:>13}{ratio:>10}");

@@ -32,6 +32,7 @@ enum Action {
 /// Lists or clears.
 pub fn run(args: &Args) -> Result<()> {
     let cache = Settings::from_env()?.program_cache();
+    cache.check().map_err(|error| Failure::check(format!("the cache cannot be read: {error}")))?;
     match args.action {
         Action::Clear => {
             let removed = cache.clear().map_err(|error| Failure::check(format!("the cache cannot be cleared: {error}")))?;

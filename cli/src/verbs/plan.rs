@@ -84,7 +84,7 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
     };
-    let schedule = Schedule::new(plan, vec![reach; args.devices])?;
+    let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of("each device"))?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
     out(schedule.print(&timeline).to_string().trim_end());
     if let Some(path) = &args.trace {

@@ -77,7 +77,7 @@ impl<D: Device> Driver<D> {
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
         self.trim();
-        let buffer = self.device.alloc(bytes)?;
+        let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.info().name))?;
         // SAFETY: as the caller promises; the buffer is new.
         unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
         lock(&self.residents).insert(key, (Arc::new(buffer), bytes));

@@ -47,6 +47,8 @@ fn a_schedule_is_accepted_where_its_memory_is_just_enough() {
         Schedule::new(plan(), vec![reach(usize::MAX), reach(memory)])
     };
     assert_eq!(accept(2 * TILE).unwrap().reach().len(), 2);
-    let error = accept(2 * TILE - 1).unwrap_err().to_string();
-    assert!(error.contains("device 1 is limited to 255 bytes") && error.contains("256"), "{error}");
+    let short = accept(2 * TILE - 1).unwrap_err();
+    assert_eq!((short.device, short.limit, short.needed), (1, 255, 256));
+    let error = short.of("wgpu:7").to_string();
+    assert!(error.contains("wgpu:7 is limited to 255 bytes") && error.contains("256"), "{error}");
 }

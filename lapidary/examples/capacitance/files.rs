@@ -1,36 +1,11 @@
-//! Files that appear whole or not at all.
+//! The system as files.
 
-use std::io::{Error, Result, Write};
+use std::io::Result;
 use std::path::Path;
 
-use tempfile::Builder;
-
+use crate::atomic::write_atomically;
 use crate::potential::matrix;
 use crate::study::{KNOWN, Solved};
-
-/// Fails early where [`write_atomically`] would fail late: after minutes of work.
-pub fn check_folder(path: &Path) -> Result<()> {
-    let folder = folder(path);
-    if folder.is_dir() { Ok(()) } else { Err(Error::other(format!("there is no folder {}", folder.display()))) }
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
-}
-
-/// Fills a temporary file beside `path` and renames it.
-pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
-    let mut builder = Builder::new();
-    // a temporary file is private by default; a result gets what the umask allows
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let write = || {
-        let mut temporary = builder.tempfile_in(folder(path))?;
-        temporary.write_all(content)?;
-        temporary.persist(path).map(drop).map_err(|failed| failed.error)
-    };
-    write().map_err(|error: Error| Error::new(error.kind(), format!("cannot write {}: {error}", path.display())))
-}
 
 /// Writes the system and what must come out of it.
 pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> {

@@ -15,6 +15,8 @@
 //! panels in the middle of the faces and condition. An error of one known order is
 //! also what Richardson's extrapolation needs.
 
+#[path = "../support/atomic.rs"]
+mod atomic;
 mod cube;
 mod files;
 mod picture;
@@ -81,7 +83,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 
 /// What could fail about the outputs does so before the work.
 fn make_folders(options: &Options) -> io::Result<()> {
-    options.out.as_deref().map_or(Ok(()), files::check_folder)?;
+    options.out.as_deref().map_or(Ok(()), atomic::check_file)?;
     options.write_system.as_deref().map_or(Ok(()), std::fs::create_dir_all)
 }
 
@@ -92,7 +94,7 @@ fn sizes(max: usize) -> Vec<usize> {
 
 fn write_files(options: &Options, last: &Solved) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &options.out {
-        files::write_atomically(path, picture::svg(&last.panels, &last.x).as_bytes())?;
+        atomic::write_atomically(path, picture::svg(&last.panels, &last.x).as_bytes())?;
         eprintln!("drew {}", path.display());
     }
     if let Some(folder) = &options.write_system {

@@ -10,12 +10,13 @@
 //! potential and draws a line at every tenth of a volt.
 
 mod app;
+#[path = "../support/atomic.rs"]
+mod atomic;
 #[cfg(test)]
 mod tests;
 
 use std::error::Error;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -100,19 +101,6 @@ fn encoded(pixels: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
     Ok(file)
 }
 
-/// Fills a temporary file beside `path` and renames it.
-fn write_atomically(path: &Path, content: &[u8]) -> Result<(), Box<dyn Error>> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // a temporary file is private by default; a picture gets what the umask allows
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut temporary = builder.tempfile_in(folder)?;
-    temporary.write_all(content)?;
-    temporary.persist(path)?;
-    Ok(())
-}
-
 fn main() -> ExitCode {
     match run(Options::parse()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -125,17 +113,19 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let out = options.out.unwrap_or_else(|| std::env::temp_dir().join("potential.png"));
+    if out.extension().is_none_or(|extension| extension != "png") {
+        return Err(format!("{}: the picture is a PNG; name a file that ends in .png", out.display()).into());
+    }
+    atomic::check_file(&out)?;
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
     let wanted = wgpu::RequestAdapterOptions { power_preference: wgpu::PowerPreference::HighPerformance, ..Default::default() };
-    let Ok(adapter) = pollster::block_on(instance.request_adapter(&wanted)) else {
-        println!("no adapter: nothing is drawn");
-        return Ok(());
-    };
+    let adapter = pollster::block_on(instance.request_adapter(&wanted));
+    let adapter = adapter.map_err(|error| format!("nothing is drawn, there is no adapter: {error}"))?;
     let problem = Capacitor::new(24, 15);
     let app = App::open(&adapter, &problem)?;
     let solution = solve(&app, &problem)?;
     let picture = encoded(&app.draw(&solution, problem.rows())?)?;
-    write_atomically(&out, &picture).map_err(|error| format!("{}: cannot write: {error}", out.display()))?;
+    atomic::write_atomically(&out, &picture)?;
     println!("{}: {} points solved and drawn in {}", adapter.get_info().name, problem.unknowns(), out.display());
     Ok(())
 }

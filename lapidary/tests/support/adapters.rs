@@ -1,0 +1,26 @@
+//! The adapters of this machine, and what they are asked.
+
+use lapidary::wgpu::{Found, list};
+use lapidary_conformance::Scope;
+
+/// The adapters that meet a condition, with their numbers.
+pub fn adapters(what: &str, condition: impl Fn(&Found) -> bool) -> Vec<(usize, Found)> {
+    let listing = list();
+    let found: Vec<_> = listing.devices.into_iter().enumerate().filter(|(_, found)| condition(found)).collect();
+    if found.is_empty() {
+        let missing = format!("an adapter {what} is needed: {:?}", listing.notes);
+        assert!(std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_none(), "{missing}");
+        eprintln!("not run: {missing}");
+    }
+    found
+}
+
+/// The first adapter with double precision.
+pub fn first() -> Option<(usize, Found)> {
+    adapters("with double precision", |found| found.f64).into_iter().next()
+}
+
+/// Very few cases, for what a processor runs slowly.
+pub fn few() -> Scope {
+    Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], elements: 1 << 16, seed: 22 }
+}

@@ -1,0 +1,134 @@
+//! Devices of wgpu with fewer limits and features than their adapters have.
+//!
+//! Where there is no adapter a test says so and passes, unless
+//! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+#![cfg(feature = "wgpu")]
+
+#[path = "support/adapters.rs"]
+mod adapters;
+#[path = "support/agree.rs"]
+mod agree;
+#[path = "support/grade.rs"]
+mod grade;
+#[path = "support/graded.rs"]
+mod graded;
+
+use std::sync::Arc;
+
+use adapters::{adapters, few, first};
+use agree::agree;
+use grade::grade;
+use graded::{Graded, limited};
+use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
+use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary_conformance::Scope;
+use lapidary_conformance::properties::agreement::Closeness;
+
+/// A change that makes a limit lower than it may be.
+type Lower = fn(&mut wgpu::Limits);
+
+/// The limits that a device must have, each at its least.
+fn least(limits: &mut wgpu::Limits) {
+    limits.max_buffer_size = 4 << 20;
+    limits.max_bind_groups = 1;
+    limits.max_bindings_per_bind_group = 5;
+    limits.max_storage_buffers_per_shader_stage = 4;
+    limits.max_uniform_buffers_per_shader_stage = 1;
+    limits.max_dynamic_uniform_buffers_per_pipeline_layout = 1;
+    limits.max_uniform_buffer_binding_size = 256;
+    limits.max_compute_workgroups_per_dimension = 65_535;
+    limits.max_compute_invocations_per_workgroup = 64;
+    limits.max_compute_workgroup_size_x = 64;
+}
+
+#[test]
+fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
+    let Some((index, found)) = first() else { return };
+    let made = |change: Lower| {
+        let mut limits = required_limits(&found.adapter);
+        least(&mut limits);
+        change(&mut limits);
+        WgpuDevice::with_limits(&found, index, limits, limited(1 << 20).memory_limit, Arc::new(Settings::default().program_cache()))
+    };
+    let own = |device| Machine::from_wgpu(vec![device], &Settings::default()).unwrap();
+    let plain = Graded::open(&format!("wgpu:{index}"), &Settings::default());
+    agree::<f32>(&plain, &Graded("least".to_owned(), own(made(|_| {}).unwrap())), Closeness::Bounds, &few());
+    let device = made(|_| {}).unwrap();
+    for (way, device) in [("least", device), ("least, shared", made(|_| {}).unwrap().with_tiles().unwrap())] {
+        grade::<f64>(&Graded(way.to_owned(), own(device)), &few());
+    }
+    let lower: [(&str, Lower); 10] = [
+        ("max_buffer_size 4194303", |limits| limits.max_buffer_size -= 1),
+        ("max_bind_groups 0", |limits| limits.max_bind_groups = 0),
+        ("max_bindings_per_bind_group 4", |limits| limits.max_bindings_per_bind_group -= 1),
+        ("max_storage_buffers_per_shader_stage 3", |limits| limits.max_storage_buffers_per_shader_stage -= 1),
+        ("max_uniform_buffers_per_shader_stage 0", |limits| limits.max_uniform_buffers_per_shader_stage = 0),
+        ("max_dynamic_uniform_buffers_per_pipeline_layout 0", |limits| limits.max_dynamic_uniform_buffers_per_pipeline_layout = 0),
+        ("max_uniform_buffer_binding_size 255", |limits| limits.max_uniform_buffer_binding_size -= 1),
+        ("max_compute_workgroups_per_dimension 65534", |limits| limits.max_compute_workgroups_per_dimension -= 1),
+        ("max_compute_invocations_per_workgroup 63", |limits| limits.max_compute_invocations_per_workgroup -= 1),
+        ("max_compute_workgroup_size_x 63", |limits| limits.max_compute_workgroup_size_x -= 1),
+    ];
+    for (named, change) in lower {
+        let error = made(change).err().unwrap_or_else(|| panic!("{named} is enough"));
+        assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains(named), "{named}: {error}");
+    }
+}
+
+/// The limits that every WebGPU device has: 16 KiB of workgroup memory, 256 invocations.
+#[test]
+fn under_the_limits_of_a_browser() {
+    for (index, found) in adapters("", |_| true) {
+        let settings = Settings::default();
+        let cache = Arc::new(settings.program_cache());
+        let device = WgpuDevice::with_limits(&found, index, wgpu::Limits::defaults(), None, cache).unwrap().with_tiles().unwrap();
+        let capped = Graded("capped".to_owned(), Machine::from_wgpu(vec![device], &settings).unwrap());
+        // SwiftShader compiles a kernel with barriers for many seconds: few cases need few kernels
+        let scope = if found.f64 { few() } else { Scope { max: 34, cases: 4, large: vec![], ..few() } };
+        grade::<f32>(&capped, &scope);
+        if found.f64 {
+            grade::<f64>(&capped, &Scope { cases: 4, ..few() });
+        }
+    }
+}
+
+/// A matrix larger than one binding is worked through in tiles.
+#[test]
+fn a_matrix_larger_than_a_binding_passes_in_tiles() {
+    let Some((index, found)) = first() else { return };
+    let limits = wgpu::Limits { max_storage_buffer_binding_size: 64 << 10, ..required_limits(&found.adapter) };
+    let settings = Settings::default();
+    let cache = Arc::new(settings.program_cache());
+    let device = WgpuDevice::with_limits(&found, index, limits, None, cache).unwrap();
+    let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
+    let n = 300;
+    let a = vec![1.0_f64; n * n];
+    let error = machine.upload(MatRef::col_major(&a, n, n).unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("65536"), "{error}");
+    grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
+}
+
+#[test]
+fn an_adapter_without_double_precision_refuses_it() {
+    for (index, _) in adapters("without double precision", |found| !found.f64) {
+        let machine = Machine::open(&format!("wgpu:{index}").parse().unwrap()).unwrap();
+        let (a, mut c) = ([1.0; 4], [7.0; 4]);
+        let view = || MatRef::col_major(&a, 2, 2).unwrap();
+        let error = machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
+        assert_eq!((error.kind(), c), (ErrorKind::Unsupported, [7.0; 4]));
+        assert!(error.to_string().contains("f32"), "{error}");
+    }
+}
+
+#[test]
+fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
+    let Some((index, found)) = first() else { return };
+    let cache = || Arc::new(Settings::default().program_cache());
+    for items in [6, 1 << 20] {
+        let error = WgpuDevice::open(index, None, cache()).unwrap().with_strips(items).err().unwrap();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");
+    }
+    let (device, queue) = pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
+    let error = WgpuDevice::from_parts(device, queue, cache()).unwrap().with_waits(true).err().unwrap();
+    assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("COHERENT"), "{error}");
+}

@@ -31,14 +31,6 @@ impl Buffer {
 
     /// An application's buffer, for a matrix of so many bytes.
     pub(crate) fn adopt(queue: &Queue, buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
-        // what belongs to another device is found out without a command that runs
-        queue
-            .guarded("wrap", |device| {
-                let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("wrap") });
-                encoder.clear_buffer(&buffer, 0, Some(0));
-                drop(encoder.finish());
-            })
-            .map_err(|error| Error::invalid("wrap", "the buffer is not this device's, or lacks COPY_DST").caused_by(error))?;
         let (size, most) = (buffer.size() as usize, queue.largest_binding());
         let missing = USES.difference(buffer.usage());
         let wrong = if size < bytes {
@@ -48,7 +40,16 @@ impl Buffer {
         } else if !missing.is_empty() {
             format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")
         } else {
-            return Ok(Buffer(buffer));
+            // what belongs to another device is found out by a command that never runs
+            let probed = queue.guarded("wrap", |device| {
+                let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("wrap") });
+                encoder.clear_buffer(&buffer, 0, Some(0));
+                drop(encoder.finish());
+            });
+            return probed.map(|()| Buffer(buffer)).map_err(|error| match error.kind() {
+                ErrorKind::DeviceFailed => Error::invalid("wrap", "the buffer is destroyed or another device's").caused_by(error),
+                _ => error,
+            });
         };
         Err(Error::invalid("wrap", wrong))
     }

@@ -11,9 +11,6 @@ use crate::conv::View;
 use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
-/// Bytes for the arguments of the calls of one pass.
-pub(crate) const ARGUMENTS: usize = GATHERED.1 * LONGEST;
-
 /// Calls of the first pass of an instruction, and most calls of any. The device works on
 /// a pass while the next one is gathered, which holds twice as many.
 const GATHERED: (usize, usize) = (16, 1024);
@@ -54,14 +51,14 @@ struct Gathered {
 impl Kernels {
     pub fn new(queue: Arc<Queue>, limits: Limits, choices: Choices, disk: Arc<ProgramCache>) -> Result<Self> {
         let programs = Programs::new(&queue, limits, disk)?;
+        let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
         let descriptor = wgpu::BufferDescriptor {
             label: Some("arguments"),
-            size: ARGUMENTS as u64,
+            size: (GATHERED.1 * stride) as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         };
         let arguments = queue.guarded("open", |device| device.create_buffer(&descriptor))?;
-        let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
         Ok(Kernels {
             queue,
             programs,

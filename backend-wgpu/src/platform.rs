@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
 
-use crate::kernels::{ARGUMENTS, LONGEST};
+use crate::kernels::LONGEST;
 use crate::transfers::PIECE;
 
 /// The interfaces that adapters are looked for through.
@@ -90,9 +90,9 @@ pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
 
 /// What no device does without: the name of a limit, what a device has of it, and what the kernels and
 /// transfers take at least.
-fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 10] {
+fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 13] {
     [
-        ("max_buffer_size", limits.max_buffer_size, ARGUMENTS.max(PIECE) as u64),
+        ("max_buffer_size", limits.max_buffer_size, PIECE as u64),
         ("max_bind_groups", limits.max_bind_groups.into(), 1),
         // the arguments, and the operands of a kernel that has most
         ("max_bindings_per_bind_group", limits.max_bindings_per_bind_group.into(), 5),
@@ -104,6 +104,11 @@ fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 10] {
         ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into(), 65_535),
         ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into(), 64),
         ("max_compute_workgroup_size_x", limits.max_compute_workgroup_size_x.into(), 64),
+        // the columns of the widest tile
+        ("max_compute_workgroup_size_y", limits.max_compute_workgroup_size_y.into(), 8),
+        // a candidate of each invocation that searches a column
+        ("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into(), 8 << 10),
+        ("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size, 64 << 10),
     ]
 }
 

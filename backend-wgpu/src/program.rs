@@ -139,20 +139,26 @@ fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCac
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use lapidary_core::DType;
 
     use super::*;
     use crate::platform::kernel_limits;
 
-    /// The programs of the first adapter; none where there is no adapter.
-    fn first() -> Option<(Queue, Programs)> {
+    /// The first adapter's queue; none where there is no adapter.
+    pub(crate) fn queue() -> Option<Queue> {
         let listing = crate::list();
         let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
         assert!(!listing.devices.is_empty() || !required, "no adapter: {:?}", listing.notes);
         let adapter = &listing.devices.first()?.adapter;
         let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
-        let (limits, queue) = (kernel_limits(&device.limits()), Queue::new(device, queue));
+        Some(Queue::new(device, queue))
+    }
+
+    /// It with its programs.
+    fn first() -> Option<(Queue, Programs)> {
+        let queue = queue()?;
+        let limits = kernel_limits(&queue.device().limits());
         let programs = Programs::new(&queue, limits, Arc::new(ProgramCache::new(None))).unwrap();
         Some((queue, programs))
     }
@@ -168,6 +174,7 @@ mod tests {
         let again = programs.compile(&queue, &source, "broken", &[]).unwrap_err().to_string();
         assert!(again.contains(file), "one file for one text: {again}");
         std::fs::remove_file(file).unwrap();
+        assert!(!programs.compile(&queue, &source, "broken", &[]).unwrap_err().to_string().contains(file), "it is gone");
         assert!(error.contains("return"), "what the compiler said: {error}");
     }
 

@@ -25,7 +25,7 @@ fn nanoseconds(time: Duration) -> u64 {
 }
 
 /// Commands on their way; they are done when this is set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Submission(Arc<AtomicBool>);
 
 /// A device with its queue. Once lost it stays so.

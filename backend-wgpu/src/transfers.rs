@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{HostRect, Piece, Result, copiers, side_by_side};
+use lapidary_core::{ErrorKind, HostRect, Piece, Result, copiers, side_by_side};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -13,7 +13,8 @@ use crate::queue::{Queue, Submission};
 pub(crate) const PIECE: usize = 4 << 20;
 /// Pieces from the device of each thread that are under way at once.
 const RING: usize = 2;
-/// Pieces on their way to the device at once: what a kernel holds up in the one queue is packed meanwhile.
+/// Pieces on their way to the device at once, beside those that threads fill: what a kernel holds up in the one
+/// queue is packed meanwhile.
 const MOST: usize = 32;
 
 /// Mapped memory for transfers in one direction.
@@ -68,7 +69,16 @@ impl Transfers {
                     // SAFETY: as the caller promises; pieces do not overlap.
                     unsafe { self.empty(first, rect)? };
                 }
-                under_way.push_back(self.fetch(buffer, piece, rect.rows, size_of::<T>())?);
+                let fetch = || self.fetch(buffer, piece, rect.rows, size_of::<T>());
+                let fetched = fetch().or_else(|error| match under_way.pop_front() {
+                    Some(first) if error.kind() == ErrorKind::OutOfMemory => {
+                        // SAFETY: as above.
+                        unsafe { self.empty(first, rect)? };
+                        fetch()
+                    }
+                    _ => Err(error),
+                });
+                under_way.push_back(fetched?);
             }
             // SAFETY: as above.
             under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
@@ -138,18 +148,24 @@ impl Transfers {
 
     /// Memory that the device uses no more, if there is some, or that is to be waited for.
     fn oldest(&self) -> Option<(wgpu::Buffer, Option<Submission>)> {
+        let last = self.idle().front()?.1.clone();
+        // without the lock, since the application's callbacks may run
+        let is_free = last.is_none_or(|last| self.queue.is_done(&last));
         let mut idle = self.idle();
-        let (_, last) = idle.front()?;
-        let is_free = last.as_ref().is_none_or(|last| self.queue.is_done(last));
         if is_free || idle.len() >= MOST { idle.pop_front() } else { None }
+    }
+
+    /// What the device used before, when it does no more.
+    fn again(&self, (staging, last): (wgpu::Buffer, Option<Submission>)) -> Result<wgpu::Buffer> {
+        // what was on its way to the device is mapped again
+        last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
+        Ok(staging)
     }
 
     /// Memory for a piece: mapped on its way to the device, unmapped on the way back.
     fn take(&self) -> Result<wgpu::Buffer> {
-        if let Some((staging, last)) = self.oldest() {
-            // what was on its way to the device is mapped again
-            last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
-            return Ok(staging);
+        if let Some(oldest) = self.oldest() {
+            return self.again(oldest);
         }
         let (usage, mapped_at_creation) = match self.mode {
             wgpu::MapMode::Write => (wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC, true),
@@ -157,11 +173,45 @@ impl Transfers {
         };
         let size = (self.piece as u64).next_multiple_of(8);
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
-        self.queue.guarded("stage", |device| device.create_buffer(&descriptor))
+        let made = self.queue.guarded("stage", |device| device.create_buffer(&descriptor));
+        made.or_else(|error| {
+            // where memory is short there are fewer
+            let kept = if error.kind() == ErrorKind::OutOfMemory { self.idle().pop_front() } else { None };
+            kept.map_or(Err(error), |kept| self.again(kept))
+        })
     }
 }
 
 /// Bytes of a piece and where they begin in the packed matrix.
 fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
     ((piece.count() * size) as u64, (piece.offset(rows) * size) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::copiers;
+
+    use super::*;
+    use crate::program::tests::queue;
+
+    #[test]
+    fn hundreds_of_pieces_pass_through_few_buffers() {
+        let Some(queue) = queue().map(Arc::new) else { return };
+        let (rows, cols) = (40, 50);
+        let mut from: Vec<u64> = (0..rows as u64 * cols as u64).collect();
+        let mut to = vec![0; from.len()];
+        let register = Buffer::new(&queue, size_of_val(&from[..])).unwrap();
+        let rect = |data: &mut [u64]| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols };
+        let [load, store] =
+            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode).in_pieces(8));
+        // SAFETY: both vectors hold the rectangle, and nothing else touches them.
+        unsafe {
+            load.write(&rect(&mut from), &register).unwrap();
+            store.read(&register, &rect(&mut to)).unwrap();
+        }
+        assert_eq!(from, to);
+        let threads = copiers(rows * cols);
+        let (loaded, stored) = (load.idle().len(), store.idle().len());
+        assert!(loaded <= MOST + threads && stored <= RING * threads, "{loaded} and {stored} buffers by {threads} threads");
+    }
 }

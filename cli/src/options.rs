@@ -26,8 +26,12 @@ impl DeviceOptions {
     /// Opens the devices with panels of [`panels`] columns.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let settings = Settings { nb, ..self.settings()? };
-        let opened = Machine::with_settings(&self.selection()?, &settings);
-        Ok(opened.map_err(|error| if self.device.is_some() { error } else { Select::told_by_env(error) })?)
+        Ok(Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?)
+    }
+
+    /// An error of what is selected, with who selected it.
+    pub fn told(&self, error: lapidary::Error) -> lapidary::Error {
+        if self.device.is_some() { error } else { Select::told_by_env(error) }
     }
 
     /// What the environment sets, and the flags.

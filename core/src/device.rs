@@ -6,7 +6,8 @@
 //! under way together; nothing but the engine calls a device.
 //!
 //! **A backend owes**: when a method returns `Ok`, its effect is complete and
-//! visible to every thread; an error leaves other buffers as they were; the
+//! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a buffer
+//! may be dropped before, and a later method may report what became of it); an error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory)
 //! says that only memory was lacking, now: the device may be asked again, and its work is

@@ -7,6 +7,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fmt;
 
 use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
@@ -43,6 +44,14 @@ pub struct Short {
     /// Bytes of the smallest working set.
     pub needed: usize,
 }
+
+impl fmt::Display for Short {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.of(&format!("device {}", self.device)).fmt(f)
+    }
+}
+
+impl std::error::Error for Short {}
 
 impl Short {
     /// The error, with the name by which people know the device.

@@ -2,6 +2,7 @@
 
 use crate::device::HostRect;
 use crate::error::Result;
+use crate::sync::{Mutex, lock};
 
 /// Most threads that copy between the caller's memory and staging memory.
 const COPIERS: usize = 6;
@@ -93,7 +94,7 @@ pub fn copiers(pieces: usize) -> usize {
 }
 
 /// Calls `copy` with the number of each part and the part, all at the same time and the first on
-/// the caller's thread; returns when all have returned.
+/// the caller's thread, as are those for which the system gives no thread; returns when all have returned.
 ///
 /// # Errors
 /// That of the first part that has one.
@@ -101,13 +102,18 @@ pub fn copiers(pieces: usize) -> usize {
 /// # Panics
 /// If a call panicked.
 pub fn side_by_side<P: Send>(parts: Vec<P>, copy: impl Fn(usize, P) -> Result<()> + Sync) -> Result<()> {
-    let mut parts = parts.into_iter().enumerate();
-    let Some((_, first)) = parts.next() else { return Ok(()) };
+    let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    let run = |number: usize| parts.get(number).and_then(|part| lock(part).take()).map_or(Ok(()), |part| copy(number, part));
+    let run = &run;
     std::thread::scope(|scope| {
-        let copy = &copy;
-        let others: Vec<_> = parts.map(|(number, part)| scope.spawn(move || copy(number, part))).collect();
-        let own = copy(0, first);
-        let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        let begin = |number| std::thread::Builder::new().spawn_scoped(scope, move || run(number));
+        let others: Vec<_> = (1..parts.len()).map(|number| (number, begin(number))).collect();
+        let own = run(0);
+        let joined = others.into_iter().map(|(number, thread)| match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // the system gives no thread for it
+            Err(_) => run(number),
+        });
         joined.fold(own, Result::and)
     })
 }

@@ -69,6 +69,7 @@ impl Machine {
             self.able::<T>("upload", &[device])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             let _turn = self.turn();
+            self.handles.iter().for_each(Drive::trim);
             // SAFETY: a view of host memory of type T.
             unsafe { self.handles[device].upload::<T>(key, &a.raw())? };
             Storage::Device(Resident { device, key })

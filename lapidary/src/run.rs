@@ -42,6 +42,10 @@ impl Machine {
         let devices = self.able::<T>(operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let _turn = self.turn();
+        if home.is_some() {
+            // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
+            self.handles.iter().for_each(Drive::trim);
+        }
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let limited = |(&device, handle): (&usize, &&Handle)| {
@@ -105,7 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     use lapidary_core::null::{NullDevice, Request};
-    use lapidary_core::{Driver, ErrorKind, Gemm, MatMut, MatRef, Result};
+    use lapidary_core::{Driver, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
 
     use super::MOST_ATTEMPTS;
     use crate::handle::Handle;
@@ -176,6 +180,32 @@ mod tests {
         let matrix = machine.upload(a).unwrap();
         assert_eq!(driver.device().record().held, N * N * size_of::<f64>());
         drop(matrix);
+    }
+
+    /// Matrices on one device find the memory free that calls on host matrices had, on all that may share it.
+    #[test]
+    fn matrices_on_a_device_have_the_memory_of_copies() {
+        let settings = Settings::default();
+        let null = || Handle::Null(Driver::new(NullDevice::new(Some(4 << 20))));
+        let machine = Machine::of(vec![null(), null()], &settings, Arc::new(settings.program_cache()));
+        let held = || {
+            let held = |handle: &Handle| if let Handle::Null(driver) = handle { driver.device().record().held } else { 0 };
+            machine.handles.iter().map(held).collect::<Vec<_>>()
+        };
+        let (ones, bytes) = (vec![1.0; N * N], N * N * size_of::<f64>());
+        let a = MatRef::col_major(&ones, N, N).unwrap();
+        let on_host = || {
+            let mut c = vec![0.0; N * N];
+            machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+            assert!(held()[0] > 0, "the first device works, and keeps its memory: {:?}", held());
+        };
+        on_host();
+        let mut matrix = machine.upload_to(1, a).unwrap();
+        assert_eq!(held(), [0, bytes]);
+        on_host();
+        // pivots lie in host memory
+        machine.getrf_into(Getrf::new(matrix.view_mut(), &mut [0; N])).unwrap();
+        assert!(held()[0] == 0 && held()[1] < bytes + (4 << 10), "more than pivots and info: {:?}", held());
     }
 
     /// What a device promises beyond the needs of a call is no reason to give up.

@@ -39,6 +39,11 @@ fn least(limits: &mut wgpu::Limits) {
     limits.max_compute_workgroups_per_dimension = 65_535;
     limits.max_compute_invocations_per_workgroup = 64;
     limits.max_compute_workgroup_size_x = 64;
+    limits.max_compute_workgroup_size_y = 8;
+    limits.max_compute_workgroup_storage_size = 8 << 10;
+    limits.max_storage_buffer_binding_size = 64 << 10;
+    // arguments of calls lie further apart
+    limits.min_uniform_buffer_offset_alignment = 1024;
 }
 
 #[test]
@@ -57,7 +62,7 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
     for (way, device) in [("least", device), ("least, shared", made(|_| {}).unwrap().with_tiles().unwrap())] {
         grade::<f64>(&Graded(way.to_owned(), own(device)), &few());
     }
-    let lower: [(&str, Lower); 10] = [
+    let lower: [(&str, Lower); 13] = [
         ("max_buffer_size 4194303", |limits| limits.max_buffer_size -= 1),
         ("max_bind_groups 0", |limits| limits.max_bind_groups = 0),
         ("max_bindings_per_bind_group 4", |limits| limits.max_bindings_per_bind_group -= 1),
@@ -68,6 +73,9 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
         ("max_compute_workgroups_per_dimension 65534", |limits| limits.max_compute_workgroups_per_dimension -= 1),
         ("max_compute_invocations_per_workgroup 63", |limits| limits.max_compute_invocations_per_workgroup -= 1),
         ("max_compute_workgroup_size_x 63", |limits| limits.max_compute_workgroup_size_x -= 1),
+        ("max_compute_workgroup_size_y 7", |limits| limits.max_compute_workgroup_size_y -= 1),
+        ("max_compute_workgroup_storage_size 8191", |limits| limits.max_compute_workgroup_storage_size -= 1),
+        ("max_storage_buffer_binding_size 65532", |limits| limits.max_storage_buffer_binding_size -= 4),
     ];
     for (named, change) in lower {
         let error = made(change).err().unwrap_or_else(|| panic!("{named} is enough"));

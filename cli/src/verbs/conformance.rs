@@ -111,7 +111,7 @@ pub fn run(args: &Args) -> Result<()> {
         Some(name) => examine(args, &Guarded(Library::open(name)?), Settings::default()),
         None => {
             let settings = args.device.settings()?;
-            let graded = Graded::open(args.device.selection()?, &settings)?;
+            let graded = Graded::open(args.device.selection()?, &settings).map_err(|error| args.device.told(error))?;
             examine(args, &Guarded(graded), Settings { memory_limit: settings.memory_limit, nb: settings.nb })
         }
     }

@@ -98,9 +98,11 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "+")]), 2);
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "cuda")]), 3);
     // who named it is told
-    let missing = s.run_with(&["hpl", "--n", "4"], &[("LAPIDARY_DEVICE", "opencl:99")]);
-    outcome(&missing, 3);
-    assert!(missing.stderr.contains("variable: LAPIDARY_DEVICE"), "{}", missing.stderr);
+    for verb in [&["hpl", "--n", "4"][..], &["conformance", "--quick"]] {
+        let missing = s.run_with(verb, &[("LAPIDARY_DEVICE", "opencl:99")]);
+        outcome(&missing, 3);
+        assert!(missing.stderr.contains("variable: LAPIDARY_DEVICE"), "{}", missing.stderr);
+    }
     let flag = s.run_with(&["hpl", "--n", "4", "--device", "opencl:98"], &[("LAPIDARY_DEVICE", "opencl:99")]);
     assert!(!flag.stderr.contains("LAPIDARY_DEVICE"), "{}", flag.stderr);
     let several = s.run_with(&["bench", "startup"], &[("LAPIDARY_DEVICE", "cpu:0")]);

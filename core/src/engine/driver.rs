@@ -24,7 +24,7 @@ pub struct Driver<D: Device> {
     device: D,
     slots: Table<SlotId, D::Buffer>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
-    /// a device as much time as to fill it.
+    /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
     kept: Mutex<Vec<(Arc<D::Buffer>, usize)>>,
     residents: Table<u64, D::Buffer>,
 }
@@ -280,12 +280,18 @@ impl<D: Device> Drive for Driver<D> {
                 let (device, label, end) = (self.info().name.clone(), run.plan.describe(issue.command), trace.now());
                 trace.add(TraceEvent { device, lane, label, start, end });
             }
+            if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
+                self.trim();
+            }
             run.complete(lane, issue.command, &self.info().name, result);
         }
     }
 
     fn free_all(&self) {
-        *lock(&self.kept) = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
+        let freed = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
+        if !self.info().host_memory {
+            *lock(&self.kept) = freed;
+        }
     }
 
     fn trim(&self) {

@@ -111,20 +111,16 @@ pub unsafe fn run<T: Scalar, H: Drive>(
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
-    // what runs in place may need all memory
-    let in_place = |device: &usize| schedule.reach()[*device].in_place.iter().all(|&in_place| in_place);
-    (0..devices.len()).filter(in_place).for_each(|device| devices[device].trim());
     // physical registers are freed before the next run may name its own
-    let free = || {
-        devices.iter().for_each(|device| device.free_all());
-        // another try begins without them
-        if lock(&run.state).error.is_some() {
-            devices.iter().for_each(|device| device.trim());
-        }
-    };
+    let free = || devices.iter().for_each(|device| device.free_all());
     crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free)
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched(), None))?;
-    run.finish()
+    let finished = run.finish();
+    if finished.is_err() {
+        // whoever goes on from here may need their memory
+        devices.iter().for_each(|device| device.trim());
+    }
+    finished
 }
 
 impl RunError {

@@ -355,10 +355,14 @@ proptest! {
     #[test]
     fn memory_stays_under_the_limit_and_is_given_back(
         runs in prop::collection::vec(prop::collection::vec(task(), 1..20), 1..3),
-        failure in prop::option::of(0..60_usize),
+        failure in prop::option::of((0..60_usize, any::<bool>())),
     ) {
         let device = NullDevice::new(Some(TIGHT));
-        let driver = Driver::new(if let Some(at) = failure { device.failing_at(at) } else { device });
+        let driver = Driver::new(match failure {
+            Some((at, true)) => device.short_at(at),
+            Some((at, false)) => device.failing_at(at),
+            None => device,
+        });
         let mut matrices = Matrices::new();
         let bindings = matrices.bindings();
         for tasks in runs {

@@ -7,12 +7,15 @@ use crate::atomic::write_atomically;
 use crate::potential::matrix;
 use crate::study::{KNOWN, Solved};
 
+/// The matrix, the right-hand side, and what must come out.
+pub const NAMES: [&str; 3] = ["A.npy", "b.npy", "expected.json"];
+
 /// Writes the system and what must come out of it.
 pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> {
-    let n = solved.x.len();
-    write_atomically(&folder.join("A.npy"), &npy(&format!("({n}, {n})"), &matrix(&solved.panels)))?;
-    write_atomically(&folder.join("b.npy"), &npy(&format!("({n},)"), &vec![1.0; n]))?;
-    write_atomically(&folder.join("expected.json"), expected(solved, grading).as_bytes())
+    let (n, [a, b, about]) = (solved.x.len(), NAMES);
+    write_atomically(&folder.join(a), &npy(&format!("({n}, {n})"), &matrix(&solved.panels)))?;
+    write_atomically(&folder.join(b), &npy(&format!("({n},)"), &vec![1.0; n]))?;
+    write_atomically(&folder.join(about), expected(solved, grading).as_bytes())
 }
 
 /// NumPy's array file, version 1.0, in Fortran order.

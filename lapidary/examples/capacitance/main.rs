@@ -84,7 +84,10 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 /// What could fail about the outputs does so before the work.
 fn make_folders(options: &Options) -> io::Result<()> {
     options.out.as_deref().map_or(Ok(()), atomic::check_file)?;
-    options.write_system.as_deref().map_or(Ok(()), std::fs::create_dir_all)
+    options.write_system.as_deref().map_or(Ok(()), |folder| {
+        std::fs::create_dir_all(folder)?;
+        files::NAMES.iter().try_for_each(|name| atomic::check_file(&folder.join(name)))
+    })
 }
 
 /// 4, 8, … and `max` itself.

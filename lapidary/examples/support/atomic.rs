@@ -32,5 +32,5 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
         temporary.write_all(content)?;
         temporary.persist(path).map(drop).map_err(|failed| failed.error)
     };
-    write().map_err(|error: Error| Error::new(error.kind(), format!("{}: cannot write: {}", path.display(), error.kind())))
+    write().map_err(|error: Error| Error::new(error.kind(), format!("{}: cannot write: {error}", path.display())))
 }

@@ -204,6 +204,11 @@ mod tests {
         let rect = |data: &mut [u64]| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols };
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode).in_pieces(8));
+        // the device is at work for longer than it takes to pack them all
+        let long = Buffer::new(&queue, 64 << 20).unwrap();
+        let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        (0..100).for_each(|_| encoder.clear_buffer(&long.0, 0, None));
+        queue.submit(encoder);
         // SAFETY: both vectors hold the rectangle, and nothing else touches them.
         unsafe {
             load.write(&rect(&mut from), &register).unwrap();

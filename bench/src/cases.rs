@@ -33,7 +33,7 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
 }
 
 /// Differences that rounding explains, in units of `n·u` and of the largest element.
-pub const ROUNDING: f64 = 10.0;
+const ROUNDING: f64 = 10.0;
 /// In a factorisation rounding is magnified by the conditions of leading blocks.
 const MAGNIFIED: f64 = 1e6;
 

@@ -123,15 +123,22 @@ const SQUARE: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
     use super::*;
     use crate::error::Error;
 
     #[test]
     fn parts_are_copied_at_the_same_time_and_the_first_error_counts() {
-        let (all, own) = (std::sync::Barrier::new(3), std::thread::current().id());
+        let (there, own) = (AtomicUsize::new(0), std::thread::current().id());
         let copy = |number: usize, part: char| {
-            // who came alone would wait forever
-            all.wait();
+            there.fetch_add(1, Ordering::Relaxed);
+            let start = Instant::now();
+            while there.load(Ordering::Relaxed) < 3 {
+                assert!(start.elapsed() < Duration::from_secs(20), "part {number} is alone");
+                std::thread::yield_now();
+            }
             assert_eq!(std::thread::current().id() == own, number == 0);
             if number == 0 { Ok(()) } else { Err(Error::invalid("copy", part)) }
         };

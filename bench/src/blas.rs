@@ -12,8 +12,8 @@ type GemmFn<T> = unsafe extern "C" fn(Flag, Flag, Int, Int, Int, *const T, *cons
 type TrsmFn<T> = unsafe extern "C" fn(Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int);
 type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32);
 
-const N: c_char = b'N'.cast_signed();
-const L: c_char = b'L'.cast_signed();
+const N: c_char = b'N' as c_char;
+const L: c_char = b'L' as c_char;
 
 /// A loaded library.
 pub struct Blas {

@@ -161,7 +161,7 @@ fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {
 
 /// The letter of a flag.
 fn flag(flag: &impl ToString) -> c_char {
-    flag.to_string().as_bytes()[0].cast_signed()
+    flag.to_string().as_bytes()[0] as c_char
 }
 
 fn finished(info: i32) -> Result<()> {

@@ -51,7 +51,7 @@ type LaswpFn<T, I> = unsafe extern "C" fn(*const I, *mut T, *const I, *const I, 
 
 /// The letter of a flag.
 fn letter(flag: &impl ToString) -> c_char {
-    flag.to_string().as_bytes()[0].cast_signed()
+    flag.to_string().as_bytes()[0] as c_char
 }
 
 /// The letter of an operation; conjugation alone is the identity for real numbers.

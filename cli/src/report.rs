@@ -3,11 +3,16 @@
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value};
 
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
+
+mod figure;
+
+pub use figure::{Figure, number};
 
 /// Lines of the form `label  text` with the figures they were made from.
 #[derive(Default)]
@@ -18,8 +23,8 @@ pub struct Report {
 
 impl Report {
     /// Adds a figure, its unit in the key.
-    pub fn figure(&mut self, key: &str, value: impl Into<Value>) -> &mut Self {
-        self.figures.insert(key.to_owned(), value.into());
+    pub fn figure(&mut self, key: &str, value: impl Into<Figure>) -> &mut Self {
+        self.figures.insert(key.to_owned(), value.into().0);
         self
     }
 
@@ -43,12 +48,26 @@ impl Report {
     }
 }
 
-/// The first line that could not be printed.
+/// The first error of writing to standard output.
 static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Whether standard output belongs to a file that was asked for, such as `--json -`.
+static RESERVED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps standard output for a file: lines go to standard error from now on.
+pub fn reserve_stdout() {
+    RESERVED.store(true, Ordering::Relaxed);
+}
 
 /// Prints a line. What goes wrong is told by [`printed`], once the work is done.
 pub fn out(line: &str) {
-    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+    if RESERVED.load(Ordering::Relaxed) { note(line) } else { to_stdout(|stdout| writeln!(stdout, "{line}")) }
+}
+
+/// Writes to standard output. What goes wrong is told by [`printed`], once the work is done.
+pub fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = fill(&mut stdout).and_then(|()| stdout.flush()) {
         let _ = UNPRINTED.set(error);
     }
 }
@@ -77,6 +96,11 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     let least = 1e-4_f64.max(1.0 / 10.0_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX)));
     let readable = value == 0.0 || !value.is_finite() || (least..1e16).contains(&value.abs());
     if readable { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
+}
+
+/// A number of things: `1 device`, `2 devices`.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Seconds with three digits that mean something.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::peer::Peer;
 use super::problem::{Check, Problem};
 use crate::failure::Result;
+use crate::report::number;
 
 /// The seconds of the repetitions of one routine.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl Samples {
         json!({
             "median_seconds": self.median(), "min_seconds": self.min(), "max_seconds": self.max(),
             "samples_seconds": self.seconds, "gflops": self.gflops(),
-            "check": { "what": check.what, "ratio": check.ratio, "threshold": check.threshold, "passed": check.passed() },
+            "check": { "what": check.what, "ratio": number(check.ratio), "threshold": check.threshold, "passed": check.passed() },
         })
     }
 }

@@ -23,7 +23,7 @@ pub struct Args {
     /// One OpenCL or wgpu device [default: $LAPIDARY_DEVICE, else opencl:0]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
-    /// Write every figure here
+    /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Draw the stages here

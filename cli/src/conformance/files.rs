@@ -21,6 +21,14 @@ pub fn write(path: &Path, report: &Report) -> Result<()> {
     atomic::write(path, |out| out.write_all(text.as_bytes()))
 }
 
+/// Refuses a file that is no page.
+pub fn check_page(path: &Path) -> Result<()> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html" | "htm") => Ok(()),
+        Some(_) | None => Err(Failure::file(path, "--report writes a page, name a file that ends in .html")),
+    }
+}
+
 /// Writes a page of reports.
 pub fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
     let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
@@ -33,6 +41,7 @@ pub fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
     for input in files {
         io::check_distinct(&[("--compare", Some(input)), ("--report", output.as_ref())])?;
     }
+    page.map_or(Ok(()), check_page)?;
     let reports = files.iter().map(|path| read(path, "--compare")).collect::<Result<Vec<_>>>()?;
     for (path, report) in files.iter().zip(&reports) {
         let verdict = match report.passed() {

@@ -4,6 +4,7 @@ pub mod atomic;
 mod csv;
 mod mtx;
 mod npy;
+pub mod temporary;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -39,6 +40,10 @@ impl Format {
 
 /// Whether two names lead to one file, which need not be there.
 pub fn same_file(one: &Path, other: &Path) -> bool {
+    let stdout = [one, other].map(atomic::is_stdout);
+    if stdout.contains(&true) {
+        return stdout == [true; 2];
+    }
     let place = |path: &Path| {
         path.canonicalize()
             .or_else(|_| Ok::<_, std::io::Error>(atomic::folder(path).canonicalize()?.join(path.file_name().unwrap_or_default())))

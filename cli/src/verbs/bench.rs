@@ -46,7 +46,7 @@ pub struct Args {
     /// A BLAS or LAPACK shared library (LP64) to time in turn with ours
     #[arg(long, value_name = "LIB")]
     peer: Option<PathBuf>,
-    /// Write every figure here
+    /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write what the devices did in the last repetition here, as a picture (.svg) or for Perfetto (.json)

@@ -1,13 +1,16 @@
 //! `lapidary cache`: the compiled programs on disk.
 
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use clap::Subcommand;
 use lapidary::Settings;
-use serde_json::json;
+use lapidary::core::CacheEntry;
+use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
-use crate::report::out;
+use crate::io::atomic;
+use crate::report::{counted, out, save_json};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -21,9 +24,9 @@ pub struct Args {
 enum Action {
     /// List the programs, the last used first
     List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        /// Write JSON here, or print it where no file is named
+        #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+        json: Option<PathBuf>,
     },
     /// Remove every program
     Clear,
@@ -33,25 +36,33 @@ enum Action {
 pub fn run(args: &Args) -> Result<()> {
     let cache = Settings::from_env()?.program_cache();
     cache.check().map_err(|error| Failure::check(format!("the cache cannot be read: {error}")))?;
-    match args.action {
+    match &args.action {
         Action::Clear => {
             let removed = cache.clear().map_err(|error| Failure::check(format!("the cache cannot be cleared: {error}")))?;
-            out(&format!("{removed} programs removed"));
+            out(&format!("{} removed", counted(removed, "program")));
+            Ok(())
         }
-        Action::List { json: true } => {
-            let entries =
-                cache.entries().into_iter().map(|entry| json!({ "path": entry.path, "bytes": entry.bytes, "key": entry.key }));
-            out(&format!("{:#}", json!({ "programs": entries.collect::<Vec<_>>() })));
+        Action::List { json: Some(path) } => {
+            atomic::check_folder(path)?;
+            save_json(path, &json!({ "programs": cache.entries().iter().map(describe).collect::<Vec<_>>() }))
         }
-        Action::List { json: false } => {
-            for entry in cache.entries() {
-                // the key is headed by the file of the source and holds a line for the device
-                let key = entry.key.as_deref().unwrap_or("damaged");
-                let device = key.lines().find_map(|line| line.strip_prefix("device ")).unwrap_or_default();
-                let hours = SystemTime::now().duration_since(entry.used).unwrap_or_default().as_secs() / 3600;
-                out(&format!("{:>9} bytes  {hours:>5} h ago  {}  {device}", entry.bytes, key.lines().next().unwrap_or_default()));
-            }
+        Action::List { json: None } => {
+            cache.entries().iter().for_each(|entry| out(&line(entry)));
+            Ok(())
         }
     }
-    Ok(())
+}
+
+/// A program, as data. A path that is no text is told as near as text comes to it.
+fn describe(entry: &CacheEntry) -> Value {
+    json!({ "path": entry.path.to_string_lossy(), "bytes": entry.bytes, "key": entry.key })
+}
+
+/// A program, in words.
+fn line(entry: &CacheEntry) -> String {
+    // the key is headed by the file of the source and holds a line for the device
+    let key = entry.key.as_deref().unwrap_or("damaged");
+    let device = key.lines().find_map(|line| line.strip_prefix("device ")).unwrap_or_default();
+    let hours = SystemTime::now().duration_since(entry.used).unwrap_or_default().as_secs() / 3600;
+    format!("{:>9} bytes  {hours:>5} h ago  {}  {device}", entry.bytes, key.lines().next().unwrap_or_default())
 }

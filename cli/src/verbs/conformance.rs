@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::DeviceOptions;
 use crate::progress::Progress;
-use crate::report::{out, seconds};
+use crate::report::{counted, out, seconds};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -39,7 +39,7 @@ pub struct Args {
     /// Seed of the random cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the trials and their worst figures here, after each trial
+    /// Write the trials and their worst figures here, after each trial; - is standard output, at the end
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Write a page with plots here
@@ -98,6 +98,9 @@ impl Args {
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.report).try_for_each(|path| atomic::check_folder(path))?;
     io::check_distinct(&[("--json", args.json.as_ref()), ("--report", args.report.as_ref())])?;
+    if args.resume && args.json.as_deref().is_some_and(atomic::is_stdout) {
+        return Err(Failure::usage("--resume goes on with a file; --json names standard output"));
+    }
     if args.list {
         args.selected::<Guarded<Graded>>()?
             .iter()
@@ -107,6 +110,7 @@ pub fn run(args: &Args) -> Result<()> {
     if !args.compare.is_empty() {
         return files::compare(&args.compare, args.report.as_deref());
     }
+    args.report.iter().try_for_each(|path| files::check_page(path))?;
     match &args.subject {
         Some(name) => examine(args, &Guarded(Library::open(name)?), Settings::default()),
         None => {
@@ -145,7 +149,7 @@ fn examine<S: Subject>(args: &Args, subject: &S, settings: Settings) -> Result<(
         report.grades = grades(subject, &report.trials);
         report.end();
     }
-    save(args, &report)?;
+    args.json.iter().try_for_each(|path| files::write(path, &report))?;
     drop(progress);
     conclude(args, &report)
 }
@@ -172,8 +176,9 @@ fn begun<S: Subject>(args: &Args, subject: &S, settings: Settings, selected: &[P
     }
 }
 
+/// Writes what there is so far; standard output takes one report, the last.
 fn save(args: &Args, report: &Report) -> Result<()> {
-    args.json.iter().try_for_each(|path| files::write(path, report))
+    args.json.iter().filter(|path| !atomic::is_stdout(path)).try_for_each(|path| files::write(path, report))
 }
 
 /// What is said of a trial: one line, and what to do if it failed.
@@ -212,7 +217,7 @@ fn skipped(report: &Report) -> BTreeMap<&str, usize> {
 
 /// The grades, the page, and the verdict on all.
 fn conclude(args: &Args, report: &Report) -> Result<()> {
-    skipped(report).iter().for_each(|(why, count)| out(&format!("{count} trials skipped: {why}")));
+    skipped(report).iter().for_each(|(why, count)| out(&format!("{} skipped: {why}", counted(*count, "trial"))));
     let width = report.grades.iter().map(|grade| grade.name.chars().count()).max().unwrap_or(0);
     for grade in &report.grades {
         out(&format!("{:width$}  {:24}  {}", grade.name, grade.verdict, grade.value));

@@ -1,11 +1,14 @@
 //! `lapidary devices`: what works here.
 
+use std::path::PathBuf;
+
 use lapidary::DeviceInfo;
 use serde_json::json;
 
 use crate::failure::Result;
+use crate::io::atomic;
 use crate::options::{DeviceOptions, describe};
-use crate::report::out;
+use crate::report::{out, save_json};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -13,19 +16,19 @@ use crate::report::out;
 pub struct Args {
     #[command(flatten)]
     device: DeviceOptions,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    /// Write JSON here, or print it where no file is named
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
 }
 
 /// Lists the devices.
 pub fn run(args: &Args) -> Result<()> {
+    args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
     let machine = args.device.open()?;
     let mut notes = [lapidary::opencl::list().notes, lapidary::wgpu::list().notes].concat();
     notes.extend_from_slice(machine.notes());
-    if args.json {
-        out(&format!("{:#}", json!({ "devices": describe(machine.devices()), "notes": notes })));
-        return Ok(());
+    if let Some(path) = &args.json {
+        return save_json(path, &json!({ "devices": describe(machine.devices()), "notes": notes }));
     }
     for device in machine.devices() {
         let precision = if device.f64 { "" } else { ", no double precision" };

@@ -28,7 +28,7 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Write every figure here
+    /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -1,15 +1,18 @@
 //! `lapidary plan`: how a routine would run, by a cost model, without running it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use lapidary::core::algorithms::{gemm, getrf, getrs, trsm};
-use lapidary::core::{Blocking, CostModel, Plan, Reach, Resources, Schedule, Timeline};
+use lapidary::core::command::Queue;
+use lapidary::core::{Blocking, CostModel, Lane, Plan, Reach, Resources, Schedule, Timeline};
 use lapidary::{Layout, Machine, Op, Scalar, Side, TrsmMode};
+use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, parse_bytes, parse_positive};
-use crate::report::{out, save_json};
+use crate::report::{number, out, save_json};
 use crate::shape::{Routine, Shape, ShapeOptions};
 use crate::trace::{self, Event};
 
@@ -37,6 +40,9 @@ pub struct Args {
     /// Microseconds before a command takes effect
     #[arg(long, default_value_t = 5.0, value_name = "US")]
     latency: f64,
+    /// Write the figures of the plan here; - is standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Write the timeline here, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
@@ -53,11 +59,11 @@ Examples:
 
 /// Plans, schedules, simulates, prints.
 pub fn run(args: &Args) -> Result<()> {
-    args.trace.iter().chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
+    args.json.iter().chain(&args.trace).chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
     if let Some(path) = args.trace.as_ref().filter(|path| path.extension().is_none_or(|extension| extension != "json")) {
         return Err(Failure::file(path, "--trace writes JSON for a viewer, name a file that ends in .json"));
     }
-    io::check_distinct(&[("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
+    io::check_distinct(&[("--json", args.json.as_ref()), ("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
     if args.devices > MOST_DEVICES {
         return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));
     }
@@ -87,6 +93,9 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of("each device"))?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
     out(schedule.print(&timeline).to_string().trim_end());
+    if let Some(path) = &args.json {
+        save_json(path, &figures(args, shape, &schedule, &timeline))?;
+    }
     if let Some(path) = &args.trace {
         save_json(path, &trace::chrome(&events(&schedule, &timeline)))?;
     }
@@ -171,6 +180,24 @@ fn costs(args: &Args) -> Result<CostModel> {
     let right = model.flops >= 1.0 && model.bandwidth >= 1.0 && (0.0..=1.0).contains(&model.latency);
     let message = "--gflops and --bandwidth must be positive (at least 1e-9), --latency from 0 to 1000000 µs";
     if right { Ok(model) } else { Err(Failure::usage(message)) }
+}
+
+/// What is planned and what it would take, as data.
+fn figures<T: Scalar>(args: &Args, shape: &Shape, schedule: &Schedule<T>, timeline: &Timeline) -> Value {
+    let (plan, seconds) = (schedule.plan(), timeline.seconds());
+    let busy = |device| -> Map<String, Value> {
+        [Queue::Ld, Queue::Exec, Queue::St]
+            .map(|queue| (queue.to_string(), timeline.busy(Lane { device, queue }).into()))
+            .into_iter()
+            .collect()
+    };
+    json!({
+        "routine": shape.routine.name(), "dtype": T::DTYPE.to_string(),
+        "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
+        "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
+        "seconds": seconds, "gflops": number(shape.flops() / seconds / 1e9),
+        "busy_seconds": (0..args.devices).map(busy).collect::<Vec<_>>(),
+    })
 }
 
 fn events<T: Scalar>(schedule: &Schedule<T>, timeline: &Timeline) -> Vec<Event> {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lapidary::{DType, Machine, Scalar};
-use serde_json::json;
 
 use crate::dense::{Dense, Numbers};
 use crate::failure::{Failure, Result};
@@ -35,7 +34,7 @@ pub struct Args {
     dtype: Option<DTypeFlag>,
     #[command(flatten)]
     device: DeviceOptions,
-    /// Write every figure here
+    /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -146,7 +145,7 @@ fn compute<T: Scalar>(args: &Args, machine: &Machine, a: &Dense<T>, b: &Dense<T>
     let factor_seconds = start.elapsed().as_secs_f64();
     done();
     if lu.info() > 0 {
-        return Err(singular(args, lu.info())?);
+        return Err(singular(args, machine, [a, b], lu.info())?);
     }
 
     begin("solve");
@@ -173,9 +172,10 @@ fn narrowed<T: Scalar>(path: &Path, table: Table) -> Result<Dense<T>> {
 }
 
 /// A zero pivot is a property of A, which the user must know by its place.
-fn singular(args: &Args, info: usize) -> Result<Failure> {
+fn singular<T: Scalar>(args: &Args, machine: &Machine, [a, b]: [&Dense<T>; 2], info: usize) -> Result<Failure> {
     let mut report = Report::default();
-    report.figure("info", info).figure("singular", true);
+    problem(&mut report, args, machine, a, b);
+    report.figure("info", info).figure("singular", true).figure("passed", false);
     report.save(args.json.as_deref())?;
     let message = format!(
         "{}: A is singular: info = {info}, U({info},{info}) is exactly zero, \
@@ -247,7 +247,7 @@ fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     if values.len() <= SMALL {
         let rows = (0..x.rows()).map(|i| (0..x.cols()).map(|j| io::number(x.view().at(i, j))).collect::<Vec<_>>().join(" "));
         report.line("X", rows.collect::<Vec<_>>().join("\n                "));
-        report.figure("x", json!(values));
+        report.figure("x", &values[..]);
     } else {
         report.line("X", format!("min {min:.6e}, max {max:.6e}, Frobenius norm {norm:.6e}"));
     }

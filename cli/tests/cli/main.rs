@@ -3,7 +3,10 @@
 mod bad_input;
 mod conformance;
 mod good_input;
+mod outputs;
 mod programs;
+#[cfg(unix)]
+mod signals;
 mod solve;
 mod support;
 mod verbs;

@@ -35,6 +35,12 @@ pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     blocks
 }
 
+/// How many blocks [`partition`] makes.
+#[must_use]
+pub fn block_count(n: usize, r: usize) -> usize {
+    n.div_ceil(r.clamp(1, n.max(1)))
+}
+
 /// About half of `n`; a multiple of 16 where that is within an eighth of the
 /// half, since kernels like whole vectors.
 fn half(n: usize) -> usize {

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapidary_backend_cpu::{CpuDevice, Path};
-use lapidary_core::algorithms::{gemm, getrf, getrs, laswp, trsm};
+use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{
-    Blocking, CacheCounts, Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home,
-    Instruction, Laswp, Layout, MatMut, ProgramCache, RawMat, Resources, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    CacheCounts, Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction,
+    Laswp, Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::handle::Handle;
@@ -182,7 +182,7 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { handle.launch(&problem.instruction(memory)) };
         }
-        self.run("gemm", &memory, |resources| gemm::plan(&problem, &resources.gemm(m, n)))
+        self.run(&Problem::Gemm(problem), &memory)
     }
 
     /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
@@ -200,7 +200,7 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { handle.launch(&problem.instruction(memory)) };
         }
-        self.run("trsm", &memory, |resources| trsm::plan(&problem, &resources.trsm(order, nrhs, problem.mode)))
+        self.run(&Problem::Trsm(problem), &memory)
     }
 
     /// `A = P·L·U` in place. The result is `info`: 0, or `i` if `U(i, i)`,
@@ -226,9 +226,7 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             unsafe { handle.launch::<T>(&whole)? };
         } else {
-            self.run::<T>("getrf", &memory, |resources| {
-                getrf::plan(&problem, &self.panels(resources.getrf(problem.m, problem.n)))
-            })?;
+            self.run::<T>(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
         }
         Ok(usize::try_from(info).expect("info counts rows"))
     }
@@ -259,12 +257,7 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { handle.launch(step) });
         }
-        let laswp::Problem { m, n: width, side, .. } = *problem.exchanges();
-        let plan = |resources: &Resources| {
-            let solve = resources.trsm(n, nrhs, TrsmMode::Substitution);
-            getrs::plan(&problem, &solve, &resources.laswp(m, width, side))
-        };
-        self.run("getrs", &memory, plan)
+        self.run(&Problem::Getrs(problem), &memory)
     }
 
     /// Rows of A exchanged as pivots say.
@@ -278,7 +271,7 @@ impl Machine {
             return Ok(());
         }
         let memory = [a, read_column(args.ipiv)?];
-        self.run::<T>("laswp", &memory, |resources| laswp::plan(&problem, &resources.laswp(problem.m, problem.n, problem.side)))
+        self.run::<T>(&Problem::Laswp(problem), &memory)
     }
 
     /// `B ← A⁻¹·B`; A is replaced by its factors. If A is singular
@@ -293,11 +286,6 @@ impl Machine {
             lu.solve(b)?;
         }
         Ok(lu)
-    }
-
-    /// The block sizes with the user's panel width.
-    fn panels(&self, blocking: Blocking) -> Blocking {
-        Blocking { nb: self.settings.nb.unwrap_or(blocking.nb), ..blocking }
     }
 
     /// The device for a call so small that it is one kernel.

@@ -1,8 +1,9 @@
 //! A call from its plan to its end, on the devices that reach its memory.
 
 use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Drive, Driver, Error, ErrorKind, Home, Layout, Plan, RawMat, Reach, Resources, Rest, Result, RunError, Scalar, Schedule, reach,
+    Drive, Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Scalar, Schedule, reach,
     resident_device, run,
 };
 
@@ -15,12 +16,8 @@ const MOST_ATTEMPTS: u32 = 12;
 
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory.
-    pub(crate) fn run<T: Scalar>(
-        &self,
-        operation: &'static str,
-        memory: &[RawMat],
-        plan: impl Fn(&Resources) -> Plan<T>,
-    ) -> Result<()> {
+    pub(crate) fn run<T: Scalar>(&self, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
+        let operation = problem.operation();
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -53,13 +50,13 @@ impl Machine {
                 Reach { memory: memory_of_device, ..reach(device, handle.info(), memory) }
             };
             let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
-            let copy_limit = copy_limit(&handles, &reaches);
+            let (smallest, copy_limit) = copy_limit(&handles, &reaches).unzip();
             let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size(), resident };
+            let name = |device: usize| handles[device].info().name.as_str();
+            let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)));
+            let schedule = plan.and_then(|plan| Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device))));
             // the device's own refusal says more than that too little is left of its memory
-            let schedule = match Schedule::new(plan(&resources), reaches) {
-                Ok(schedule) => schedule,
-                Err(short) => return Err(refused.unwrap_or_else(|| short.of(&handles[short.device].info().name))),
-            };
+            let schedule = schedule.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
             let outcome = unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) };
@@ -96,12 +93,12 @@ impl Machine {
     }
 }
 
-/// The smallest memory of the devices that work on copies; no buffer then is
-/// larger than the half of it.
-fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<usize> {
-    let copies = handles.iter().zip(reaches).filter(|(_, reach)| reach.in_place.contains(&false));
+/// The smallest memory of the devices that work on copies, after the number of its device; no
+/// buffer then is larger than the half of it.
+fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<(usize, usize)> {
+    let copies = handles.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
     let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
-    copies.map(|(handle, reach)| reach.memory.min(largest(handle))).min()
+    copies.map(|(device, (handle, reach))| (device, reach.memory.min(largest(handle)))).min_by_key(|(_, limit)| *limit)
 }
 
 #[cfg(test)]

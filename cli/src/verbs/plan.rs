@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lapidary::core::algorithms::{gemm, getrf, getrs, trsm};
+use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, trsm};
 use lapidary::core::command::Queue;
-use lapidary::core::{Blocking, CostModel, Lane, Plan, Reach, Resources, Schedule, Timeline};
-use lapidary::{Layout, Machine, Op, Scalar, Side, TrsmMode};
+use lapidary::core::{CostModel, Lane, Reach, Resources, Schedule, Timeline};
+use lapidary::{Layout, Machine, Op, Scalar, TrsmMode};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
@@ -83,14 +83,16 @@ pub fn run(args: &Args) -> Result<()> {
 fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size(), resident: false };
     let nb = args.shape.nb()?;
-    check_length(shape, nb, &resources)?;
-    let plan = plan::<T>(shape, &resources, nb)?;
+    let problem = problem::<T>(shape, nb)?;
+    problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;
+    check_length(&problem, &resources)?;
+    let plan = problem.plan(&resources).map_err(|small| small.of(EACH_DEVICE))?;
     let reach = Reach {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
     };
-    let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of("each device"))?;
+    let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of(EACH_DEVICE))?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
     out(schedule.print(&timeline).to_string().trim_end());
     if let Some(path) = &args.json {
@@ -105,67 +107,37 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what would print for hours: tiles of the smallest blocks in use,
-/// in every dimension.
-#[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn check_length(shape: &Shape, nb: Option<usize>, resources: &Resources) -> Result<()> {
-    let Shape { m, n, k, nrhs, .. } = *shape;
-    let (gemm, lu) = (resources.gemm(m, n), resources.getrf(m, n));
-    let blocks = |extent: usize, block: usize| (extent as f64 / block.max(1) as f64).max(1.0);
-    let width = nb.unwrap_or(lu.nb);
-    let commands = match shape.routine {
-        Routine::Gemm => blocks(m, gemm.mc) * blocks(n, gemm.nc) * blocks(k, gemm.kc),
-        // the search for dependencies sees a strip panel by panel
-        Routine::Getrf | Routine::Gesv => blocks(m.min(n), width) * blocks(n, width) / PANELS,
-        Routine::Trsm | Routine::Getrs => {
-            let trsm = resources.trsm(m.max(n), nrhs, TrsmMode::Substitution);
-            blocks(m.max(n), trsm.nb).powi(2) * blocks(m.min(n).max(nrhs), trsm.nc)
-        }
-    };
+/// Refuses what would print for hours where no limit is to blame.
+fn check_length<T: Scalar>(problem: &Problem<T>, resources: &Resources) -> Result<()> {
+    let commands = problem.commands(resources);
     if commands > MOST_COMMANDS {
-        return Err(Failure::usage(format!(
-            "the plan takes the time of {commands:.0e} commands; plan a smaller size, or a factorisation with a larger --nb"
-        )));
+        let message = format!("the plan takes {commands} commands; plan a smaller size, or a factorisation with a larger --nb");
+        return Err(Failure::usage(message));
     }
     Ok(())
 }
 
-/// Panels of a strip that are looked at in the time of one command.
-const PANELS: f64 = 8.0;
+/// How messages call the devices, which are all alike.
+const EACH_DEVICE: &str = "each device";
 /// A plan of more is no reading matter.
-const MOST_COMMANDS: f64 = 1e6;
+const MOST_COMMANDS: usize = 1_000_000;
 /// A machine of more devices is no machine of ours.
 const MOST_DEVICES: usize = 1024;
 
-/// The plan that the library would make.
-fn plan<T: Scalar>(shape: &Shape, resources: &Resources, nb: Option<usize>) -> Result<Plan<T>> {
+/// The problem as the library would see it.
+fn problem<T: Scalar>(shape: &Shape, nb: Option<usize>) -> Result<Problem<T>> {
     let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
     let alpha = T::ONE;
-    match shape.routine {
-        Routine::Gemm => {
-            let problem = gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta: T::ZERO };
-            Ok(gemm::plan(&problem, &resources.gemm(m, n)))
-        }
+    Ok(match shape.routine {
+        Routine::Gemm => Problem::Gemm(gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta: T::ZERO }),
         Routine::Trsm => {
             let mode = TrsmMode::default();
-            let problem = trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode };
-            Ok(trsm::plan(&problem, &resources.trsm(problem.order(), problem.nrhs(), problem.mode)))
+            Problem::Trsm(trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode })
         }
-        Routine::Getrf => {
-            let chosen = resources.getrf(m, n);
-            let blocking = Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen };
-            Ok(getrf::plan(&getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor }, &blocking))
-        }
-        Routine::Getrs => {
-            let exchanges = resources.laswp(n, nrhs, Side::Left);
-            Ok(getrs::plan(
-                &getrs::Problem::new(n, nrhs, Op::NoTrans),
-                &resources.trsm(n, nrhs, TrsmMode::Substitution),
-                &exchanges,
-            ))
-        }
-        Routine::Gesv => Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
-    }
+        Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor }, nb },
+        Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans)),
+        Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
+    })
 }
 
 /// The model of one device: what the flags say, else the estimates for `cpu:0`.

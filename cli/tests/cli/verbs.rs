@@ -37,6 +37,25 @@ fn bench_takes_every_flag_of_the_routines() {
     refused(&s, &["bench", "potrf"], &["potrf"]);
 }
 
+/// Before anything is planned: the commands of tiny tiles would take gigabytes, or minutes.
+#[test]
+fn a_memory_limit_that_cuts_too_small_is_refused() {
+    let s = Sandbox::new();
+    for verb in ["bench", "plan"] {
+        for (routine, n, limit) in [("gemm", "1500", "1K"), ("trsm", "1024", "12784")] {
+            let device: &[&str] = if verb == "bench" { &["--device", "cpu"] } else { &[] };
+            let flags = ["--n", n, "--memory-limit", limit];
+            let run = s.run(&[&[verb, routine][..], &flags, device].concat());
+            outcome(&run, 2);
+            assert!(run.stderr.contains("the limit is too small, at least"), "{verb} {routine}: {}", run.stderr);
+        }
+    }
+    // what fits no memory is told as before
+    refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
+    outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
+    refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger --nb"]);
+}
+
 #[test]
 fn hpl_passes_and_reports() {
     let s = Sandbox::new();

@@ -1,7 +1,7 @@
 //! `C ← α·op(A)·op(B) + β·C`, tile by tile of C.
 
 use crate::args::{Checked, Gemm};
-use crate::blocking::{Blocking, partition};
+use crate::blocking::{Blocking, block_count, partition};
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -95,6 +95,16 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
         }
     }
     plan
+}
+
+/// Number of commands of [`plan`], which is not made.
+#[must_use]
+pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
+    let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
+    // C is loaded unless it is only written, and stored
+    let of_c = if p.beta == T::ZERO { 1 } else { 2 };
+    let of_sum = if p.scales_only() { 1 } else { 3 * block_count(p.k, blocking.kc) };
+    tiles.saturating_mul(of_c + of_sum)
 }
 
 /// One tile of C: the sum over k, the old C entering with the first term.

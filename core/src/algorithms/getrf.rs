@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use crate::args::{Checked, Getrf};
-use crate::blocking::{Blocking, partition};
+use crate::blocking::{Blocking, block_count, partition};
 use crate::command::Queue;
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
@@ -73,7 +73,7 @@ pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
         plan.st(strip);
     }
     for (k, panel) in panels.iter().enumerate() {
-        let next = panels.get(k + 1).cloned().unwrap_or(panel.end..panel.end);
+        let next = next_panel(&panels, k);
         if !next.is_empty() {
             lookahead(&mut plan, p, matrices, panel, &next);
         }
@@ -83,6 +83,35 @@ pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
         exchange_left(&mut plan, p, matrices, &panels);
     }
     plan
+}
+
+/// The panel after panel `k`; an empty one after the last.
+fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
+    panels.get(k + 1).cloned().unwrap_or(panels[k].end..panels[k].end)
+}
+
+/// How many of so many strips one task updates.
+fn strips_of_task(strips: usize, blocking: &Blocking) -> usize {
+    strips.div_ceil(blocking.share).max(1)
+}
+
+/// Number of commands of [`plan`], which is not made.
+#[must_use]
+pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
+    let panels = partition(p.order(), blocking.nb);
+    // info is loaded; a product and a mark follow; pivots and info are stored
+    let (of_factor, of_panel, of_load_and_store) = (5, 2, 2);
+    let of_step = |(k, panel): (usize, &Range<usize>)| {
+        let next = next_panel(&panels, k);
+        let of_strip = of_load_and_store + usize::from(p.pivoting) + 1 + usize::from(p.m > panel.end);
+        let strips = block_count(p.n - next.end, blocking.nc);
+        let tasks = strips.div_ceil(strips_of_task(strips, blocking));
+        let lookahead = if next.is_empty() { 0 } else { of_panel + of_strip + of_factor };
+        lookahead + tasks * of_panel + strips * of_strip
+    };
+    let first = if panels.is_empty() { 0 } else { of_load_and_store + of_factor };
+    let exchanges = if p.pivoting { 4 * panels.len().saturating_sub(1) } else { 0 };
+    first + panels.iter().enumerate().map(of_step).sum::<usize>() + exchanges
 }
 
 fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {
@@ -127,7 +156,7 @@ fn lookahead<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Ra
 /// Updates the columns beyond the next panel, strip by strip.
 fn update<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
     let strips = partition(cols.len(), blocking.nc);
-    let group = strips.len().div_ceil(blocking.share).max(1);
+    let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
         let whole = cols.start + strips[0].start..cols.start + strips[strips.len() - 1].end;
         plan.task("update", region(&(panel.start..p.m), &whole));

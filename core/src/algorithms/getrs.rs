@@ -86,6 +86,13 @@ pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem<T>, [RawMa
     (Problem { exchanges, lower, upper, ..column_major }, memory)
 }
 
+/// Number of commands of [`plan`], which is not made.
+#[must_use]
+pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking, exchanges: &Blocking) -> usize {
+    let solves = [p.lower, p.upper].iter().map(|triangle| trsm::commands(triangle, blocking)).fold(0, usize::saturating_add);
+    solves.saturating_add(laswp::commands(&p.exchanges, exchanges))
+}
+
 /// Uses the block sizes of [`trsm`], and those of [`laswp`] for the exchanges.
 #[must_use]
 pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking, exchanges: &Blocking) -> Plan<T> {

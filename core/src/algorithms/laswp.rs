@@ -1,7 +1,7 @@
 //! Rows exchanged as pivots say, in strips.
 
 use crate::args::{Checked, Laswp};
-use crate::blocking::{Blocking, partition};
+use crate::blocking::{Blocking, block_count, partition};
 use crate::enums::{Layout, Side};
 use crate::instruction::{Instruction, Region, Swaps};
 use crate::matrix::RawMat;
@@ -24,6 +24,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// How far the exchanged rows reach.
+    fn across(&self) -> usize {
+        if self.side == Side::Left { self.n } else { self.m }
+    }
+
     /// Whether nothing is exchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -56,10 +61,15 @@ pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
     plan
 }
 
+/// Number of commands of [`plan`], which is not made.
+#[must_use]
+pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
+    4 * block_count(p.across(), blocking.nc)
+}
+
 /// Appends the exchanges to a plan, one task for each strip.
 pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
-    let across = if p.side == Side::Left { p.n } else { p.m };
-    for strip in partition(across, blocking.nc) {
+    for strip in partition(p.across(), blocking.nc) {
         let (rows, cols) = if p.side == Side::Left { (0..p.m, strip) } else { (strip, 0..p.n) };
         plan.task("exchange", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
         let pivots = plan.ld(ipiv, &(0..p.pivots), &(0..1));

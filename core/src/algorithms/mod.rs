@@ -10,7 +10,10 @@ pub mod gemm;
 pub mod getrf;
 pub mod getrs;
 pub mod laswp;
+mod problem;
 pub mod trsm;
+
+pub use problem::{LimitTooSmall, MAX_COMMANDS, Problem};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{gemm, getrf, getrs, laswp, trsm};
+use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
@@ -140,6 +140,75 @@ fn the_next_panel_stands_before_the_other_updates_which_are_shared_out() {
     assert_eq!(labels(1), [&update_in_one[..], &exchanges].concat());
     let update_in_two = ["panel [0:9, 0:4]", "panel [4:9, 4:7]", "update [0:9, 7:9]", "update [0:9, 9:10]", "panel [7:9, 7:9]"];
     assert_eq!(labels(2), [&update_in_two[..], &["update [4:9, 9:10]"], &exchanges].concat());
+}
+
+/// Every kind of problem of a size.
+fn problems(m: usize, n: usize) -> Vec<Problem<f64>> {
+    let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
+    let solves = SIDES.into_iter().flat_map(|side| OPS.map(|op| triangle(m, n, side, op))).flat_map(|problem| {
+        [problem, trsm::Problem { alpha: 0.0, ..problem }, trsm::Problem { mode: TrsmMode::Inverted, ..problem }].map(Problem::Trsm)
+    });
+    let factorisations = [(None, true), (Some(3), true), (None, false)].map(|(nb, pivoting)| {
+        let problem = getrf::Problem { pivoting, ..factorisation(m, n, Layout::RowMajor) };
+        Problem::Getrf { problem, nb }
+    });
+    let with_factors = OPS.map(|op| Problem::Getrs(getrs::Problem::new(m, n, op)));
+    let rows = SIDES.map(|side| Problem::Laswp(exchanges(m, n, side)));
+    products.into_iter().chain(solves).chain(factorisations).chain(with_factors).chain(rows).collect()
+}
+
+fn within(limit: Option<usize>, devices: usize) -> Resources {
+    Resources { devices, copy_limit: limit, element: 8, resident: false }
+}
+
+#[test]
+fn commands_are_counted_before_a_plan_is_made() {
+    let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (40, 40)];
+    let limits = [None, Some(1 << 10), Some(5000), Some(100 << 10)];
+    for ((m, n), limit) in sizes.into_iter().flat_map(|size| limits.map(|limit| (size, limit))) {
+        for resources in [1, 3].map(|devices| within(limit, devices)) {
+            for problem in problems(m, n) {
+                let plan = problem.plan(&resources).unwrap();
+                assert_eq!(problem.commands(&resources), plan.commands().len(), "{problem:?} with {resources:?}");
+                assert_eq!(problem.operation(), plan.operation());
+            }
+        }
+    }
+}
+
+/// Whether a problem fits the memory of devices that have so much.
+fn runs_within(problem: &Problem<f64>, limit: usize, devices: usize) -> bool {
+    let plan = problem.plan(&within(Some(limit), devices)).unwrap();
+    let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
+    Schedule::new(plan, vec![reach; devices]).is_ok()
+}
+
+#[test]
+fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal_suffices() {
+    let mut refused = Vec::new();
+    for (m, n, devices) in [(1500, 1500, 1), (9, 600_000, 2), (6000, 6000, 3)] {
+        for problem in problems(m, n) {
+            let Err(small) = problem.check(&within(Some(1 << 10), devices)) else { continue };
+            assert!(small.commands > MAX_COMMANDS && small.least > small.limit, "{small:?}");
+            assert!(problem.check(&within(Some(small.least - 1), devices)).is_err(), "{problem:?}: less than {small:?} suffices");
+            // a plan takes a while
+            if !refused.contains(&problem.operation()) {
+                assert!(runs_within(&problem, small.least, devices), "{problem:?}: {small:?}");
+                refused.push(problem.operation());
+            }
+        }
+    }
+    refused.sort_unstable();
+    assert_eq!(refused, ["gemm", "getrf", "getrs", "laswp", "trsm"]);
+}
+
+#[test]
+fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
+    let narrow = Problem::<f64>::Getrf { problem: factorisation(40_000, 40_000, Layout::ColMajor), nb: Some(1) };
+    for limit in [None, Some(1 << 30)] {
+        assert!(narrow.commands(&within(limit, 1)) > MAX_COMMANDS);
+        assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
+    }
 }
 
 /// The quick returns of the reference BLAS.

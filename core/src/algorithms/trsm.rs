@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::algorithms::gemm::column_major;
 use crate::args::{Checked, Trsm};
-use crate::blocking::{Blocking, partition};
+use crate::blocking::{Blocking, block_count, partition};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -96,6 +96,11 @@ impl<T: Scalar> Problem<T> {
         (self.uplo.under(self.op) == Uplo::Lower) == (self.side == Side::Left)
     }
 
+    /// The blocks that are solved before block `along`.
+    fn solved(&self, along: &Range<usize>) -> Range<usize> {
+        if self.is_forward() { 0..along.start } else { along.end..self.order() }
+    }
+
     /// The rectangle of B that holds `along` the triangle and `across` it.
     fn rect(&self, along: &Range<usize>, across: &Range<usize>) -> [Range<usize>; 2] {
         match self.side {
@@ -113,6 +118,18 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
     let b = plan.output("B", (p.m, p.n), Layout::ColMajor);
     emit(&mut plan, p, [a, b], blocking);
     plan
+}
+
+/// Number of commands of [`plan`], which is not made.
+#[must_use]
+pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
+    let of_division = if p.mode == TrsmMode::Substitution { 1 } else { 3 };
+    let of_block = |along: Range<usize>| match p.alpha == T::ZERO {
+        true => 2,
+        false => 3 * block_count(p.solved(&along).len(), blocking.kc) + of_division + 3,
+    };
+    let of_strip: usize = partition(p.order(), blocking.nb).into_iter().map(of_block).sum();
+    of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
 }
 
 /// Appends the solve to a plan, one task for each `nc` right-hand sides.
@@ -147,7 +164,7 @@ fn solve_block<T: Scalar>(
         return;
     }
     let bi = plan.ld(b, &rows, &cols);
-    let solved = if p.is_forward() { 0..along.start } else { along.end..p.order() };
+    let solved = p.solved(along);
     let mut alpha = p.alpha;
     for inner in partition(solved.len(), kc) {
         let inner = solved.start + inner.start..solved.start + inner.end;

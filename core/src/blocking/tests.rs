@@ -10,7 +10,7 @@ fn the_last_two_blocks_share_the_remainder() {
     let whole = |n: usize| vec![(0, n)];
     let ends = |n, r| partition(n, r).into_iter().map(|block| (block.start, block.end)).collect::<Vec<_>>();
     assert_eq!((ends(3, 4), ends(1, 1)), (whole(3), whole(1)));
-    assert!(partition(0, 4).is_empty());
+    assert!(partition(0, 4).is_empty() && block_count(0, 4) == 0);
     assert_eq!(partition(2, 0), [0..1, 1..2]);
 }
 
@@ -21,6 +21,7 @@ fn blocks_cover_the_range_and_none_is_much_smaller() {
             let blocks = partition(n, r);
             assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
             assert_eq!((blocks[0].start, blocks[blocks.len() - 1].end), (0, n));
+            assert_eq!(block_count(n, r), blocks.len());
             assert!(blocks.iter().all(|block| block.len() <= r && 2 * block.len() + 32 >= r.min(n)));
         }
     }

@@ -1,0 +1,158 @@
+//! A problem of any routine: how it is cut for given devices, and its plan, unless a memory limit
+//! cuts it too small.
+
+use crate::algorithms::{gemm, getrf, getrs, laswp, trsm};
+use crate::blocking::{Blocking, Resources};
+use crate::enums::TrsmMode;
+use crate::error::{Error, ErrorKind};
+use crate::plan::Plan;
+use crate::scalar::Scalar;
+
+/// The most commands into which a memory limit may cut a problem. So many take a hundred
+/// megabytes of host memory, and seconds whatever they compute.
+pub const MAX_COMMANDS: usize = 1 << 18;
+
+/// A problem in normal form.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Problem<T> {
+    /// A product.
+    Gemm(gemm::Problem<T>),
+    /// A triangular solve.
+    Trsm(trsm::Problem<T>),
+    /// A factorisation.
+    Getrf {
+        /// The factorisation itself.
+        problem: getrf::Problem,
+        /// Columns of a panel; chosen if `None`.
+        nb: Option<usize>,
+    },
+    /// A solve with factors.
+    Getrs(getrs::Problem<T>),
+    /// Exchanges of rows.
+    Laswp(laswp::Problem),
+}
+
+/// A memory limit that cuts a problem into more than [`MAX_COMMANDS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitTooSmall {
+    /// The routine.
+    pub operation: &'static str,
+    /// The limit in bytes.
+    pub limit: usize,
+    /// Commands that it takes.
+    pub commands: usize,
+    /// Bytes that suffice.
+    pub least: usize,
+}
+
+impl LimitTooSmall {
+    /// The error, with the name by which people know the device.
+    #[must_use]
+    pub fn of(self, device: &str) -> Error {
+        let LimitTooSmall { operation, limit, commands, least } = self;
+        let message = format!(
+            "{device} is limited to {limit} bytes, which cuts the problem into {commands} commands of at most {MAX_COMMANDS}: \
+             the limit is too small, at least {least} bytes are needed"
+        );
+        Error::new(ErrorKind::OutOfMemory, operation, message)
+    }
+}
+
+impl<T: Scalar> Problem<T> {
+    /// The routine.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Problem::Gemm(_) => "gemm",
+            Problem::Trsm(_) => "trsm",
+            Problem::Getrf { .. } => "getrf",
+            Problem::Getrs(_) => "getrs",
+            Problem::Laswp(_) => "laswp",
+        }
+    }
+
+    /// Number of commands of the plan for these devices, which is not made.
+    #[must_use]
+    pub fn commands(&self, devices: &Resources) -> usize {
+        match self {
+            Problem::Gemm(p) => gemm::commands(p, &gemm_blocking(p, devices)),
+            Problem::Trsm(p) => trsm::commands(p, &trsm_blocking(p, devices)),
+            Problem::Getrf { problem, nb } => getrf::commands(problem, &getrf_blocking(problem, *nb, devices)),
+            Problem::Getrs(p) => {
+                let [solve, exchanges] = getrs_blocking(p, devices);
+                getrs::commands(p, &solve, &exchanges)
+            }
+            Problem::Laswp(p) => laswp::commands(p, &laswp_blocking(p, devices)),
+        }
+    }
+
+    /// The plan for these devices.
+    ///
+    /// # Errors
+    /// Their memory limit cuts the problem into too many commands.
+    pub fn plan(&self, devices: &Resources) -> Result<Plan<T>, LimitTooSmall> {
+        self.check(devices)?;
+        Ok(match self {
+            Problem::Gemm(p) => gemm::plan(p, &gemm_blocking(p, devices)),
+            Problem::Trsm(p) => trsm::plan(p, &trsm_blocking(p, devices)),
+            Problem::Getrf { problem, nb } => getrf::plan(problem, &getrf_blocking(problem, *nb, devices)),
+            Problem::Getrs(p) => {
+                let [solve, exchanges] = getrs_blocking(p, devices);
+                getrs::plan(p, &solve, &exchanges)
+            }
+            Problem::Laswp(p) => laswp::plan(p, &laswp_blocking(p, devices)),
+        })
+    }
+
+    /// Refuses a memory limit that is too small, before anything is planned. What takes many commands
+    /// without a limit too is not the limit's fault.
+    ///
+    /// # Errors
+    /// As [`Problem::plan`].
+    pub fn check(&self, devices: &Resources) -> Result<(), LimitTooSmall> {
+        let (Some(limit), commands) = (devices.copy_limit, self.commands(devices)) else { return Ok(()) };
+        if commands <= MAX_COMMANDS {
+            return Ok(());
+        }
+        let least = self.least_limit(devices, limit);
+        let refusal = |least| LimitTooSmall { operation: self.operation(), limit, commands, least };
+        least.map_or(Ok(()), |least| Err(refusal(least)))
+    }
+
+    /// A limit above `small`, which is too small, that suffices where one byte less does not.
+    fn least_limit(&self, devices: &Resources, small: usize) -> Option<usize> {
+        let suffices = |limit| self.commands(&Resources { copy_limit: Some(limit), ..*devices }) <= MAX_COMMANDS;
+        let (mut small, mut enough) = (small, small.max(1));
+        while !suffices(enough) {
+            (small, enough) = (enough, enough.checked_mul(2)?);
+        }
+        while enough - small > 1 {
+            let middle = small + (enough - small) / 2;
+            *(if suffices(middle) { &mut enough } else { &mut small }) = middle;
+        }
+        Some(enough)
+    }
+}
+
+fn gemm_blocking<T>(p: &gemm::Problem<T>, devices: &Resources) -> Blocking {
+    devices.gemm(p.m, p.n)
+}
+
+fn trsm_blocking<T: Scalar>(p: &trsm::Problem<T>, devices: &Resources) -> Blocking {
+    devices.trsm(p.order(), p.nrhs(), p.mode)
+}
+
+fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) -> Blocking {
+    let chosen = devices.getrf(p.m, p.n);
+    Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen }
+}
+
+/// Blocks of the solves, and of the exchanges.
+fn getrs_blocking<T: Scalar>(p: &getrs::Problem<T>, devices: &Resources) -> [Blocking; 2] {
+    let (n, nrhs) = p.size();
+    [devices.trsm(n, nrhs, TrsmMode::Substitution), laswp_blocking(p.exchanges(), devices)]
+}
+
+fn laswp_blocking(p: &laswp::Problem, devices: &Resources) -> Blocking {
+    devices.laswp(p.m, p.n, p.side)
+}

@@ -3,12 +3,13 @@
 use std::error::Error;
 
 use faer::traits::ComplexField;
-use lapidary::{Gemm, Getrf, Layout, Machine, MatMut, MatRef, Op, Scalar, Trsm};
+use lapidary::{Gemm, Getrf, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;
 
 use crate::measure::{Side, in_turn, timed, timed_each};
 use crate::peer::{Peer, Peers};
+use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::{GROUPS, Settings};
 
@@ -33,9 +34,14 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
 }
 
 /// Differences that rounding explains, in units of `n·u` and of the largest element.
-const ROUNDING: f64 = 10.0;
+pub const ROUNDING: f64 = 10.0;
 /// In a factorisation rounding is magnified by the conditions of leading blocks.
 const MAGNIFIED: f64 = 1e6;
+
+/// Overwrites a result, so that a call which computes nothing leaves nothing right behind.
+pub fn poison<T: Scalar>(result: &mut [T]) {
+    result.fill(T::from_f64(f64::NAN));
+}
 
 /// A speed counts only if the result is right, so that all sides must agree.
 pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
@@ -48,9 +54,9 @@ pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<
     }
 }
 
-/// One group on the machine of the environment, beside the libraries that are there.
+/// One group on the processor, beside the libraries that are there.
 pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
-    let (machine, peers) = (&Machine::from_env()?, &Peers::open(settings)?);
+    let (machine, peers) = (&processor::open(&Limits::from_env()?)?, &Peers::open(settings)?);
     report.takes_part(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
     match group {
         "gemm" => gemm(settings, machine, peers, report),
@@ -88,9 +94,16 @@ fn gemm_of<T: Scalar + ComplexField>(
     let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
     let mut results = vec![vec![T::ZERO; n * n]; peers.list.len() + 1];
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
-    let mut sides = vec![Side::new("ours", || timed(|| our_gemm(machine, n, &a, &b, ours)))];
+    let mut sides = vec![Side::new("ours", || {
+        poison(ours);
+        timed(|| our_gemm(machine, n, &a, &b, ours))
+    })];
     for (peer, c) in peers.list.iter().zip(theirs) {
-        sides.push(Side::new(peer.name(), || timed(|| peer.gemm(n, &a, &b, c))));
+        let (a, b) = (&a, &b);
+        sides.push(Side::new(peer.name(), move || {
+            poison(c);
+            timed(|| peer.gemm(n, a, b, c))
+        }));
     }
     let times = in_turn(settings, sides);
     assert_alike(name, n, ROUNDING, &results);
@@ -184,13 +197,20 @@ fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Rep
         let (a, b) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2));
         let mut results = vec![vec![0.0; n * n]; peers.list.len() + 2];
         let (ours, theirs) = results.split_first_mut().expect("ours is there");
-        let mut sides = vec![Side::new("ours", || timed_each(|| our_gemm(machine, n, &a, &b, ours)))];
+        let mut sides = vec![Side::new("ours", || {
+            poison(ours);
+            timed_each(|| our_gemm(machine, n, &a, &b, ours))
+        })];
         let mut theirs = theirs.iter_mut();
         for (peer, c) in peers.list.iter().zip(theirs.by_ref()) {
             sides.push(small_peer(peer, n, (&a, &b), c));
         }
         for c in theirs.filter(|_| peers.tile) {
-            sides.push(Side::new("tile", || timed_each(|| kernel(n, &a, &b, c))));
+            let (a, b) = (&a, &b);
+            sides.push(Side::new("tile", move || {
+                poison(c);
+                timed_each(|| kernel(n, a, b, c))
+            }));
         }
         let times = in_turn(settings, sides);
         assert_alike("dgemm", n, ROUNDING, &results[..times.len()]);
@@ -200,7 +220,10 @@ fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Rep
 }
 
 fn small_peer<'a>(peer: &'a Peer, n: usize, (a, b): (&'a [f64], &'a [f64]), c: &'a mut [f64]) -> Side<'a> {
-    Side::new(peer.name(), move || timed_each(|| peer.gemm(n, a, b, c)))
+    Side::new(peer.name(), move || {
+        poison(c);
+        timed_each(|| peer.gemm(n, a, b, c))
+    })
 }
 
 /// The kernel without a machine around it.

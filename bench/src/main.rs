@@ -10,12 +10,13 @@
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library
-//! that is not there is left out, unless `--peer` names it.
+//! that is not there is left out, unless `--peer` names it. All groups but `opencl` and `wgpu` run
+//! on the processor alone, or on those of its devices that `LAPIDARY_DEVICE` names.
 //!
 //! **Threads that spin.** The workers of a BLAS go on looking for work after a
 //! call and would take the cores from whoever is timed next. So before each
 //! timed call we wait until the process's threads use no processor time
-//! ([`rest`]). Sides take turns, and every other round in reverse order.
+//! ([`rest`](lapidary_host::rest())). Sides take turns, and every other round in reverse order.
 //!
 //! **Environment.** [`blas::prepare_environment`] sets three variables that the
 //! libraries read, unless they are set; the printed versions name the kernels.
@@ -28,8 +29,8 @@ mod measure;
 mod opencl;
 mod outofcore;
 mod peer;
+mod processor;
 mod report;
-mod rest;
 mod settings;
 mod wgpu;
 

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use crate::rest::rest;
+use lapidary_host::rest;
+
 use crate::settings::Settings;
 
 /// Fewest and most repetitions of a case.

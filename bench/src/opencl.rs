@@ -7,7 +7,7 @@ use lapidary::opencl::{cl3, list};
 use lapidary::{Backend, Gemm, Machine, MatMut, MatRef, Select};
 use libloading::{Library, Symbol};
 
-use crate::cases::random;
+use crate::cases::{ROUNDING, assert_alike, random};
 use crate::measure::{Side, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
@@ -103,7 +103,8 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     // it does not tell its version
     report.takes_part(machine.devices(), [("clblast", peer.path.clone())].into_iter());
     for n in settings.sizes(&[1024, 2048]) {
-        let (a, b, mut ours, mut theirs) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2), vec![0.0; n * n], vec![0.0; n * n]);
+        let (a, b, mut ours, mut theirs) =
+            (random::<f64>(n * n, 1), random::<f64>(n * n, 2), vec![f64::NAN; n * n], vec![f64::NAN; n * n]);
         let upload = |data: &[f64]| machine.upload(MatRef::col_major(data, n, n).expect("n² elements")).expect("it fits");
         let (our_a, our_b, mut our_c) = (upload(&a), upload(&b), upload(&ours));
         let mems = [peer.upload(&a), peer.upload(&b), peer.upload(&theirs)];
@@ -112,8 +113,7 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
         let times = in_turn(settings, vec![Side::new("ours", product), Side::new("clblast", || timed(|| peer.gemm(n, mems)))]);
         our_c.download(MatMut::col_major(&mut ours, n, n).expect("n² elements")).expect("the result is read");
         peer.download(mems[2], &mut theirs);
-        let apart = ours.iter().zip(&theirs).map(|(x, y): (&f64, &f64)| (x - y).abs()).fold(0.0, f64::max);
-        assert!(apart < 1e-13 * n as f64, "dgemm n={n}: {apart:e} apart");
+        assert_alike("dgemm", n, ROUNDING, &[ours, theirs]);
         report.add("dgemm resident", &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
     }
     Ok(())

@@ -1,9 +1,12 @@
 //! A system larger than the memory of the devices.
 
-use lapidary::{Machine, MatMut, Select, Settings as Limits};
+use std::error::Error;
+
+use lapidary::{Machine, MatMut, Settings as Limits};
 
 use crate::cases::random;
 use crate::measure::{Side, in_turn, largest, timed};
+use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
@@ -20,8 +23,8 @@ struct Figures {
 
 /// `A·x = b` in place, and with devices that keep copies within [`LIMIT`]. In
 /// place stands first: it leaves no memory behind that the other could use.
-pub fn run(settings: &Settings, report: &mut Report) -> lapidary::Result<()> {
-    let open = |memory_limit| Machine::with_settings(&Select::from_env()?, &Limits { memory_limit, ..Limits::default() });
+pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    let open = |memory_limit| processor::open(&Limits { memory_limit, ..Limits::default() });
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
     report.takes_part(machines[0].1.devices(), std::iter::empty());
     for n in settings.sizes(&[12_000]) {

@@ -160,7 +160,8 @@ fn product<T: Real>(
     let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
     let ops = trans.map(|trans| if trans { Op::Trans } else { Op::NoTrans });
     let ours = Batch::new(device, n, ops, [&a, &b]).map_err(|error| error.to_string())?;
-    let theirs = peer.map(|peer| (peer, [peer.upload(&a), peer.upload(&b), peer.upload(&a)]));
+    let unwritten = vec![T::from_f64(f64::NAN); n * n];
+    let theirs = peer.map(|peer| (peer, [&a, &b, &unwritten].map(|data| peer.upload(data))));
     let run = |times| {
         ours.seconds(times).expect("the product works");
     };

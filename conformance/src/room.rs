@@ -1,7 +1,7 @@
-//! How much memory the machine has left, so that a trial of large operands is skipped where the
+//! Whether the machine has memory left for a trial of large operands, which is skipped where the
 //! system would end the program instead.
 
-use sysinfo::System;
+use lapidary_host::memory;
 
 /// Bytes that every machine is taken to have.
 const ALWAYS: usize = 1 << 30;
@@ -12,12 +12,12 @@ const ALWAYS: usize = 1 << 30;
 /// # Errors
 /// There is not; the text says why.
 pub fn room_for(bytes: usize) -> Result<(), String> {
-    enough(bytes, available())
+    enough(bytes, memory::left().map(|left| usize::try_from(left.free).unwrap_or(usize::MAX)))
 }
 
-fn enough(bytes: usize, available: Option<usize>) -> Result<(), String> {
+fn enough(bytes: usize, free: Option<usize>) -> Result<(), String> {
     let gib = |bytes: usize| format!("{:.1} GiB", crate::bounds::real(bytes) / crate::bounds::real(1 << 30));
-    match available {
+    match free {
         _ if bytes <= ALWAYS => Ok(()),
         Some(free) if bytes <= free / 2 => Ok(()),
         Some(free) => {
@@ -27,30 +27,9 @@ fn enough(bytes: usize, available: Option<usize>) -> Result<(), String> {
     }
 }
 
-/// Bytes that can be had without pushing others out: the least of what the machine and the
-/// control group, of version 1 or 2, have left. The group is the one that a container shows as
-/// its own; of groups nested in it `sysinfo` tells nothing.
-fn available() -> Option<usize> {
-    let mut system = System::new();
-    system.refresh_memory();
-    // asked for groups where the system tells no total, `sysinfo` panics
-    let known = system.total_memory() > 0;
-    let group = known.then(|| system.cgroup_limits()).flatten().map(|group| in_group(group.total_memory, group.rss));
-    known.then(|| bytes(group.map_or(system.available_memory(), |group| group.min(system.available_memory()))))
-}
-
-/// What a control group leaves. Cached files give way: only what programs hold counts.
-fn in_group(limit: u64, held: u64) -> u64 {
-    limit.saturating_sub(held)
-}
-
-fn bytes(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{available, enough, in_group};
+    use super::enough;
 
     #[test]
     fn half_of_what_is_free_may_be_used() {
@@ -58,16 +37,5 @@ mod tests {
         assert!(enough(gib(1), None).is_ok() && enough(gib(8), Some(gib(16))).is_ok());
         assert!(enough(gib(9), Some(gib(16))).unwrap_err().contains("9.0 GiB of host memory, and half of the 16.0 GiB"));
         assert!(enough(gib(2), None).unwrap_err().contains("does not tell"));
-    }
-
-    #[test]
-    fn a_control_group_leaves_its_limit_less_what_programs_hold() {
-        assert_eq!((in_group(100, 30), in_group(100, 130)), (70, 0));
-    }
-
-    #[test]
-    #[cfg(any(target_os = "linux", target_os = "macos", windows))]
-    fn these_systems_tell_what_is_free() {
-        assert!(available().is_some_and(|free| free > 1 << 20), "{:?}", available());
     }
 }

@@ -15,6 +15,7 @@ struct Row {
 
 const CORE: &str = "lapidary-core";
 const KERNELS: &str = "lapidary-kernels";
+const HOST: &str = "lapidary-host";
 const CPU: &str = "lapidary-backend-cpu";
 const SUITE: &str = "lapidary-conformance";
 
@@ -23,11 +24,12 @@ const ROWS: &[Row] = &[
     Row { crates: CORE, may_use: &[], tests_may_use: &[] },
     Row { crates: KERNELS, may_use: &[CORE], tests_may_use: &[] },
     Row { crates: "lapidary-backend-*", may_use: &[CORE, KERNELS], tests_may_use: &[SUITE] },
-    Row { crates: SUITE, may_use: &[CORE, KERNELS, CPU], tests_may_use: &[] },
+    Row { crates: HOST, may_use: &[], tests_may_use: &[] },
+    Row { crates: SUITE, may_use: &[CORE, KERNELS, CPU, HOST], tests_may_use: &[] },
     Row { crates: "lapidary", may_use: &[CORE, KERNELS, "lapidary-backend-*"], tests_may_use: &[SUITE] },
-    Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE], tests_may_use: &[] },
+    Row { crates: "lapidary-cli", may_use: &["lapidary", SUITE, HOST], tests_may_use: &[] },
     Row { crates: "lapidary-capi", may_use: &["lapidary"], tests_may_use: &[] },
-    Row { crates: "lapidary-bench", may_use: &["lapidary", CPU], tests_may_use: &[] },
+    Row { crates: "lapidary-bench", may_use: &["lapidary", CPU, HOST], tests_may_use: &[] },
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },
 ];
 

@@ -1,0 +1,94 @@
+//! Waits until nobody works.
+
+use std::time::Duration;
+
+/// One look at the threads.
+const WINDOW: Duration = Duration::from_millis(3);
+/// Processor time within a window that counts as rest.
+const IDLE: Duration = Duration::from_micros(150);
+/// Windows after which we go on regardless.
+const MOST: usize = 200;
+/// What we wait where the processor time is not told.
+const BLIND: Duration = Duration::from_millis(50);
+
+/// Sleeps until the threads of this process use no processor time, and tells whether they came
+/// to rest within 0.6 seconds. Threads of a BLAS look for work for tens of milliseconds after a
+/// call, and would take the processors from whoever is timed next.
+#[must_use]
+pub fn rest() -> bool {
+    rests(processor_time, std::thread::sleep)
+}
+
+/// The same by any clock and any way to sleep.
+fn rests(clock: impl Fn() -> Option<Duration>, sleep: impl Fn(Duration)) -> bool {
+    let Some(mut before) = clock() else {
+        sleep(BLIND);
+        return true;
+    };
+    for _ in 0..MOST {
+        sleep(WINDOW);
+        let now = clock().unwrap_or(before);
+        if now.saturating_sub(before) < IDLE {
+            return true;
+        }
+        before = now;
+    }
+    false
+}
+
+/// The processor time of all threads of this process.
+#[cfg(unix)]
+fn processor_time() -> Option<Duration> {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).ok()
+}
+
+#[cfg(not(unix))]
+fn processor_time() -> Option<Duration> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::{BLIND, IDLE, MOST, WINDOW, processor_time, rests};
+
+    /// How long we wait for threads that work through so many windows.
+    fn waited(busy: usize) -> (bool, Duration) {
+        let (looks, slept) = (Cell::new(0), Cell::new(Duration::ZERO));
+        let clock = || {
+            let look = looks.replace(looks.get() + 1);
+            Some(WINDOW * u32::try_from(look.min(busy)).unwrap())
+        };
+        (rests(clock, |time| slept.set(slept.get() + time)), slept.get())
+    }
+
+    #[test]
+    fn we_wait_as_long_as_threads_work_and_not_for_ever() {
+        assert_eq!(waited(0), (true, WINDOW));
+        assert_eq!(waited(20), (true, 21 * WINDOW));
+        assert_eq!(waited(MOST + 1), (false, WINDOW * u32::try_from(MOST).unwrap()));
+    }
+
+    #[test]
+    fn without_a_clock_we_wait_blindly() {
+        let slept = Cell::new(Duration::ZERO);
+        assert!(rests(|| None, |time| slept.set(time)));
+        assert_eq!(slept.get(), BLIND);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_clock_counts_other_threads_and_no_sleep() {
+        let before = processor_time().unwrap();
+        let work = std::thread::spawn(move || {
+            while processor_time().unwrap() < before + 100 * IDLE {
+                std::hint::spin_loop();
+            }
+        });
+        work.join().unwrap();
+        assert!(processor_time().unwrap() >= before + 100 * IDLE);
+    }
+}

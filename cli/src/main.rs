@@ -5,6 +5,7 @@ mod conformance;
 mod dense;
 mod failure;
 mod io;
+mod memory;
 mod options;
 mod progress;
 mod report;

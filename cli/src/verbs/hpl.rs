@@ -8,6 +8,7 @@ use lapidary::DType;
 use crate::dense::{Dense, largest};
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
+use crate::memory;
 use crate::options::{DeviceOptions, check_dtype, computing, describe, names, panels, parse_positive, threads};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, seconds};
@@ -49,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = args.device.open_with(nb)?;
     check_dtype(&machine, DType::F64, "add a device that has it, such as cpu")?;
     let n = args.n as usize;
+    memory::check_matrices::<f64>(&format!("the system of order {n}"), &[(n, n), (n, 1)])?;
     let progress = Progress::new(4);
     let ([mut a, mut x], _) = phase(&progress, "generate", || generate(args.seed, n))?;
     let (lu, factor) = phase(&progress, "factor", || Ok(machine.getrf(a.view_mut())?))?;

@@ -8,6 +8,7 @@ use lapidary::{DType, Machine, Scalar};
 use crate::dense::{Dense, Numbers};
 use crate::failure::{Failure, Result};
 use crate::io::{self, Table, atomic};
+use crate::memory;
 use crate::options::{DTypeFlag, DeviceOptions, computing, describe, names};
 use crate::progress::Progress;
 use crate::report::{Report, fixed, note, seconds};
@@ -140,6 +141,7 @@ fn compute<T: Scalar>(args: &Args, machine: &Machine, a: &Dense<T>, b: &Dense<T>
 
     begin("factor");
     let start = Instant::now();
+    memory::check_matrices::<T>("the copy of A that is factored, with X,", &[(a.rows(), a.cols()), (b.rows(), b.cols())])?;
     let mut factors = a.to_col_major()?;
     let lu = machine.getrf(factors.view_mut())?;
     let factor_seconds = start.elapsed().as_secs_f64();

@@ -1,0 +1,62 @@
+//! Work for which the host memory lacks is refused; else the system would end the program.
+
+use std::env::VarError;
+
+use lapidary::{Scalar, Settings};
+
+use crate::failure::{Failure, Result};
+
+/// Says how much host memory can be had, where the system tells it wrongly.
+const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
+
+/// Refuses work on `what`, which takes at least so many bytes of host memory, where fewer can be had
+/// ([`lapidary_host::memory`]). A system that does not tell refuses nothing.
+pub fn check(what: &str, bytes: usize) -> Result<()> {
+    let told = told()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
+    let Some(most) = told.filter(|&most| bytes > most) else { return Ok(()) };
+    Err(Failure::usage(format!(
+        "{what} takes at least {} of host memory, and {} can be had here; choose a smaller size, or set {VARIABLE}=SIZE if that is wrong",
+        size(bytes),
+        size(most)
+    )))
+}
+
+/// The same for matrices of these rows and columns.
+pub fn check_matrices<T: Scalar>(what: &str, shapes: &[(usize, usize)]) -> Result<()> {
+    let elements = |&(rows, cols): &(usize, usize)| rows.saturating_mul(cols);
+    check(what, shapes.iter().map(elements).fold(0, usize::saturating_add).saturating_mul(T::DTYPE.size()))
+}
+
+/// What the environment says.
+fn told() -> Result<Option<usize>> {
+    match std::env::var(VARIABLE) {
+        Ok(text) if !text.is_empty() => {
+            let bytes = Settings::parse_bytes(&text);
+            bytes.map(Some).map_err(|why| Failure::usage(format!("{VARIABLE} = `{text}`: {why}")))
+        }
+        Ok(_) | Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(Failure::usage(format!("{VARIABLE} is no text"))),
+    }
+}
+
+/// Bytes for people.
+fn size(bytes: usize) -> String {
+    let bytes = bytes as f64;
+    let (unit, name) = if bytes < f64::from(1 << 30) { (1 << 20, "MiB") } else { (1 << 30, "GiB") };
+    format!("{:.1} {name}", bytes / f64::from(unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_is_refused_with_both_figures() {
+        let message = check("this", 1 << 60).unwrap_err().to_string();
+        assert!(message.starts_with("this takes at least 1073741824.0 GiB of host memory, and "), "{message}");
+        assert!(message.contains(" can be had here") && message.contains(VARIABLE), "{message}");
+        assert!(check_matrices::<f64>("all", &[(usize::MAX, 2), (1, 1)]).is_err());
+        assert!(check_matrices::<f64>("little", &[(10, 10), (3, 3)]).is_ok());
+        assert_eq!((size(3 << 19), size(3 << 29)), ("1.5 MiB".to_owned(), "1.5 GiB".to_owned()));
+    }
+}

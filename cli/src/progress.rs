@@ -41,6 +41,14 @@ impl Progress {
         }
     }
 
+    /// Says something on standard error without tearing the bar.
+    pub fn note(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| note(line)),
+            None => note(line),
+        }
+    }
+
     /// Prints a line of results without tearing the bar.
     pub fn println(&self, line: &str) {
         match &self.bar {

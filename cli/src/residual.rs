@@ -118,14 +118,18 @@ pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dens
 }
 
 /// LAPACK's dget01 along a random vector: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε),
-/// in O(n²); never above dget01 itself. `ipiv` is 0-based. Infinite where an |l_ij| betrays a wrong pivot.
+/// in O(n²); never above dget01 itself. `ipiv` is 0-based. Infinite where an |l_ij| betrays a wrong pivot,
+/// or a pivot is no row that could be exchanged.
 pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f64 {
     let (m, n) = (a.rows(), a.cols());
     let t = probe(n);
     let ut = lu.times(Op::NoTrans, &t, |i, j, value| if i <= j { value } else { 0.0 });
     let mut plut = lower_times(lu, &ut[..m.min(n)]);
     for (i, &p) in ipiv.iter().enumerate().rev() {
-        plut.swap(i, usize::try_from(p).unwrap_or(i).min(m - 1));
+        match usize::try_from(p) {
+            Ok(p) if (i..m).contains(&p) => plut.swap(i, p),
+            Ok(_) | Err(_) => return f64::INFINITY,
+        }
     }
     if largest_multiplier(lu) > 1.0 + 4.0 * T::UNIT_ROUNDOFF {
         return f64::INFINITY;
@@ -186,5 +190,8 @@ mod tests {
         assert!(factorisation(&a, &lu, &[1, 1]) < LU_THRESHOLD);
         assert!(factorisation(&a, &lu, &[0, 1]) > LU_THRESHOLD);
         assert!(factorisation(&a, &dense(&[1.0, 2.0, 3.0, -2.0], 2), &[0, 1]).is_infinite());
+        for ipiv in [[1, 0], [1, 2], [1, -1]] {
+            assert!(factorisation(&a, &lu, &ipiv).is_infinite(), "{ipiv:?}");
+        }
     }
 }

@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use lapidary::{Machine, Scalar, TraceEvent};
+use lapidary_host::rest;
 use serde_json::{Value, json};
 
 use super::peer::Peer;
 use super::problem::{Check, Problem};
 use crate::failure::Result;
+use crate::progress::Progress;
 use crate::report::number;
 
 /// The seconds of the repetitions of one routine.
@@ -63,6 +65,8 @@ pub struct Measured {
     pub peer: Option<(Samples, Check)>,
     /// What our devices did in the last repetition, if they are traced.
     pub events: Vec<TraceEvent>,
+    /// Calls, ours and the peer's, that were timed while threads of this process still worked.
+    pub unrested: usize,
 }
 
 impl Measured {
@@ -77,36 +81,58 @@ impl Measured {
     }
 }
 
-/// Runs each once to warm up and to check, then `reps` times in turn, so that
-/// drifting clocks and temperatures meet both alike.
+/// Runs each once to warm up, then `reps` times in turn, so that drifting clocks and temperatures
+/// meet both alike. The first result and the last one are checked. Each round is a step of `progress`.
 pub fn measure<T: Scalar>(
     problem: &mut Problem<'_, T>,
     peer: Option<&Peer<T>>,
     machine: &Machine,
     reps: usize,
+    progress: &Progress,
 ) -> Result<Measured> {
+    problem.reset()?;
     problem.ours()?;
-    let check = problem.check_ours()?;
-    let peer_check = peer.map(|peer| problem.peer(peer).and_then(|()| problem.check())).transpose()?;
-    let (mut ours, mut theirs, mut events) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..reps {
-        machine.take_trace();
-        ours.push(timed(problem, Problem::ours)?);
-        events = machine.take_trace();
-        if let Some(peer) = peer {
-            theirs.push(timed(problem, |p| p.peer(peer))?);
-        }
+    let mut check = problem.check_ours()?;
+    let mut peer_check = None;
+    if let Some(peer) = peer {
+        problem.reset()?;
+        problem.peer(peer)?;
+        peer_check = Some(problem.check());
     }
+    progress.done();
+    let (mut ours, mut theirs, mut events, mut unrested) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for _ in 0..reps {
+        unrested += prepare(problem, peer.is_some())?;
+        machine.take_trace();
+        ours.push(timed(|| problem.ours())?);
+        events = machine.take_trace();
+        if ours.len() == reps {
+            check = check.worse(problem.check_ours()?);
+        }
+        if let Some(peer) = peer {
+            unrested += prepare(problem, true)?;
+            theirs.push(timed(|| problem.peer(peer))?);
+        }
+        progress.done();
+    }
+    let peer_check = peer_check.map(|first| first.worse(problem.check()));
     let flops = problem.shape().flops();
     let samples = |seconds| Samples { seconds, flops };
-    Ok(Measured { ours: (samples(ours), check), peer: peer_check.map(|check| (samples(theirs), check)), events })
+    let peer = peer_check.map(|check| (samples(theirs), check));
+    Ok(Measured { ours: (samples(ours), check), peer, events, unrested })
 }
 
-/// Seconds of one run; restoring the operands is not counted.
-fn timed<'m, T: Scalar>(problem: &mut Problem<'m, T>, run: impl FnOnce(&mut Problem<'m, T>) -> Result<()>) -> Result<f64> {
+/// Makes the operands ready, which is not timed. With a peer, waits until no thread works, since a
+/// BLAS looks for work for tens of milliseconds after a call; tells how many calls find no rest.
+fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, has_peer: bool) -> Result<usize> {
     problem.reset()?;
+    Ok(usize::from(has_peer && !rest()))
+}
+
+/// Seconds of one run.
+fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
-    run(problem)?;
+    run()?;
     Ok(start.elapsed().as_secs_f64())
 }
 

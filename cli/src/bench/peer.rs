@@ -10,7 +10,7 @@ use std::path::Path;
 use lapidary::{DType, Scalar};
 use libloading::Library;
 
-use super::problem::{Operands, not_singular};
+use super::problem::{Operands, UNSET, not_singular};
 use crate::failure::{Failure, Result};
 use crate::shape::Shape;
 
@@ -102,23 +102,22 @@ impl<T: Scalar> Peer<T> {
     pub fn getrf(&self, work: &mut Operands<T>) -> Result<()> {
         let getrf = self.getrf.ok_or_else(|| missing::<T>("getrf"))?;
         let [m, n, lda] = ints([work.a.rows(), work.a.cols(), work.a.rows().max(1)])?;
-        let mut info = 0;
         // SAFETY: the sizes and the stride are A's, ipiv holds min(m, n) elements.
-        unsafe { getrf(&m, &n, work.a.data_mut().as_mut_ptr(), &lda, work.ipiv.as_mut_ptr(), &mut info) };
-        work.ipiv.iter_mut().for_each(|p| *p -= 1);
-        finished(info)
+        unsafe { getrf(&m, &n, work.a.data_mut().as_mut_ptr(), &lda, work.ipiv.as_mut_ptr(), &mut work.info) };
+        count_from(-1, work);
+        finished(work.info)
     }
 
     /// B = A⁻¹·B from the factors.
     pub fn getrs(&self, work: &mut Operands<T>) -> Result<()> {
         let getrs = self.getrs.ok_or_else(|| missing::<T>("getrs"))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
-        work.ipiv.iter_mut().for_each(|p| *p += 1);
+        count_from(1, work);
         let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
-        let (op, mut info) = (flag(&'N'), 0);
+        let op = flag(&'N');
         // SAFETY: the sizes and strides are those of the matrices, ipiv holds n rows of A.
-        unsafe { getrs(&op, &n, &nrhs, lu, &ld, ipiv, b, &ld, &mut info, 1) };
-        finished(info)
+        unsafe { getrs(&op, &n, &nrhs, lu, &ld, ipiv, b, &ld, &mut work.info, 1) };
+        finished(work.info)
     }
 
     /// B = A⁻¹·B.
@@ -126,10 +125,10 @@ impl<T: Scalar> Peer<T> {
         let gesv = self.gesv.ok_or_else(|| missing::<T>("gesv"))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         let (a, ipiv, b) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_mut_ptr(), work.b.data_mut().as_mut_ptr());
-        let mut info = 0;
         // SAFETY: the sizes and strides are those of the matrices, ipiv holds n elements.
-        unsafe { gesv(&n, &nrhs, a, &ld, ipiv, b, &ld, &mut info) };
-        finished(info)
+        unsafe { gesv(&n, &nrhs, a, &ld, ipiv, b, &ld, &mut work.info) };
+        count_from(-1, work);
+        finished(work.info)
     }
 }
 
@@ -164,7 +163,16 @@ fn flag(flag: &impl ToString) -> c_char {
     flag.to_string().as_bytes()[0] as c_char
 }
 
+/// Brings pivots from one way of counting to the other: the LAPACK counts from 1, we from 0.
+fn count_from(step: i32, work: &mut Operands<impl Scalar>) {
+    work.ipiv.iter_mut().for_each(|pivot| *pivot += step);
+}
+
+/// What `info` says; a routine that does not set it is found wrong by the check.
 fn finished(info: i32) -> Result<()> {
+    if info == UNSET {
+        return Ok(());
+    }
     match usize::try_from(info) {
         Ok(info) => not_singular(info),
         Err(_) => Err(Failure::check(format!("the peer refuses argument {}", -info))),

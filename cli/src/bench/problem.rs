@@ -24,7 +24,16 @@ impl Check {
     pub fn passed(&self) -> bool {
         self.ratio <= self.threshold
     }
+
+    /// The worse one of two results.
+    pub fn worse(self, other: Check) -> Check {
+        // a ratio that is NaN is no more than nothing
+        if self.passed() && !(other.ratio <= self.ratio) { other } else { self }
+    }
 }
+
+/// A pivot or an `info` that no routine has written.
+pub const UNSET: i32 = i32::MIN / 2;
 
 /// Matrices and pivots under their names in the routines.
 #[derive(Clone)]
@@ -37,6 +46,8 @@ pub struct Operands<T> {
     pub c: Dense<T>,
     /// Row exchanges, 0-based.
     pub ipiv: Vec<i32>,
+    /// What a factorisation or a solve says about its end.
+    pub info: i32,
 }
 
 /// The matrices of a run that lie on a device.
@@ -83,8 +94,10 @@ impl<'m, T: Scalar> Problem<'m, T> {
             Routine::Getrs => factored = Some(factor(&mut inputs, machine)?),
             Routine::Gemm | Routine::Getrf | Routine::Gesv => {}
         }
-        let resident = resident.then(|| Resident::new(machine, &inputs)).transpose()?;
-        Ok(Problem { shape, machine, work: inputs.clone(), inputs, factored, resident })
+        let mut work = inputs.clone();
+        prepare(&shape, &inputs, &mut work);
+        let resident = resident.then(|| Resident::new(machine, &work)).transpose()?;
+        Ok(Problem { shape, machine, work, inputs, factored, resident })
     }
 
     /// The call.
@@ -92,16 +105,11 @@ impl<'m, T: Scalar> Problem<'m, T> {
         &self.shape
     }
 
-    /// Restores what a run overwrites.
+    /// Makes the operands ready for a run.
     pub fn reset(&mut self) -> Result<()> {
-        let (work, inputs) = (&mut self.work, &self.inputs);
-        if matches!(self.shape.routine, Routine::Getrf | Routine::Gesv) {
-            work.a.data_mut().copy_from_slice(inputs.a.data());
-        }
-        work.b.data_mut().copy_from_slice(inputs.b.data());
-        work.ipiv.copy_from_slice(&inputs.ipiv);
+        prepare(&self.shape, &self.inputs, &mut self.work);
         if self.resident.take().is_some() {
-            self.resident = Some(Resident::new(self.machine, inputs)?);
+            self.resident = Some(Resident::new(self.machine, &self.work)?);
         }
         Ok(())
     }
@@ -109,7 +117,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
     /// One call of ours.
     pub fn ours(&mut self) -> Result<()> {
         let (machine, Triangle { side, uplo, op, diag }) = (self.machine, self.shape.a);
-        let Operands { a, b, c, ipiv } = &mut self.work;
+        let Operands { a, b, c, ipiv, info } = &mut self.work;
         let [a, b, c]: [MatMut<'_, T>; 3] = match &mut self.resident {
             Some(on) => [on.a.view_mut(), on.b.view_mut(), on.c.view_mut()],
             None => [a.view_mut(), b.view_mut(), c.view_mut()],
@@ -117,19 +125,24 @@ impl<'m, T: Scalar> Problem<'m, T> {
         match self.shape.routine {
             Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
             Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag))?,
-            Routine::Getrf => return not_singular(machine.getrf_into(Getrf::new(a, ipiv))?),
+            Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?)?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
-            Routine::Gesv => return not_singular(machine.gesv(a, b)?.info()),
+            Routine::Gesv => {
+                let lu = machine.gesv(a, b)?;
+                not_singular(lu.info())?;
+                ipiv.copy_from_slice(lu.ipiv());
+            }
         }
+        *info = 0;
         Ok(())
     }
 
-    /// Compares the result of our last run with its bound, and resets.
+    /// Compares the result of our last run with its bound.
     pub fn check_ours(&mut self) -> Result<Check> {
         if let Some(resident) = &self.resident {
             resident.download(&mut self.work)?;
         }
-        self.check()
+        Ok(self.check())
     }
 
     /// One call of the peer's.
@@ -143,10 +156,10 @@ impl<'m, T: Scalar> Problem<'m, T> {
         }
     }
 
-    /// Compares the result in `work` with its bound, and resets.
-    pub fn check(&mut self) -> Result<Check> {
+    /// Compares the result in `work` with its bound.
+    pub fn check(&self) -> Check {
         let (shape, inputs, work) = (&self.shape, &self.inputs, &self.work);
-        let check = match shape.routine {
+        match shape.routine {
             Routine::Gemm => {
                 let ratio = residual::product((shape.a.op, &inputs.a), (shape.op_b, &inputs.b), &work.c);
                 Check { what: "checksum over bound 1", ratio, threshold: RATIO_THRESHOLD }
@@ -157,31 +170,72 @@ impl<'m, T: Scalar> Problem<'m, T> {
             }
             Routine::Getrf => {
                 let ratio = residual::factorisation(&inputs.a, &work.a, &work.ipiv);
-                Check { what: "dget01 along a vector", ratio, threshold: LU_THRESHOLD }
+                self.ended(Check { what: "dget01 along a vector", ratio, threshold: LU_THRESHOLD })
             }
             Routine::Getrs | Routine::Gesv => {
                 let a = self.factored.as_ref().unwrap_or(&inputs.a);
-                Check { what: "dget02", ratio: residual::solution(a, &work.b, &inputs.b), threshold: LU_THRESHOLD }
+                let solution = Check { what: "dget02", ratio: residual::solution(a, &work.b, &inputs.b), threshold: LU_THRESHOLD };
+                if shape.routine == Routine::Getrs {
+                    return self.ended(solution);
+                }
+                let ratio = residual::factorisation(a, &work.a, &work.ipiv);
+                self.ended(solution.worse(Check { what: "dget01 along a vector", ratio, threshold: LU_THRESHOLD }))
             }
-        };
-        self.reset()?;
-        Ok(check)
+        }
     }
+
+    /// A routine that does not say that it ended well has no right result.
+    fn ended(&self, check: Check) -> Check {
+        if self.work.info == 0 { check } else { Check { ratio: f64::INFINITY, ..check } }
+    }
+}
+
+/// The shapes of A, B and C; not every device can hold an empty matrix, so that those which the
+/// routine does not have are small.
+fn shapes(shape: &Shape) -> [(usize, usize); 3] {
+    let Shape { m, n, k, nrhs, .. } = *shape;
+    let unused = (1, 1);
+    match shape.routine {
+        Routine::Gemm => [shape.a.op.shape((m, k)), shape.op_b.shape((k, n)), (m, n)],
+        Routine::Trsm => [(shape.triangle_order(), shape.triangle_order()), (m, n), unused],
+        Routine::Getrf => [(m, n), unused, unused],
+        Routine::Getrs | Routine::Gesv => [(n, n), (n, nrhs), unused],
+    }
+}
+
+/// Every matrix that a [`Problem`] keeps in host memory; `resident` says whether a device that works there keeps some too.
+pub fn held(shape: &Shape, resident: bool) -> Vec<(usize, usize)> {
+    let operands = shapes(shape);
+    let factored = (shape.routine == Routine::Getrs).then_some(operands[0]);
+    operands.repeat(if resident { 3 } else { 2 }).into_iter().chain(factored).collect()
 }
 
 /// Random matrices in the shapes that the routine wants.
 fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     let mut rng = fastrand::Rng::with_seed(seed);
-    let Shape { m, n, k, nrhs, .. } = *shape;
-    let unused = (1, 1); // not every device can hold an empty matrix
-    let (a, b, c) = match shape.routine {
-        Routine::Gemm => (shape.a.op.shape((m, k)), shape.op_b.shape((k, n)), (m, n)),
-        Routine::Trsm => ((shape.triangle_order(), shape.triangle_order()), (m, n), unused),
-        Routine::Getrf => ((m, n), unused, unused),
-        Routine::Getrs | Routine::Gesv => ((n, n), (n, nrhs), unused),
-    };
+    let [a, b, c] = shapes(shape);
     let mut random = |(rows, cols)| Dense::random(rows, cols, &mut rng);
-    Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)] })
+    Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)], info: 0 })
+}
+
+/// Restores in `work` what a run overwrites, and spoils what it only writes: a run that does
+/// nothing leaves nothing right behind.
+fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T>) {
+    let restore = |to: &mut Dense<T>, from: &Dense<T>| to.data_mut().copy_from_slice(from.data());
+    match shape.routine {
+        Routine::Gemm => work.c.data_mut().fill(T::from_f64(f64::NAN)),
+        Routine::Trsm => restore(&mut work.b, &inputs.b),
+        Routine::Getrs => {
+            restore(&mut work.b, &inputs.b);
+            work.ipiv.copy_from_slice(&inputs.ipiv);
+        }
+        Routine::Getrf | Routine::Gesv => {
+            restore(&mut work.a, &inputs.a);
+            restore(&mut work.b, &inputs.b);
+            work.ipiv.fill(UNSET);
+        }
+    }
+    work.info = UNSET;
 }
 
 /// Replaces A by its factors and gives A back.

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::bench::measure::{Measured, measure};
 use crate::bench::peer::Peer;
 use crate::bench::plot::{Curve, check_picture, svg};
-use crate::bench::problem::Problem;
+use crate::bench::problem::{Problem, held};
 use crate::bench::startup;
 use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
+use crate::memory;
 use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
 use crate::progress::Progress;
 use crate::report::{fixed, save_json};
@@ -65,8 +66,10 @@ enum Startup {
 }
 
 const HELP: &str = "\
-Each size runs once to warm up and to be checked (docs/numerics.md), then R times; the median counts.
-With a peer both run in turn; ratio is how many times as fast as the peer we are.
+Each size runs once to warm up, then R times; the median counts. The first result and the last are
+checked (docs/numerics.md).
+With a peer both run in turn, each after the threads have come to rest; ratio is how many times as
+fast as the peer we are.
 
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json
@@ -107,6 +110,11 @@ fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
 }
 
 fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<()> {
+    let resident = args.resident && machine.devices().all(|device| device.host_memory);
+    for shape in shapes {
+        let what = format!("{} {}", args.shape.routine().name(), words(&shape.sizes()));
+        memory::check_matrices::<T>(&what, &held(shape, resident))?;
+    }
     let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
     let peer_name = peer.as_ref().map(|peer| peer.describe().unwrap_or_else(|| "of unknown make".to_owned()));
     let results = time_all(args, machine, shapes, peer.as_ref(), peer_name.as_deref())?;
@@ -138,7 +146,9 @@ fn time_all<T: Scalar>(
     peer: Option<&Peer<T>>,
     peer_name: Option<&str>,
 ) -> Result<Vec<Measured>> {
-    let progress = Progress::new(shapes.len());
+    let reps = args.reps as usize;
+    // of each size one round to warm up, and those that count
+    let progress = Progress::new(shapes.len().saturating_mul(reps.saturating_add(1)));
     progress.println(&format!("{} on {}, {} repetitions", title(args, &shapes[0]), names(computing(machine, T::DTYPE)), args.reps));
     if let (Some(path), Some(name)) = (&args.peer, peer_name) {
         progress.println(&format!("peer {}: {name}", path.display()));
@@ -148,9 +158,14 @@ fn time_all<T: Scalar>(
     for shape in shapes {
         progress.begin(&format!("{} {}", args.shape.routine().name(), words(&shape.sizes())));
         let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
-        let measured = measure(&mut problem, peer, machine, args.reps as usize)?;
+        let measured = measure(&mut problem, peer, machine, reps, &progress)?;
         progress.println(&row(shape, &measured));
-        progress.done();
+        if measured.unrested > 0 {
+            progress.note(&format!(
+                "note: before {} of the timed calls threads of this process did not come to rest; the figures may be too low",
+                measured.unrested
+            ));
+        }
         results.push(measured);
     }
     Ok(results)

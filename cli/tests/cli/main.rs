@@ -4,6 +4,7 @@ mod bad_input;
 mod conformance;
 mod good_input;
 mod outputs;
+mod peers;
 mod programs;
 #[cfg(unix)]
 mod signals;

@@ -201,3 +201,33 @@ fn empty_variables_set_nothing() {
     let blank = s.run_with(&["hpl", "--n", "20"], &[("LAPIDARY_NB", " ")]);
     assert!(blank.status == 2 && blank.stderr.contains("LAPIDARY_NB = ` `"), "{}", blank.stderr);
 }
+
+#[test]
+fn memory_that_lacks_is_refused_with_both_figures() {
+    let s = Sandbox::new();
+    let refused = |args: &[&str], memory: &str, words: [&str; 2]| {
+        let run = s.run_with(args, &[("LAPIDARY_HOST_MEMORY", memory)]);
+        outcome(&run, 2);
+        assert!(words.iter().all(|word| run.stderr.contains(word)), "{args:?}: {}", run.stderr);
+    };
+    // 8 bytes each: A, B and C twice; A twice and once more; A and the right-hand side
+    refused(&["bench", "gemm", "--n", "512"], "11M", ["gemm m=512 n=512 k=512 takes at least 12.0 MiB", "11.0 MiB can be had"]);
+    refused(&["bench", "getrs", "--n", "512"], "5M", ["takes at least 6.0 MiB", "5.0 MiB can be had"]);
+    refused(&["hpl", "--n", "1100"], "8M", ["order 1100 takes at least 9.2 MiB", "8.0 MiB can be had"]);
+    refused(&["hpl", "--n", "4000000000"], "", ["GiB of host memory", "LAPIDARY_HOST_MEMORY=SIZE"]);
+    refused(&["hpl", "--n", "10"], "much", ["LAPIDARY_HOST_MEMORY = `much`", "positive number"]);
+    outcome(&s.run_with(&["bench", "gemm", "--n", "512", "--reps", "1"], &[("LAPIDARY_HOST_MEMORY", "12M")]), 0);
+}
+
+/// `ulimit -v` in KiB; the command line stays as it is.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_limit_on_the_address_space_is_memory_that_lacks() {
+    let s = Sandbox::new();
+    let program = env!("CARGO_BIN_EXE_lapidary");
+    let script = format!("ulimit -v 1000000; exec {program} bench gemm --n 6000 --device cpu:0");
+    let output = std::process::Command::new("sh").args(["-c", &script]).current_dir(s.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("takes at least 1.6 GiB of host memory, and ") && stderr.contains(" MiB can be had"), "{stderr}");
+}

@@ -1,0 +1,75 @@
+//! `bench --peer` with libraries that are compiled here: their results are checked, and nobody
+//! is timed while their threads work.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::Sandbox;
+
+/// Compiles a library; the value is its path.
+fn compile(folder: &Path, name: &str, source: &str, cfg: &[&str]) -> PathBuf {
+    let path = folder.join(format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX));
+    let mut rustc = Command::new("rustc");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    rustc.args(["--edition=2021", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings"]).arg(source).arg("-o").arg(&path);
+    rustc.args(cfg.iter().flat_map(|cfg| ["--cfg", cfg]));
+    let status = rustc.env("SUFFIX", "_").env("C_SUFFIX", "").status().expect("rustc runs");
+    assert!(status.success(), "{rustc:?}");
+    path
+}
+
+const NOTHING_RIGHT: &str = "tests/cli/peer_library.rs";
+const ALL_RIGHT: &str = "../conformance/tests/foreign/library.rs";
+
+/// Runs a routine beside a library: the exit status, and whether the peer's result is called wrong.
+fn bench(s: &Sandbox, library: &Path, routine: &str, flags: &[&str]) -> (i32, bool) {
+    let library = library.to_str().unwrap();
+    let run = s.run(&[&["bench", routine, "--peer", library, "--device", "cpu:0", "--json", "r.json"][..], flags].concat());
+    let result = &s.json("r.json")["results"][0];
+    assert_eq!(result["ours"]["check"]["passed"], true, "{}{}", run.stdout, run.stderr);
+    assert_eq!(result["peer"]["check"]["passed"], run.status == 0, "{}{}", run.stdout, run.stderr);
+    (run.status, run.stdout.contains("peer WRONG"))
+}
+
+#[test]
+fn a_peer_that_does_nothing_is_found_wrong_in_every_routine() {
+    let s = Sandbox::new();
+    let mute = compile(s.path(), "mute", NOTHING_RIGHT, &[]);
+    let says_well = compile(s.path(), "says_well", NOTHING_RIGHT, &["ends_well"]);
+    for routine in ["gemm", "trsm", "getrf", "getrs", "gesv"] {
+        for (dtype, library) in [("f32", &mute), ("f64", &mute), ("f64", &says_well)] {
+            let flags = ["--n", "20", "--reps", "1", "--dtype", dtype];
+            assert_eq!(bench(&s, library, routine, &flags), (1, true), "{routine} {dtype} {}", library.display());
+        }
+    }
+    // where A·X = B is right by chance, only pivots that nobody has written tell
+    assert_eq!(bench(&s, &says_well, "getrf", &["--n", "1", "--reps", "1"]), (1, true));
+}
+
+#[test]
+fn a_peer_that_is_right_passes_in_every_routine() {
+    let s = Sandbox::new();
+    let right = compile(s.path(), "right", ALL_RIGHT, &[]);
+    for (routine, flags) in [
+        ("gemm", &["--transa", "t", "--m", "9"][..]),
+        ("trsm", &["--side", "r", "--uplo", "u", "--diag", "u", "--m", "7"]),
+        ("getrf", &["--m", "31"]),
+        ("getrs", &["--nrhs", "3"]),
+    ] {
+        assert_eq!(bench(&s, &right, routine, &[flags, &["--n", "20", "--reps", "2"]].concat()), (0, false), "{routine}");
+    }
+    let solves = compile(s.path(), "solves", NOTHING_RIGHT, &["ends_well", "solves"]);
+    assert_eq!(bench(&s, &solves, "gesv", &["--n", "20", "--nrhs", "3", "--reps", "2"]), (0, false));
+    // X is right, the factors are not
+    let spoils = compile(s.path(), "spoils", NOTHING_RIGHT, &["ends_well", "solves", "spoils"]);
+    assert_eq!(bench(&s, &spoils, "gesv", &["--n", "20", "--nrhs", "3", "--reps", "2"]), (1, true));
+}
+
+/// The library's product is right only where no thread of its own works any more.
+#[test]
+#[cfg(unix)]
+fn each_call_beside_a_peer_waits_until_its_threads_have_come_to_rest() {
+    let s = Sandbox::new();
+    let spins = compile(s.path(), "spins", NOTHING_RIGHT, &["spins"]);
+    assert_eq!(bench(&s, &spins, "gemm", &["--n", "20", "--reps", "3"]), (0, false));
+}

@@ -21,7 +21,8 @@ pub enum Path {
 /// One logical CPU device: one core's worth of work, carried out by the engine's thread.
 ///
 /// Without a memory limit it works on the caller's matrices in place. With one
-/// it keeps copies within the limit, as a device with its own memory does.
+/// it keeps copies within the limit, as a device with its own memory does; the
+/// same thread copies and computes.
 #[derive(Debug)]
 pub struct CpuDevice {
     info: DeviceInfo,
@@ -39,6 +40,7 @@ impl CpuDevice {
             largest_buffer: None,
             f64: true,
             host_memory: memory.is_none(),
+            overlaps: false,
             flops: flops(),
             bandwidth: 6.0e9,
             features: Vec::new(),

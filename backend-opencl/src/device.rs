@@ -280,6 +280,7 @@ fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
         largest_buffer: Some(found.largest_buffer),
         f64: found.f64,
         host_memory: false,
+        overlaps: true,
         // estimates: a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
         flops: units * if found.is_cpu { 2.5e9 * 2.0 * (found.vector_bits / 64) as f64 } else { 1e11 },
         bandwidth: if found.is_cpu { 5e9 } else { 2e10 },

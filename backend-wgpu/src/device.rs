@@ -294,6 +294,7 @@ fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
         f64: features.contains(wgpu::Features::SHADER_F64),
         features: FEATURES.iter().filter(|(feature, _)| features.contains(*feature)).map(|&(_, name)| name).collect(),
         host_memory: false,
+        overlaps: true,
         flops,
         bandwidth,
     }

@@ -16,6 +16,15 @@ fn gemm_plan(tiles: usize) -> Plan<f64> {
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
+/// One task: a small result, to which two sets of tiles of a long inner extent are added in turn.
+fn long_plan(pieces: usize) -> Plan<f64> {
+    let problem = gemm::Problem { m: 8, n: 8, k: pieces * 8, alpha: 1.0, op_a: Op::NoTrans, op_b: Op::NoTrans, beta: 1.0 };
+    gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
+}
+
+/// Bytes of two sets of tiles.
+const TWO_SETS: usize = 6 * 8 * 8 * 8;
+
 fn getrf_plan(panels: usize) -> Plan<f64> {
     let n = panels * 8;
     let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor };
@@ -35,20 +44,20 @@ fn dispatch(schedule: &Schedule<f64>) {
     }
 }
 
-fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, sizes: &[usize]) {
+fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, memory: usize, sizes: &[usize]) {
     let mut group = c.benchmark_group(name);
     group.sample_size(10);
     for &size in sizes {
         let sample = plan(size);
         let commands = sample.commands().len();
-        let reach = vec![Reach { memory: usize::MAX, in_place: vec![false; sample.matrices().len()], flops: 1.0 }; 2];
-        let schedule = Schedule::new(sample, reach.clone()).expect("no memory limit");
+        let reach = vec![Reach { memory, in_place: vec![false; sample.matrices().len()], flops: 1.0 }; 2];
+        let schedule = Schedule::new(sample, reach.clone()).expect("two sets fit");
         let bytes = (schedule.plan().bytes() + schedule.graph().bytes()) / commands;
         println!("{name}: {commands} commands, {bytes} bytes per command");
         group.throughput(Throughput::Elements(commands as u64));
         group.bench_function(BenchmarkId::new("plan, schedule and dispatch", commands), |b| {
             b.iter(|| {
-                let schedule = Schedule::new(black_box(plan(size)), reach.clone()).expect("no memory limit");
+                let schedule = Schedule::new(black_box(plan(size)), reach.clone()).expect("two sets fit");
                 dispatch(&schedule);
             });
         });
@@ -57,8 +66,9 @@ fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, sizes: &
 }
 
 fn planning(c: &mut Criterion) {
-    routine(c, "gemm", gemm_plan, &[8, 32, 69]);
-    routine(c, "getrf", getrf_plan, &[20, 80, 500]);
+    routine(c, "gemm", gemm_plan, usize::MAX, &[8, 32, 69]);
+    routine(c, "gemm within a limit", long_plan, TWO_SETS, &[1000, 10_000, 100_000]);
+    routine(c, "getrf", getrf_plan, usize::MAX, &[20, 80, 500]);
 }
 
 criterion_group!(benches, planning);

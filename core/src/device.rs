@@ -38,6 +38,9 @@ pub struct DeviceInfo {
     pub features: Vec<&'static str>,
     /// Whether it computes on host memory without a copy.
     pub host_memory: bool,
+    /// Whether transfers and kernels run at the same time when threads of their own call for them.
+    /// If not, one thread serves all queues of the device: to hand a command on costs more than to copy a small tile.
+    pub overlaps: bool,
     /// Floating-point operations per second in f64, by estimate: a cost model's
     /// starting point, not a measurement.
     pub flops: f64,

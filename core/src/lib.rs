@@ -59,7 +59,7 @@ pub use command::{Command, CommandId, Queue};
 pub use crew::Crew;
 pub use device::{Device, DeviceInfo, DeviceVisitor, HostRect, Memory, Operand};
 pub use dispatch::{Dispatcher, Issue, Lane, Reach, Step};
-pub use engine::{Drive, Driver, Run, RunError, Startup, Trace, TraceEvent, reach, resident_device, run};
+pub use engine::{Drive, Driver, Run, RunError, Startup, Trace, TraceEvent, lanes_by_thread, reach, resident_device, run};
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;

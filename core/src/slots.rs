@@ -61,6 +61,11 @@ impl Slots {
         Slot { id, bytes: self.sizes[id as usize] }
     }
 
+    /// Whether the device turned out to have less than its limit said.
+    pub(crate) fn is_short(&self) -> bool {
+        self.shortage.is_some()
+    }
+
     /// Why the device cannot hold `bytes` at once, if it turned out to have too little.
     pub(crate) fn shortage(&mut self, bytes: usize) -> Option<Error> {
         if bytes > self.limit { self.shortage.take() } else { None }

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use lapidary_core::null::{NullBuffer, NullDevice};
 use lapidary_core::{
     Access, Crew, Device, DeviceInfo, Drive, Driver, Element, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
-    Queue, RawMat, Region, Result, Run, RunError, Scalar, Schedule, reach,
+    Queue, RawMat, Region, Result, Run, RunError, Scalar, Schedule, lanes_by_thread, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -172,7 +172,7 @@ unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-/// All lanes on threads of their own; what the devices were asked, by its begin, and the outcome.
+/// All lanes, each on a thread of its own where the device overlaps them; what the devices were asked, by its begin, and the outcome.
 fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     let bindings = [binding()];
     let reaches = devices.iter().enumerate().map(|(index, device)| reach(index, device.info(), &bindings)).collect();
@@ -186,14 +186,16 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     let lanes: Vec<Lane> = shared.schedule.dispatcher().lanes().collect();
     // SAFETY: a null device touches no memory.
     let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
-    let threads: Vec<_> = lanes[1..]
+    let shares = lanes_by_thread(&shared.drivers.iter().collect::<Vec<_>>(), &lanes);
+    let drive = |run: &Run<'_, f64>, share: &[Lane]| shared.drivers[share[0].device].drive(run, share);
+    let threads: Vec<_> = shares[1..]
         .iter()
-        .map(|&lane| {
-            let run = Arc::clone(&run);
-            loom::thread::spawn(move || shared.drivers[lane.device].drive(&run, lane))
+        .map(|share| {
+            let (run, share) = (Arc::clone(&run), share.to_vec());
+            loom::thread::spawn(move || drive(&run, &share))
         })
         .collect();
-    shared.drivers[lanes[0].device].drive(&run, lanes[0]);
+    drive(&run, shares[0]);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
     shared.drivers.iter().for_each(Drive::free_all);
@@ -255,6 +257,24 @@ fn three_queues_of_one_device_finish_in_dependency_order() {
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["write", "launch", "read", "write", "launch", "read"]);
         assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].begin), "{spans:?}");
+    });
+}
+
+/// One thread has no one to hand a command to, and two such devices pass a task on in every interleaving.
+#[test]
+fn a_device_without_overlap_is_driven_by_one_thread() {
+    model(None, || {
+        let (spans, outcome) = drive(PAIR, vec![NullDevice::new(Some(64)).without_overlap()]);
+        outcome.unwrap();
+        let names: Vec<_> = spans.iter().map(|span| span.name).collect();
+        assert_eq!(names, ["write", "launch", "write", "launch", "read", "read"]);
+        assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].begin), "{spans:?}");
+    });
+    model(FEW, || {
+        let devices = [32, 32].map(|bytes| NullDevice::new(Some(bytes)).without_overlap());
+        let (spans, outcome) = drive(FORK, devices.into());
+        outcome.unwrap();
+        assert_eq!(spans.iter().filter(|span| span.name == "launch").count(), 3, "{spans:?}");
     });
 }
 

@@ -39,8 +39,8 @@ impl Drive for Handle {
     fn info(&self) -> &DeviceInfo {
         driver!(self, d => d.info())
     }
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
-        driver!(self, d => d.drive(run, lane));
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]) {
+        driver!(self, d => d.drive(run, lanes));
     }
     fn free_all(&self) {
         driver!(self, d => d.free_all());

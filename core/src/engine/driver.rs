@@ -271,9 +271,9 @@ impl<D: Device> Drive for Driver<D> {
         self.device.info()
     }
 
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane) {
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]) {
         let _guard = HaltOnPanic(run);
-        while let Some(issue) = run.next(lane, &mut &*self) {
+        while let Some((lane, issue)) = run.next(lanes, &mut &*self) {
             let start = run.trace.map(Trace::now);
             let result = self.execute(run, &issue);
             if let (Some(trace), Some(start)) = (run.trace, start) {

@@ -1,7 +1,8 @@
 //! The engine: carries a schedule out. The only caller of a device.
 //!
 //! Each lane (a queue of a device) is driven by one thread, which asks the
-//! [`Dispatcher`] what to do, does it without the lock, and reports. The first
+//! [`Dispatcher`] what to do, does it without the lock, and reports. Where transfers
+//! do not overlap kernels one thread drives all lanes of the device. The first
 //! error stops all lanes and reaches the caller with its context.
 
 mod driver;
@@ -31,8 +32,8 @@ pub use trace::{Trace, TraceEvent};
 pub trait Drive: Send + Sync {
     /// What the device is and has.
     fn info(&self) -> &DeviceInfo;
-    /// Works on one lane of a run until nothing is left to do.
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lane: Lane);
+    /// Works on lanes of this device in a run until nothing is left to do.
+    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]);
     /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
     fn free_all(&self);
     /// Gives back the memory that is kept.
@@ -53,6 +54,8 @@ pub struct Run<'p, T: Scalar> {
 struct State<'p, T: Scalar> {
     dispatcher: Dispatcher<'p, T>,
     error: Option<Error>,
+    /// Threads that wait for a change.
+    waiting: usize,
 }
 
 /// Why a run ended early.
@@ -113,7 +116,8 @@ pub unsafe fn run<T: Scalar, H: Drive>(
     let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
-    crew.run(lanes.len(), &|lane| devices[lanes[lane].device].drive(&run, lanes[lane]), free)
+    let threads = lanes_by_thread(devices, &lanes);
+    crew.run(threads.len(), &|thread| devices[threads[thread][0].device].drive(&run, threads[thread]), free)
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched(), None))?;
     let finished = run.finish();
     if finished.is_err() {
@@ -121,6 +125,12 @@ pub unsafe fn run<T: Scalar, H: Drive>(
         devices.iter().for_each(|device| device.trim());
     }
     finished
+}
+
+/// The lanes of each thread: one, or all of a device that does not overlap its queues.
+#[must_use]
+pub fn lanes_by_thread<'l, H: Drive>(devices: &[&H], lanes: &'l [Lane]) -> Vec<&'l [Lane]> {
+    lanes.chunk_by(|lane, next| lane.device == next.device && !devices[lane.device].info().overlaps).collect()
 }
 
 impl RunError {
@@ -139,33 +149,45 @@ impl<'p, T: Scalar> Run<'p, T> {
     /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
-        let state = State { dispatcher: schedule.dispatcher(), error: None };
+        let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0 };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
 
-    /// The next command of a lane; `None` when nothing is left. Blocks meanwhile.
-    fn next(&self, lane: Lane, supply: &mut impl Supply) -> Option<Issue> {
+    /// The next command of lanes of one device; `None` when nothing is left. Blocks meanwhile.
+    fn next(&self, lanes: &[Lane], supply: &mut impl Supply) -> Option<(Lane, Issue)> {
         let mut state = lock(&self.state);
         loop {
-            match self.step(&mut state, lane, supply) {
-                Ok(Step::Run(issue)) => return Some(issue),
-                Ok(Step::Finished) => return None,
-                Ok(Step::Wait) => state = wait(&self.changed, state),
-                Err(error) => {
-                    self.fail(&mut state, error);
-                    return None;
+            let mut changed = false;
+            // what ends a task before what begins one: its data are still in the caches
+            for &lane in lanes.iter().rev() {
+                let step = state.dispatcher.next(lane, supply);
+                changed |= self.announce(&mut state);
+                match step {
+                    Ok(Step::Run(issue)) => return Some((lane, issue)),
+                    Ok(Step::Finished) => return None,
+                    Ok(Step::Wait) => {}
+                    Err(error) => {
+                        self.fail(&mut state, error);
+                        return None;
+                    }
                 }
+            }
+            // a lane that was asked early may have work by what a later one did
+            if !(changed && lanes.len() > 1) {
+                state.waiting += 1;
+                state = wait(&self.changed, state);
+                state.waiting -= 1;
             }
         }
     }
 
-    /// What a lane should do now; other lanes hear of what changed by asking.
-    fn step(&self, state: &mut State<'p, T>, lane: Lane, supply: &mut impl Supply) -> Result<Step> {
-        let step = state.dispatcher.next(lane, supply);
-        if state.dispatcher.take_changed() {
+    /// Wakes the threads that wait, if something has changed for them; whether it has.
+    fn announce(&self, state: &mut State<'p, T>) -> bool {
+        let changed = state.dispatcher.take_changed();
+        if changed && state.waiting > 0 {
             self.changed.notify_all();
         }
-        step
+        changed
     }
 
     fn complete(&self, lane: Lane, command: CommandId, device: &str, result: Result<()>) {
@@ -183,10 +205,11 @@ impl<'p, T: Scalar> Run<'p, T> {
                 if is_shortage { state.dispatcher.refuse(lane, command, error) } else { Err(error) }
             }
         };
-        if let Err(error) = outcome {
-            self.fail(&mut state, error);
-        } else if state.dispatcher.take_changed() {
-            self.changed.notify_all();
+        match outcome {
+            Ok(()) => {
+                self.announce(&mut state);
+            }
+            Err(error) => self.fail(&mut state, error),
         }
     }
 
@@ -206,7 +229,7 @@ impl<'p, T: Scalar> Run<'p, T> {
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         #[cfg(loom)]
         let state = self.state.into_inner().expect("loom's mutexes are not poisoned");
-        let State { dispatcher, error } = state;
+        let State { dispatcher, error, .. } = state;
         let touched = dispatcher.is_touched();
         match (error, dispatcher.is_done()) {
             (Some(error), _) => Err(RunError::new(error, touched, None)),

@@ -242,7 +242,7 @@ fn step_by_step(schedule: &Schedule<f64>, drivers: &Drivers, bindings: &[RawMat]
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
     let step = |lane: Lane| {
         let mut state = lock(&run.state);
-        run.step(&mut state, lane, &mut &drivers[lane.device]).unwrap_or_else(|error| {
+        state.dispatcher.next(lane, &mut &drivers[lane.device]).unwrap_or_else(|error| {
             run.fail(&mut state, error);
             Step::Finished
         })
@@ -336,9 +336,17 @@ proptest! {
     }
 
     #[test]
-    fn threads_give_the_same_bits(tasks in prop::collection::vec(task(), 1..30), devices in 1..4_usize, copies in any::<bool>()) {
+    fn threads_give_the_same_bits(
+        tasks in prop::collection::vec(task(), 1..30),
+        devices in prop::collection::vec((any::<bool>(), any::<bool>()), 1..4),
+    ) {
         let expected = in_plan_order(plan(&tasks));
-        let (result, bits) = carry_out(plan(&tasks), alike(devices, copies.then_some(TIGHT)), None, with_threads);
+        let device = |(copies, overlaps): (bool, bool)| {
+            let mut device = DigestDevice::new(copies.then_some(TIGHT));
+            device.info.overlaps = overlaps;
+            device
+        };
+        let (result, bits) = carry_out(plan(&tasks), devices.into_iter().map(device).collect(), None, with_threads);
         prop_assert!(result.is_ok());
         prop_assert_eq!(bits, expected);
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::enums::{Side, TrsmMode};
+use crate::plan::footprint;
 use crate::scalar::DType;
 
 /// Block sizes of one call. Which of them an algorithm uses stands in its text.
@@ -61,40 +62,58 @@ pub struct Resources {
     pub resident: bool,
 }
 
-/// Order of the largest square tile of which `count` fit into `bytes`.
-fn tile_order(bytes: usize, element: usize, count: usize) -> usize {
-    (bytes / element / count).isqrt()
-}
-
 /// A smaller tile than this is never chosen: a device without room for it is refused.
 const LEAST_TILE: usize = 8;
-/// A larger tile gains nothing.
+/// A larger square tile gains nothing.
 const MOST_TILE: usize = 4096;
+/// Elements of a tile that is longer than that: its transfer takes a hundred times a launch.
+const MOST_ELEMENTS: usize = 1 << 20;
+
+/// The `step`-th order of a tile: every one below 64, multiples of 16 from there on.
+fn order(step: usize) -> usize {
+    if step < 64 { step } else { (step - 60).saturating_mul(16) }
+}
 
 impl Resources {
-    /// Tiles of which two sets of A, B and C fit: one at work, one on its way.
-    fn copied_tile(&self, limit: usize) -> usize {
-        let order = tile_order(limit, self.element, 6);
-        let whole = if order >= 64 { order / 16 * 16 } else { order };
-        whole.clamp(LEAST_TILE, MOST_TILE)
+    /// The largest cube, clipped to `extents` (m, n and k of a product), of which two sets of A, B and C
+    /// fit: one at work, one on its way. Each face of a cube costs as much memory as the others, so that
+    /// no operand is loaded much more often than another; where an extent is short, the others grow in
+    /// its place, and the same memory is filled by as few commands.
+    fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
+        let clipped = |order: usize| extents.map(|extent| extent.min(order));
+        let fits = |order: usize| {
+            let [m, n, k] = clipped(order);
+            let faces = [(m, n), (m, k), (k, n)].map(|(rows, cols)| rows.saturating_mul(cols));
+            let largest = faces.into_iter().fold(0, usize::max);
+            let taken = faces.map(|face| footprint(face, largest)).into_iter().fold(0, usize::saturating_add);
+            taken <= limit / self.element / 2 && (order <= MOST_TILE || largest <= MOST_ELEMENTS)
+        };
+        let longest = extents.into_iter().fold(LEAST_TILE, usize::max);
+        let (mut least, mut most) = (LEAST_TILE, longest + 1);
+        while most - least > 1 {
+            let middle = least.midpoint(most);
+            let side = if fits(order(middle)) { &mut least } else { &mut most };
+            *side = middle;
+        }
+        clipped(order(least))
     }
 
     /// Block sizes for a product of m×k by k×n.
     #[must_use]
-    pub fn gemm(&self, m: usize, n: usize) -> Blocking {
+    pub fn gemm(&self, m: usize, n: usize, k: usize) -> Blocking {
         let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
         if self.resident {
             return Blocking { mc, nc, kc, nb: 0, share: usize::MAX };
         }
-        if let Some(limit) = self.copy_limit {
-            let tile = self.copied_tile(limit);
-            (mc, nc, kc) = (tile.min(m), tile.min(n), tile);
-        }
+        let most = if self.copy_limit.is_none() { MOST_TILE } else { usize::MAX };
         let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side until every device has a tile and no tile is too large
-        while (tiles(mc, nc) < self.devices || mc.max(nc) > MOST_TILE) && mc.max(nc) > 2 * LEAST_TILE {
+        while (tiles(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
             let side = if mc > nc { &mut mc } else { &mut nc };
             *side = half(*side);
+        }
+        if let Some(limit) = self.copy_limit {
+            [mc, nc, kc] = self.copied_tile(limit, [mc, nc, k]);
         }
         Blocking { mc, nc, kc, nb: 0, share: usize::MAX }
     }
@@ -109,9 +128,13 @@ impl Resources {
         let (nb, nc, kc) = match self.copy_limit {
             None => (TRSM_NB, per_device.next_multiple_of(8).min(MOST_TILE), usize::MAX),
             Some(limit) => {
-                let tile = self.copied_tile(limit);
-                // few right-hand sides leave memory for longer products
-                (tile.min(TRSM_NB), tile.min(per_device), tile)
+                let extents = match mode {
+                    TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],
+                    // inverses and the old right-hand sides take the memory that products leave
+                    TrsmMode::Inverted => [MOST_TILE; 3],
+                };
+                let [nb, nc, kc] = self.copied_tile(limit, extents);
+                (nb.min(TRSM_NB), nc.min(per_device), kc)
             }
         };
         Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX }
@@ -129,7 +152,7 @@ impl Resources {
         let fits = self
             .copy_limit
             .map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
-        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE);
+        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE.max(longest_strip(height)));
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
@@ -139,20 +162,28 @@ impl Resources {
         if self.resident {
             return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
         }
-        let (nb, share) = match self.copy_limit {
-            None => (panel_width(m.min(n)), usize::MAX),
+        let (nb, nc, share) = match self.copy_limit {
+            None => {
+                let nb = panel_width(m.min(n));
+                (nb, (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)
+            }
             Some(limit) => {
                 // a panel, and two strips of the trailing matrix: one at work, one on its way
-                let width = limit / self.element / m.max(1).saturating_mul(3);
-                (width.clamp(LEAST_TILE, COPIED_NB), SHARES * self.devices)
+                let columns = limit / self.element / m.max(1);
+                let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
+                let share = SHARES * self.devices;
+                // a panel of few rows has few columns, and leaves memory for wider strips
+                let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
+                (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
-        };
-        let nc = match self.copy_limit {
-            None => (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512),
-            Some(_) => nb,
         };
         Blocking { mc: m, nc, kc: nb, nb, share }
     }
+}
+
+/// Columns of the longest strip of `height` rows that is worth a transfer of its own.
+fn longest_strip(height: usize) -> usize {
+    MOST_ELEMENTS / height.max(1)
 }
 
 /// Order of the diagonal blocks of a triangular solve in place.

@@ -88,10 +88,7 @@ impl Registers {
     /// turn, and a device that has granted it once is not asked again.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
-        match self[reg].bytes() {
-            0 => 0,
-            bytes => self.largest >> (self.largest / bytes).ilog2(),
-        }
+        footprint(self[reg].bytes(), self.largest)
     }
 
     /// Whether there is none.
@@ -99,6 +96,11 @@ impl Registers {
     pub fn is_empty(&self) -> bool {
         self.infos.is_empty()
     }
+}
+
+/// The largest size, or a half of it, a quarter …: the least that holds `size`.
+pub(crate) fn footprint(size: usize, largest: usize) -> usize {
+    if size == 0 { 0 } else { largest >> (largest / size).ilog2() }
 }
 
 impl Index<Reg> for Registers {

@@ -135,7 +135,7 @@ impl<T: Scalar> Problem<T> {
 }
 
 fn gemm_blocking<T>(p: &gemm::Problem<T>, devices: &Resources) -> Blocking {
-    devices.gemm(p.m, p.n)
+    devices.gemm(p.m, p.n, p.k)
 }
 
 fn trsm_blocking<T: Scalar>(p: &trsm::Problem<T>, devices: &Resources) -> Blocking {

@@ -12,6 +12,7 @@ use crate::instruction::{Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan, RegisterInfo};
 use crate::scalar::DType;
 use crate::schedule::Schedule;
+use crate::simulate::CostModel;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
@@ -236,15 +237,19 @@ fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
 
 #[test]
 fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
-    let sizes = [(1, 1), (8, 300), (300, 8), (170, 130)];
+    let sizes = [(1, 1), (8, 300), (300, 8), (170, 130), (1, 3000), (3000, 1), (3, 1000), (1000, 3)];
+    let inverted = |m, n| trsm::Problem { mode: TrsmMode::Inverted, ..triangle(m, n, Side::Left, Op::Trans) };
     for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
         for limit in [40 << 10, 100 << 10, 1 << 20] {
             let chosen = Resources { devices, copy_limit: Some(limit), element: 8, resident: false };
             let plans = [
-                gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n)),
+                gemm::plan(&product(m, n, 1, 1.0, 1.0), &chosen.gemm(m, n, 1)),
+                gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n, 50)),
+                gemm::plan(&product(m, n, 5000, 1.0, 1.0), &chosen.gemm(m, n, 5000)),
                 getrf::plan(&factorisation(m, n, Layout::RowMajor), &chosen.getrf(m, n)),
                 laswp::plan(&exchanges(m, n, Side::Left), &chosen.laswp(m, n, Side::Left)),
                 trsm::plan(&triangle(m, n, Side::Left, Op::Trans), &chosen.trsm(m, n, TrsmMode::Substitution)),
+                trsm::plan(&inverted(m, n), &chosen.trsm(m, n, TrsmMode::Inverted)),
             ];
             for plan in plans {
                 let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
@@ -252,4 +257,20 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
             }
         }
     }
+}
+
+/// AᵀA of a tall A: while one pair of pieces is multiplied the next one is on its way.
+#[test]
+fn long_pieces_are_loaded_while_others_are_multiplied() {
+    const LIMIT: usize = 1 << 20;
+    let (n, k) = (8, 1_000_000);
+    let blocking = Resources { devices: 1, copy_limit: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
+    let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
+    let pieces = plan.commands().len() / 3;
+    // to load a piece of A and one of B takes as long as to multiply them
+    let (bandwidth, flops) = (8.0, n as f64);
+    let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops };
+    let seconds = Schedule::new(plan, vec![reach]).unwrap().simulate(&[CostModel { flops, bandwidth, latency: 0.0 }]).seconds();
+    let of_loads = (2 * n * k) as f64;
+    assert!(seconds < of_loads * (1.0 + 2.0 / pieces as f64), "{seconds} s, loads alone take {of_loads} s");
 }

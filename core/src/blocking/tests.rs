@@ -55,7 +55,7 @@ fn limits() -> impl Iterator<Item = usize> {
 #[test]
 fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
     for (m, n, devices) in cases() {
-        let Blocking { mc, nc, .. } = in_place(devices).gemm(m, n);
+        let Blocking { mc, nc, .. } = in_place(devices).gemm(m, n, 100);
         let tiles = partition(m, mc).len() * partition(n, nc).len();
         let small = mc.max(nc) <= 2 * LEAST_TILE;
         assert!(tiles >= devices || small, "{m}×{n} on {devices}: {tiles} tiles");
@@ -64,7 +64,7 @@ fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
         let uncut = tiles == 1 || tiles <= 2 * (devices - 1) || 2 * mc.max(nc) >= MOST_TILE;
         assert!(uncut && (mc == m || mc >= LEAST_TILE) && (nc == n || nc >= LEAST_TILE), "{m}×{n} on {devices}: {mc}×{nc}");
     }
-    let tile = |m, n, devices| (in_place(devices).gemm(m, n).mc, in_place(devices).gemm(m, n).nc);
+    let tile = |m, n, devices| (in_place(devices).gemm(m, n, 100).mc, in_place(devices).gemm(m, n, 100).nc);
     assert_eq!(tile(MOST_TILE, MOST_TILE, 1), (MOST_TILE, MOST_TILE), "one device takes all");
     assert_eq!((tile(300, 100, 2), tile(100, 300, 2)), ((160, 100), (100, 160)), "the longer side is cut");
     assert_eq!((tile(16, 16, 64), tile(17, 17, 64)), ((16, 16), (9, 9)), "small tiles stay");
@@ -73,13 +73,41 @@ fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
 #[test]
 fn two_sets_of_tiles_take_the_memory_of_a_product() {
     for limit in limits() {
-        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(20_000, 20_000);
+        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(20_000, 20_000, 20_000);
         let set = |side: usize| 8 * 3 * side * side;
         assert!(mc == kc && nc == kc && 2 * set(kc) <= limit, "{limit}: {kc}");
         // one step of the sizes more would be too much
         let step = if kc >= 64 { 16 } else { 1 };
         assert!(kc == MOST_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
         assert!(kc < 64 || kc.is_multiple_of(16), "{limit}: {kc}");
+    }
+}
+
+/// Products with an extent that is short, where each command of a square tile would do little.
+const SHORT: [[usize; 3]; 10] = [
+    [8, 8, 1_000_000],
+    [1, 1, 1_000_000],
+    [1_000_000, 8, 8],
+    [8, 1_000_000, 8],
+    [1_000_000, 1, 1],
+    [20_000, 1, 20_000],
+    [1, 20_000, 20_000],
+    [20_000, 20_000, 1],
+    [100, 3, 300_000],
+    [5, 300_000, 100],
+];
+
+#[test]
+fn where_an_extent_is_short_the_others_fill_the_memory() {
+    for ([m, n, k], limit) in SHORT.into_iter().flat_map(|shape| (16..34).map(move |log| (shape, 1_usize << log))) {
+        let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(m, n, k);
+        let pieces = partition(m, mc).len() * partition(n, nc).len() * partition(k, kc).len();
+        // each element passes once in pieces that take a quarter of the memory, or are as long as is of use
+        let quarter = (limit / 8).min(2 * MOST_ELEMENTS) / 4;
+        let most = 2 + (m * n + m * k + k * n) / quarter;
+        assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");
+        let set = mc * nc + mc * kc + kc * nc;
+        assert!(2 * 8 * set <= limit, "{m}×{n}×{k} within {limit}: {mc}×{nc}×{kc}");
     }
 }
 
@@ -100,9 +128,13 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
         assert!(rounded || nc == MOST_TILE && share > MOST_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
-            let tile = resources.gemm(20_000, 20_000).kc;
-            let Blocking { mc, nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Substitution);
-            assert_eq!([mc, nb, nc, kc], [tile.min(TRSM_NB), tile.min(TRSM_NB).min(n), tile.min(share), tile]);
+            let one = Resources { devices: 1, ..resources };
+            let product = one.gemm(n.min(TRSM_NB), share, n);
+            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Substitution);
+            assert_eq!([nb, nc, kc], [product.mc, product.nc, product.kc]);
+            let square = one.gemm(20_000, 20_000, 20_000).kc;
+            let Blocking { nb, nc, kc, .. } = resources.trsm(n, nrhs, TrsmMode::Inverted);
+            assert_eq!([nb, nc, kc], [square.min(TRSM_NB).min(n), square.min(share), square]);
         }
     }
 }
@@ -129,11 +161,22 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
         for limit in limits() {
             let Blocking { nb, nc, share, .. } = copying(devices, limit).getrf(m, n);
             let fits = |nb: usize| 3 * 8 * m * nb <= limit;
-            assert!(nc == nb && (LEAST_TILE..=COPIED_NB).contains(&nb));
+            assert!((LEAST_TILE..=COPIED_NB).contains(&nb));
+            // strips are longer than a panel where it has fewer columns than it may have
+            assert!(nc == nb || m < nb && 8 * m * (m + 2 * nc) <= limit && m * nc <= MOST_ELEMENTS, "{m}×{n} within {limit}: {nc}");
             assert!(nb == LEAST_TILE || fits(nb), "{m}×{n} within {limit}: {nb}");
             assert!(nb == COPIED_NB || !fits(nb + 1), "{m}×{n} within {limit}: {nb}");
             assert!(share >= 2 * devices, "tasks to choose from");
         }
+    }
+}
+
+#[test]
+fn strips_of_few_rows_fill_the_memory() {
+    for (m, limit) in [(1, 1 << 20), (8, 1 << 20), (8, 16 << 20), (100, 1 << 30)] {
+        let (n, Blocking { nc, .. }) = (1_000_000, copying(1, limit).getrf(m, 1_000_000));
+        let most = 2 + m * n / ((limit / 8).min(2 * MOST_ELEMENTS) / 4) + SHARES;
+        assert!(partition(n, nc).len() <= most, "{m} rows within {limit}: strips of {nc}, at most {most}");
     }
 }
 
@@ -162,7 +205,7 @@ fn panels_grow_with_the_order_and_each_device_has_strips_to_choose_from() {
 fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
     for resources in [in_place(2), copying(2, 1 << 20), on_one_device()] {
         for (m, n) in [(0, 0), (0, 5), (5, 0)] {
-            let (product, factorisation) = (resources.gemm(m, n), resources.getrf(m, n));
+            let (product, factorisation) = (resources.gemm(m, n, m), resources.getrf(m, n));
             assert!(product.mc <= m && product.nc <= n && factorisation.nb > 0);
             assert!(resources.trsm(m, n, TrsmMode::Substitution).nb > 0);
             assert!([Side::Left, Side::Right].iter().all(|&side| resources.laswp(m, n, side).nc > 0));

@@ -6,12 +6,19 @@ use std::thread;
 use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm, TrsmMode};
 
 use super::integer::{Width, by_width};
-use super::names::{CBLAS, FORTRAN, Source};
-use super::symbols::{Interface, load};
+use super::names::{Affixes, Source};
+use super::style::{self, KNOWN_PREFIXES};
+use super::symbols::{Dylibs, Interface, found, load};
 use super::version::version;
 use super::{cblas, fortran};
 use crate::Subject;
 use crate::report::Identity;
+
+/// Routines that are called through Fortran's interface.
+const FORTRAN: &[&str] = &["gemm", "trsm", "getrf", "getrs", "laswp"];
+
+/// Routines that are called through the C interface.
+const CBLAS: &[&str] = &["gemm", "trsm"];
 
 /// A BLAS, a LAPACK or both, loaded from shared libraries.
 #[derive(Debug)]
@@ -32,14 +39,14 @@ impl Library {
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-        let fortran = Interface::new(&dylibs, FORTRAN, &["gemm", "trsm", "getrf", "getrs", "laswp"], source.width)?;
-        let cblas = || Interface::new(&dylibs, CBLAS, &["gemm", "trsm"], source.width);
+        let fortran = Interface::new(&dylibs, &style::fortran(&source.affixes), FORTRAN, source.width)?;
+        let cblas = || Interface::new(&dylibs, &style::cblas(&source.affixes), CBLAS, source.width);
         let cblas = (!source.fortran).then(cblas).transpose()?.filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
-            let none = format!("{name} has no routine of the BLAS or LAPACK, such as dgemm_ or sgetrf_");
-            return Err(Error::invalid("open", none));
+            return Err(Error::invalid("open", nothing(name, &dylibs, &source.affixes)));
         }
-        Ok(Library { name: name.into(), version: version(&dylibs), fortran, cblas })
+        let prefix = source.affixes.prefix.unwrap_or_default();
+        Ok(Library { name: name.into(), version: version(&dylibs, &prefix), fortran, cblas })
     }
 
     /// The interface of cblas, where it has a routine.
@@ -52,12 +59,34 @@ impl Library {
     }
 }
 
+/// What is said of a library without routines: under which names they are there, if that is known.
+fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
+    let style = style::fortran(stated).swap_remove(0);
+    let none =
+        format!("{name} has no routine of the BLAS or LAPACK, such as {} or {}", style.named("dgemm"), style.named("sgetrf"));
+    let prefixed = |prefix: &&str| {
+        let styles = style::fortran(&Affixes { prefix: Some((*prefix).to_owned()), suffix: None });
+        found(dylibs, &styles, FORTRAN).map(|style| (style.named("dgemm"), style.affixes()))
+    };
+    match KNOWN_PREFIXES.iter().find_map(prefixed) {
+        Some((symbol, affixes)) if stated == &Affixes::default() => {
+            format!("{none}; its names are like {symbol}: write {name}{}", affixes.option())
+        }
+        _ => format!("{none}; if its names carry more, end yours with #prefix=P, #suffix=S or #prefix=P,suffix=S"),
+    }
+}
+
 /// Runs on a thread with a stack like that of a program's first one, and larger: where many
 /// processors are allowed for, OpenBLAS's recursive factorisation fills that of an ordinary
 /// thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
-fn with_stack<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+fn with_stack<R: Send>(operation: &'static str, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+    const BYTES: usize = 64 << 20;
+    let refused = |error| {
+        let what = format!("no thread with a stack of {} MiB can be started", BYTES >> 20);
+        Error::new(ErrorKind::OutOfMemory, operation, what).caused_by(error)
+    };
     thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(64 << 20).spawn_scoped(scope, act).expect("a thread can be started");
+        let thread = thread::Builder::new().stack_size(BYTES).spawn_scoped(scope, act).map_err(refused)?;
         thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -137,7 +166,7 @@ impl Subject for Library {
 
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
         let args = args.check()?.into_inner();
-        with_stack(|| by_width!(fortran::getrf(&self.fortran, args)))
+        with_stack("getrf", || by_width!(fortran::getrf(&self.fortran, args)))
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {

@@ -4,7 +4,7 @@
 //! A library is named as
 //!
 //! ```text
-//! blas:PATH[,PATH…][#fortran][#lp64|#ilp64]
+//! blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
 //! ```
 //!
 //! - `blas:libopenblas.so.0`: a path, or a name that the loader finds.
@@ -21,6 +21,11 @@
 //! of a length that the two sizes read differently does, or else the routine for the version
 //! of LAPACK, file by file. A file with neither is refused until the name of the library says
 //! `#lp64` (32 bits) or `#ilp64` (64 bits).
+//!
+//! A library that is built for one program may carry a prefix before all its names, and a suffix
+//! after them: NumPy's own OpenBLAS has `scipy_dgemm_64_` and `scipy_cblas_dgemm64_`. They are stated as
+//! `#prefix=scipy_,suffix=64_`; the error for a library without the usual names gives this spelling where
+//! the prefix is a known one. A suffix with 64 in it means integers of 64 bits.
 //!
 //! What a library does not have is [`Unsupported`](lapidary_core::ErrorKind::Unsupported),
 //! and the error names the symbol: a routine, triangular solves by inverted blocks,
@@ -46,6 +51,7 @@ mod library;
 mod names;
 mod operand;
 mod probe;
+mod style;
 mod symbols;
 mod version;
 

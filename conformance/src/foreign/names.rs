@@ -1,13 +1,16 @@
-//! How a library is named, and how libraries name their routines.
+//! How a library is named.
 
 use std::path::PathBuf;
 
-use lapidary_core::{DType, Error, Result};
+use lapidary_core::{Error, Result};
 
 use super::integer::Width;
 
+/// How a name is written.
+const FORM: &str = "blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]";
+
 /// A library, as its name says.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
     /// Files, in the order in which they are loaded and searched.
     pub paths: Vec<PathBuf>,
@@ -15,59 +18,74 @@ pub(super) struct Source {
     pub fortran: bool,
     /// The size of integers, where it is stated.
     pub width: Option<Width>,
+    /// What its routines are called.
+    pub affixes: Affixes,
+}
+
+/// What the names of all routines carry, where it is stated.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Affixes {
+    /// What stands before the name, `cblas_` included.
+    pub prefix: Option<String>,
+    /// What stands after the name and Fortran's underscore.
+    pub suffix: Option<String>,
 }
 
 impl Source {
-    /// Takes `blas:PATH[,PATH…][#fortran][#lp64|#ilp64]` apart.
+    /// Takes a name apart.
     pub fn parse(name: &str) -> Result<Self> {
-        let wrong =
-            |what: &str| Err(Error::invalid("open", format!("{name}: {what}, write blas:PATH[,PATH…][#fortran][#lp64|#ilp64]")));
-        let Some(rest) = name.strip_prefix("blas:") else {
-            return wrong("a library begins with blas:");
-        };
-        let stated = |word, width| Some((rest.strip_suffix(word)?, Some(width)));
-        let stated = stated("#lp64", Width::Bits32).or_else(|| stated("#ilp64", Width::Bits64));
-        let (rest, width) = stated.unwrap_or((rest, None));
-        let (paths, fortran) = rest.strip_suffix("#fortran").map_or((rest, false), |paths| (paths, true));
-        if paths.split(',').any(str::is_empty) {
-            return wrong("a path is empty");
+        let wrong = |what: &str| Error::invalid("open", format!("{name}: {what}, write {FORM}"));
+        let mut rest = name.strip_prefix("blas:").ok_or_else(|| wrong("a library begins with blas:"))?;
+        let mut source = Source::default();
+        while let Some((before, option)) = rest.rsplit_once('#')
+            && source.takes(option).map_err(|what| wrong(&what))?
+        {
+            rest = before;
         }
-        Ok(Source { paths: paths.split(',').map(PathBuf::from).collect(), fortran, width })
+        if rest.split(',').any(str::is_empty) {
+            return Err(wrong("a path is empty"));
+        }
+        source.paths = rest.split(',').map(PathBuf::from).collect();
+        Ok(source)
+    }
+
+    /// Whether this is an option; what is none belongs to the path.
+    fn takes(&mut self, option: &str) -> Result<bool, String> {
+        match option {
+            "fortran" => self.fortran = true,
+            "lp64" => once(&mut self.width, Width::Bits32, "the size of integers")?,
+            "ilp64" => once(&mut self.width, Width::Bits64, "the size of integers")?,
+            affixes if affixes.contains('=') => affixes.split(',').try_for_each(|affix| self.affixes.takes(affix))?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 }
 
-/// How the names of routines are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Style {
-    /// What stands before the letter of the type.
-    pub prefix: &'static str,
-    /// What stands after the name.
-    pub suffix: &'static str,
-    /// The size of integers, where the name tells.
-    pub width: Option<Width>,
-}
-
-const fn style(prefix: &'static str, suffix: &'static str) -> Style {
-    Style { prefix, suffix, width: None }
-}
-
-const fn long(prefix: &'static str, suffix: &'static str) -> Style {
-    Style { prefix, suffix, width: Some(Width::Bits64) }
-}
-
-/// Names of the Fortran interface, commonest first.
-pub(super) const FORTRAN: &[Style] =
-    &[style("", "_"), style("", ""), long("", "_64_"), long("", "64_"), long("", "_64"), long("", "__64")];
-
-/// Names of the C interface, commonest first.
-pub(super) const CBLAS: &[Style] = &[style("cblas_", ""), long("cblas_", "_64"), long("cblas_", "64_"), long("cblas_", "_64_")];
-
-impl Style {
-    /// The name of a routine for a type of numbers, such as `cblas_dgemm` or `sgetrf_`.
-    pub fn symbol(&self, dtype: DType, routine: &str) -> String {
-        let letter = if dtype == DType::F32 { 's' } else { 'd' };
-        format!("{}{letter}{routine}{}", self.prefix, self.suffix)
+impl Affixes {
+    fn takes(&mut self, affix: &str) -> Result<(), String> {
+        let (key, value) = affix.split_once('=').unwrap_or((affix, ""));
+        if value.is_empty() || !value.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(format!("`{affix}` gives no letters, digits or underscores"));
+        }
+        match key {
+            "prefix" => once(&mut self.prefix, value.to_owned(), "the prefix"),
+            "suffix" => once(&mut self.suffix, value.to_owned(), "the suffix"),
+            _ => Err(format!("`{key}` is neither prefix nor suffix")),
+        }
     }
+
+    /// The option that states them.
+    pub fn option(&self) -> String {
+        let affix = |key: &str, value: &Option<String>| value.as_ref().map(|value| format!("{key}={value}"));
+        let stated = [affix("prefix", &self.prefix), affix("suffix", &self.suffix)];
+        format!("#{}", stated.into_iter().flatten().collect::<Vec<_>>().join(","))
+    }
+}
+
+/// States something that has not been stated before.
+fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
+    if place.replace(value).is_none() { Ok(()) } else { Err(format!("{what} is stated twice")) }
 }
 
 #[cfg(test)]
@@ -76,22 +94,40 @@ mod tests {
 
     #[test]
     fn a_name_has_paths_and_a_way() {
-        let source = |paths: &[&str], fortran, width| Source { paths: paths.iter().map(PathBuf::from).collect(), fortran, width };
+        let source = |paths: &[&str], fortran, width| {
+            let paths = paths.iter().map(PathBuf::from).collect();
+            Source { paths, fortran, width, affixes: Affixes::default() }
+        };
         assert_eq!(Source::parse("blas:/a/b.so").unwrap(), source(&["/a/b.so"], false, None));
         assert_eq!(Source::parse("blas:b.so.3,l.so.3#fortran").unwrap(), source(&["b.so.3", "l.so.3"], true, None));
         assert_eq!(Source::parse("blas:b#lp64").unwrap(), source(&["b"], false, Some(Width::Bits32)));
         assert_eq!(Source::parse("blas:b#fortran#ilp64").unwrap(), source(&["b"], true, Some(Width::Bits64)));
-        for wrong in ["libblas.so", "blas:", "blas:#fortran", "blas:a,,b", "blas:#lp64"] {
+        assert_eq!(Source::parse("blas:b#ilp64#fortran").unwrap(), source(&["b"], true, Some(Width::Bits64)));
+        assert_eq!(Source::parse("blas:a#1/b.so").unwrap(), source(&["a#1/b.so"], false, None));
+        for wrong in ["libblas.so", "blas:", "blas:#fortran", "blas:a,,b", "blas:#lp64", "blas:a#lp64#ilp64"] {
             let message = Source::parse(wrong).unwrap_err().to_string();
-            assert!(message.contains("blas:PATH[,PATH…][#fortran][#lp64|#ilp64]"), "{message}");
+            assert!(message.contains(FORM), "{message}");
         }
     }
 
     #[test]
-    fn symbols_are_spelled_as_libraries_do() {
-        let spelled = |styles: &[Style], routine| -> Vec<String> { styles.iter().map(|s| s.symbol(DType::F64, routine)).collect() };
-        assert_eq!(spelled(FORTRAN, "gemm"), ["dgemm_", "dgemm", "dgemm_64_", "dgemm64_", "dgemm_64", "dgemm__64"]);
-        assert_eq!(spelled(CBLAS, "trsm"), ["cblas_dtrsm", "cblas_dtrsm_64", "cblas_dtrsm64_", "cblas_dtrsm_64_"]);
-        assert_eq!(FORTRAN[0].symbol(DType::F32, "laswp"), "slaswp_");
+    fn a_name_states_what_those_of_the_routines_carry() {
+        let affixes = |name: &str| Source::parse(name).unwrap().affixes;
+        let stated =
+            |prefix: &str, suffix: Option<&str>| Affixes { prefix: Some(prefix.to_owned()), suffix: suffix.map(str::to_owned) };
+        assert_eq!(affixes("blas:b#prefix=scipy_"), stated("scipy_", None));
+        assert_eq!(affixes("blas:b#fortran#prefix=my_,suffix=64_"), stated("my_", Some("64_")));
+        assert_eq!(affixes("blas:b#suffix=64_#prefix=my_#lp64"), stated("my_", Some("64_")));
+        assert_eq!(stated("my_", Some("64_")).option(), "#prefix=my_,suffix=64_");
+        for (wrong, what) in [
+            ("#prefix=", "`prefix=` gives no"),
+            ("#prefix=a-b", "`prefix=a-b` gives no"),
+            ("#prefix=a,64", "`64` gives no"),
+            ("#infix=a", "`infix` is neither"),
+            ("#prefix=a#prefix=b", "the prefix is stated twice"),
+        ] {
+            let message = Source::parse(&format!("blas:b{wrong}")).unwrap_err().to_string();
+            assert!(message.contains(what) && message.contains(FORM), "{message}");
+        }
     }
 }

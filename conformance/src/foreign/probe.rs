@@ -5,7 +5,7 @@ use lapidary_core::DType;
 use libloading::Library as Dylib;
 
 use super::integer::Width;
-use super::names::Style;
+use super::style::Style;
 
 /// The size of the integers of a file; none if it has no function that tells. Symbols of the
 /// files that it needs are found through it, and are those that it calls.
@@ -13,8 +13,7 @@ pub(super) fn width(dylib: &Dylib, style: &Style) -> Option<Width> {
     if cfg!(not(all(target_endian = "little", target_pointer_width = "64"))) {
         return None;
     }
-    let fortran = style.prefix.is_empty();
-    by_dot(dylib, style).or_else(|| fortran.then(|| by_version(dylib, style))?)
+    by_dot(dylib, style).or_else(|| (!style.by_value).then(|| by_version(dylib, style))?)
 }
 
 /// By a dot product. Its length is one in 32 bits and negative in 64, where nothing is read
@@ -28,7 +27,7 @@ fn by_dot(dylib: &Dylib, style: &Style) -> Option<Width> {
     // the lower half of the registers that the first arguments of integer type take.
     // Of x and y at most the one element is read.
     let dot = unsafe {
-        if style.prefix.is_empty() {
+        if !style.by_value {
             type Dot = unsafe extern "C" fn(*const i64, *const f64, *const i64, *const f64, *const i64) -> f64;
             dylib.get::<Dot>(&*symbol).ok()?(&length, x.as_ptr(), &stride, y.as_ptr(), &stride)
         } else {
@@ -45,6 +44,6 @@ fn by_version(dylib: &Dylib, style: &Style) -> Option<Width> {
     type Version = unsafe extern "C" fn(*mut i64, *mut i64, *mut i64);
     let [mut major, mut minor, mut patch] = [-1_i64; 3];
     // SAFETY: the standard function, which writes three integers; there is room for long ones.
-    unsafe { dylib.get::<Version>(format!("ilaver{}", style.suffix)).ok()?(&mut major, &mut minor, &mut patch) };
+    unsafe { dylib.get::<Version>(style.named("ilaver")).ok()?(&mut major, &mut minor, &mut patch) };
     Some(if major < 0 { Width::Bits32 } else { Width::Bits64 })
 }

@@ -8,8 +8,11 @@ use lapidary_core::{DType, Error, ErrorKind, Result, Scalar};
 use libloading::Library as Dylib;
 
 use super::integer::Width;
-use super::names::Style;
 use super::probe;
+use super::style::Style;
+
+/// The files of a library.
+pub(super) type Dylibs<'a> = &'a [&'static Dylib];
 
 /// Loads a library for as long as the program runs.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
@@ -43,18 +46,13 @@ impl Interface {
     ///
     /// # Errors
     /// A file has routines, and the size of its integers is neither stated nor to be seen.
-    pub fn new(dylibs: &[&'static Dylib], styles: &[Style], routines: &[&str], stated: Option<Width>) -> Result<Self> {
-        let both = [DType::F32, DType::F64];
-        let has = |dylib: &Dylib, style: &Style| {
-            both.iter().any(|&dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine))))
-        };
-        let found = styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style)));
-        let style = *found.unwrap_or(&styles[0]);
+    pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[&str], stated: Option<Width>) -> Result<Self> {
+        let style = found(dylibs, styles, routines).unwrap_or(&styles[0]).clone();
         let file = |dylib| {
             let width = style.width.or(stated).or_else(|| probe::width(dylib, &style)).ok_or_else(untold)?;
             Ok(File { dylib, width })
         };
-        let files = dylibs.iter().copied().filter(|dylib| has(dylib, &style)).map(file);
+        let files = dylibs.iter().copied().filter(|dylib| has(dylib, &style, routines)).map(file);
         Ok(Interface { files: files.collect::<Result<_>>()?, style })
     }
 
@@ -102,6 +100,17 @@ impl Interface {
         let found = self.files.iter().find_map(|file| unsafe { file.dylib.get::<F>(&*symbol) }.ok());
         found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine, format!("the library has no {symbol}")))
     }
+}
+
+/// The first style that names any of the routines.
+pub(super) fn found<'a>(dylibs: Dylibs<'_>, styles: &'a [Style], routines: &[&str]) -> Option<&'a Style> {
+    styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style, routines)))
+}
+
+/// Whether a file has any of the routines.
+fn has(dylib: &Dylib, style: &Style, routines: &[&str]) -> bool {
+    let exists = |dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine)));
+    [DType::F32, DType::F64].into_iter().any(exists)
 }
 
 fn untold() -> Error {

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_int};
 use libloading::Library as Dylib;
 
 /// Name, version and configuration of the first library that tells.
-pub(super) fn version(dylibs: &[&Dylib]) -> Option<String> {
-    let told = |dylib: &&Dylib| openblas(dylib).or_else(|| mkl(dylib)).or_else(|| blis(dylib)).or_else(|| reference(dylib));
+pub(super) fn version(dylibs: &[&Dylib], prefix: &str) -> Option<String> {
+    let told = |dylib: &&Dylib| openblas(dylib, prefix).or_else(|| mkl(dylib)).or_else(|| blis(dylib)).or_else(|| reference(dylib));
     dylibs.iter().find_map(told).or_else(|| dylibs.iter().find_map(|dylib| reference_blas(dylib)))
 }
 
@@ -26,12 +26,12 @@ unsafe fn said(dylib: &Dylib, symbol: &str) -> Option<String> {
 }
 
 /// Version and configuration, and the processor whose kernels run.
-fn openblas(dylib: &Dylib) -> Option<String> {
+fn openblas(dylib: &Dylib, prefix: &str) -> Option<String> {
     let suffixes = ["", "64_", "_64"];
     // SAFETY: OpenBLAS declares both so; the strings are constants.
-    let config = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("openblas_get_config{suffix}")) })?;
+    let config = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("{prefix}openblas_get_config{suffix}")) })?;
     // SAFETY: as before.
-    let core = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("openblas_get_corename{suffix}")) });
+    let core = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("{prefix}openblas_get_corename{suffix}")) });
     Some(core.map_or(config.clone(), |core| format!("{config}, {core} kernels")))
 }
 

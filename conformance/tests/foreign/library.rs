@@ -1,9 +1,10 @@
 //! A BLAS and LAPACK of plain loops, which the tests compile as a shared library: with
 //! `--cfg long` its integers have 64 bits, `SUFFIX` ends the names of Fortran's functions,
-//! `C_SUFFIX` those of cblas. With `--cfg wrong_cblas` the products of cblas are off,
+//! `C_SUFFIX` those of cblas, and `PREFIX` begins them all. With `--cfg wrong_cblas` the products of cblas are off,
 //! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
 //! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
-//! it has no dot product; with `--cfg versioned` it says which LAPACK it follows.
+//! it has no dot product; with `--cfg versioned` it says which LAPACK it follows. With `--cfg fatal`
+//! it ends the process where the variable `FATE` says, as `getrs=exit` or `load=exit`.
 #![cfg(not(empty))]
 
 use std::ffi::{c_char, c_int};
@@ -49,6 +50,44 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
 }
 
+/// Ends the process, or never returns, if that is what the environment says of a place.
+#[cfg(fatal)]
+fn fate(place: &str) {
+    let told = std::env::var("FATE").unwrap_or_default();
+    match told.split_once('=') {
+        Some((there, "exit")) if there == place => std::process::exit(0),
+        Some((there, "stop")) if there == place => {
+            eprintln!("STOP 3");
+            std::process::exit(0)
+        }
+        Some((there, "abort")) if there == place => std::process::abort(),
+        Some((there, "segfault")) if there == place => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        Some((there, "hang")) if there == place => loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        },
+        _ => {}
+    }
+}
+#[cfg(not(fatal))]
+fn fate(_: &str) {}
+
+/// What the loader calls, before anybody can ask for anything.
+#[cfg(all(fatal, target_os = "linux"))]
+#[used]
+#[link_section = ".init_array"]
+static ON_LOAD: extern "C" fn() = {
+    extern "C" fn on_load() {
+        extern "C" {
+            fn _exit(status: c_int) -> !;
+        }
+        if std::env::var("FATE").is_ok_and(|told| told == "load=_exit") {
+            unsafe { _exit(0) }
+        }
+        fate("load");
+    }
+    on_load
+};
+
 /// A library that is asked for its name and has none.
 #[cfg(nameless)]
 #[no_mangle]
@@ -65,25 +104,27 @@ unsafe extern "C" fn ilaver_(major: *mut Int, minor: *mut Int, patch: *mut Int) 
 
 macro_rules! library {
     ($t:ty, $letter:literal) => {
-        #[cfg_attr(not(dotless), export_name = concat!($letter, "dot", env!("SUFFIX")))]
+        #[cfg_attr(not(dotless), export_name = concat!(env!("PREFIX"), $letter, "dot", env!("SUFFIX")))]
         unsafe extern "C" fn dot(n: *const Int, x: *const $t, _: *const Int, y: *const $t, _: *const Int) -> $t {
+            fate("dot");
             (0..*n as isize).map(|i| *x.offset(i) * *y.offset(i)).sum()
         }
 
         #[cfg(not(dotless))]
-        #[export_name = concat!("cblas_", $letter, "dot", env!("C_SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), "cblas_", $letter, "dot", env!("C_SUFFIX"))]
         unsafe extern "C" fn cblas_dot(n: Int, x: *const $t, dx: Int, y: *const $t, dy: Int) -> $t {
             dot(&n, x, &dx, y, &dy)
         }
 
         unsafe fn product([m, n, k]: [Int; 3], alpha: $t, a: Mat<$t>, b: Mat<$t>, beta: $t, c: Mat<$t>) {
+            fate("gemm");
             for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
                 let sum: $t = if alpha == 0.0 { 0.0 } else { alpha * (0..k).map(|p| a.get(i, p) * b.get(p, j)).sum::<$t>() };
                 c.set(i, j, sum + if beta == 0.0 { 0.0 } else { beta * c.get(i, j) });
             }
         }
 
-        #[export_name = concat!($letter, "gemm", env!("SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), $letter, "gemm", env!("SUFFIX"))]
         unsafe extern "C" fn gemm(
             ta: *const c_char, tb: *const c_char, m: *const Int, n: *const Int, k: *const Int, alpha: *const $t,
             a: *const $t, lda: *const Int, b: *const $t, ldb: *const Int, beta: *const $t, c: *mut $t, ldc: *const Int,
@@ -95,7 +136,7 @@ macro_rules! library {
             product([*m, *n, *k], *alpha, a, b, *beta, Mat::new(c, *ldc, false));
         }
 
-        #[export_name = concat!("cblas_", $letter, "gemm", env!("C_SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), "cblas_", $letter, "gemm", env!("C_SUFFIX"))]
         unsafe extern "C" fn cblas_gemm(
             order: c_int, ta: c_int, tb: c_int, m: Int, n: Int, k: Int, alpha: $t,
             a: *const $t, lda: Int, b: *const $t, ldb: Int, beta: $t, c: *mut $t, ldc: Int,
@@ -134,7 +175,7 @@ macro_rules! library {
         }
 
         #[cfg(not(products))]
-        #[export_name = concat!($letter, "trsm", env!("SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), $letter, "trsm", env!("SUFFIX"))]
         unsafe extern "C" fn trsm(
             side: *const c_char, uplo: *const c_char, ta: *const c_char, diag: *const c_char, m: *const Int, n: *const Int,
             alpha: *const $t, a: *const $t, lda: *const Int, b: *mut $t, ldb: *const Int,
@@ -144,7 +185,7 @@ macro_rules! library {
         }
 
         #[cfg(not(products))]
-        #[export_name = concat!("cblas_", $letter, "trsm", env!("C_SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), "cblas_", $letter, "trsm", env!("C_SUFFIX"))]
         unsafe extern "C" fn cblas_trsm(
             order: c_int, side: c_int, uplo: c_int, ta: c_int, diag: c_int, m: Int, n: Int,
             alpha: $t, a: *const $t, lda: Int, b: *mut $t, ldb: Int,
@@ -154,7 +195,7 @@ macro_rules! library {
         }
 
         #[cfg(not(products))]
-        #[export_name = concat!($letter, "getrf", env!("SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), $letter, "getrf", env!("SUFFIX"))]
         unsafe extern "C" fn getrf(m: *const Int, n: *const Int, a: *mut $t, lda: *const Int, ipiv: *mut Int, info: *mut Int) {
             let (m, n, a) = (*m, *n, Mat::new(a, *lda, false));
             *info = 0;
@@ -182,10 +223,11 @@ macro_rules! library {
         }
 
         #[cfg(not(products))]
-        #[export_name = concat!($letter, "laswp", env!("SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), $letter, "laswp", env!("SUFFIX"))]
         unsafe extern "C" fn laswp(
             n: *const Int, a: *mut $t, lda: *const Int, first: *const Int, last: *const Int, ipiv: *const Int, step: *const Int,
         ) {
+            fate("laswp");
             let rows: Vec<Int> = if *step > 0 { (*first..=*last).collect() } else { (*first..=*last).rev().collect() };
             for i in rows {
                 Mat::new(a, *lda, false).swap(i - 1, *ipiv.offset(i as isize - 1) - 1, *n);
@@ -193,11 +235,12 @@ macro_rules! library {
         }
 
         #[cfg(not(products))]
-        #[export_name = concat!($letter, "getrs", env!("SUFFIX"))]
+        #[export_name = concat!(env!("PREFIX"), $letter, "getrs", env!("SUFFIX"))]
         unsafe extern "C" fn getrs(
             ta: *const c_char, n: *const Int, nrhs: *const Int, a: *const $t, lda: *const Int, ipiv: *const Int, b: *mut $t,
             ldb: *const Int, info: *mut Int, la: usize,
         ) {
+            fate("getrs");
             assert_eq!(la, 1, "flags are followed by their lengths");
             let (lu, x, size) = (Mat::new(a, *lda, false), Mat::new(b, *ldb, false), [*n, *nrhs]);
             let (one, forward, back) = (1, 1, -1);

@@ -17,9 +17,10 @@ struct Shape {
     cfg: &'static [&'static str],
     suffix: &'static str,
     c_suffix: &'static str,
+    prefix: &'static str,
 }
 
-const COMMON: Shape = Shape { cfg: &[], suffix: "_", c_suffix: "" };
+const COMMON: Shape = Shape { cfg: &[], suffix: "_", c_suffix: "", prefix: "" };
 
 /// Compiles the library in a shape; the value is its path.
 fn compile(name: &str, shape: Shape) -> PathBuf {
@@ -32,7 +33,8 @@ fn compile(name: &str, shape: Shape) -> PathBuf {
     let mut rustc = Command::new("rustc");
     rustc.args(["--edition=2021", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings", source, "-o"]).arg(&path);
     rustc.args(shape.cfg.iter().flat_map(|cfg| ["--cfg", cfg]));
-    let status = rustc.env("SUFFIX", shape.suffix).env("C_SUFFIX", shape.c_suffix).status().expect("rustc runs");
+    let status =
+        rustc.env("SUFFIX", shape.suffix).env("C_SUFFIX", shape.c_suffix).env("PREFIX", shape.prefix).status().expect("rustc runs");
     assert!(status.success(), "{rustc:?}");
     path
 }
@@ -75,7 +77,7 @@ fn plain_loops_have_every_property_through_either_interface() {
 fn integers_of_64_bits_are_found_whatever_the_names_say() {
     for (name, suffix, c_suffix) in [("long", "_", ""), ("long64", "64_", "64_"), ("long_64", "_64_", "_64")] {
         for way in ["", "#fortran"] {
-            let library = open(name, Shape { cfg: &["long"], suffix, c_suffix }, way);
+            let library = open(name, Shape { cfg: &["long"], suffix, c_suffix, ..COMMON }, way);
             assert!(library.identity().api.contains("64-bit integers"), "{:?}", library.identity());
             assert!(pass(&library, "random") > 0 && pass(&library, "laswp") > 0 && pass(&library, "solve") > 0);
         }
@@ -130,6 +132,28 @@ fn either_interface_can_be_graded() {
     let shape = Shape { cfg: &["wrong_cblas"], ..COMMON };
     let verdict = |way: &str| grade(&open("wrong", shape, way), "f64::gemm::integers_are_exact").remove(0).verdict;
     assert_eq!([verdict(""), verdict("#fortran")], [Verdict::Failed, Verdict::Passed]);
+}
+
+/// The OpenBLAS in the wheels of SciPy has the first of these shapes, NumPy's the second.
+#[test]
+fn names_with_a_prefix_are_told_and_taken() {
+    let plain = Shape { prefix: "scipy_", ..COMMON };
+    let long = Shape { cfg: &["long"], suffix: "_64_", c_suffix: "64_", prefix: "scipy_" };
+    for (name, shape, option, bits) in
+        [("prefixed", plain, "#prefix=scipy_", "32-bit"), ("prefixed64", long, "#prefix=scipy_,suffix=64_", "64-bit")]
+    {
+        let name = format!("blas:{}", compile(name, shape).display());
+        for way in ["", "#fortran"] {
+            let error = Library::open(&format!("{name}{way}")).unwrap_err().to_string();
+            assert!(error.ends_with(&format!(": write {name}{way}{option}")), "{error}");
+            let library = Library::open(&format!("{name}{way}{option}")).unwrap();
+            let api = library.identity().api;
+            assert!(api.contains(bits) && api.contains("cblas") == way.is_empty(), "{api}");
+            assert!(pass(&library, "random") > 0 && pass(&library, "laswp") > 0 && pass(&library, "trsm::integers") > 0);
+        }
+        let other = Library::open(&format!("{name}#prefix=other_")).unwrap_err().to_string();
+        assert!(other.contains("such as other_dgemm_") && other.contains("#prefix=P"), "{other}");
+    }
 }
 
 #[test]

@@ -1,0 +1,101 @@
+//! How libraries name their routines.
+
+use lapidary_core::DType;
+
+use super::integer::Width;
+use super::names::Affixes;
+
+/// How the names of routines are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Style {
+    /// What stands before the letter of the type.
+    pub prefix: String,
+    /// What stands after the name.
+    pub suffix: String,
+    /// Whether arguments are those of the C interface, which come by value.
+    pub by_value: bool,
+    /// The size of integers, where the name tells.
+    pub width: Option<Width>,
+}
+
+/// What stands after the names of Fortran's routines, commonest first.
+const FORTRAN: &[&str] = &["_", "", "_64_", "64_", "_64", "__64"];
+
+/// What stands after the names of the C interface, commonest first.
+const CBLAS: &[&str] = &["", "_64", "64_", "_64_"];
+
+/// Prefixes of libraries that are built for one program: those in the wheels of NumPy and SciPy.
+pub(super) const KNOWN_PREFIXES: &[&str] = &["scipy_"];
+
+/// The styles of the Fortran interface. A suffix that is stated follows Fortran's own underscore.
+pub(super) fn fortran(affixes: &Affixes) -> Vec<Style> {
+    let underscored = affixes.suffix.as_ref().map(|suffix| format!("_{suffix}"));
+    let stated = underscored.as_deref().into_iter().chain(affixes.suffix.as_deref());
+    styles(affixes, "", stated.collect(), FORTRAN)
+}
+
+/// The styles of the C interface.
+pub(super) fn cblas(affixes: &Affixes) -> Vec<Style> {
+    styles(affixes, "cblas_", affixes.suffix.as_deref().into_iter().collect(), CBLAS)
+}
+
+fn styles(affixes: &Affixes, interface: &str, stated: Vec<&str>, usual: &[&str]) -> Vec<Style> {
+    let suffixes = if stated.is_empty() { usual.to_vec() } else { stated };
+    let prefix = format!("{}{interface}", affixes.prefix.as_deref().unwrap_or_default());
+    let width = |suffix: &str| suffix.contains("64").then_some(Width::Bits64);
+    let style = |suffix: &str| Style {
+        prefix: prefix.clone(),
+        suffix: suffix.to_owned(),
+        by_value: !interface.is_empty(),
+        width: width(suffix),
+    };
+    suffixes.into_iter().map(style).collect()
+}
+
+impl Style {
+    /// The name of a routine for a type of numbers, such as `cblas_dgemm` or `sgetrf_`.
+    pub fn symbol(&self, dtype: DType, routine: &str) -> String {
+        self.named(&format!("{}{routine}", if dtype == DType::F32 { 's' } else { 'd' }))
+    }
+
+    /// The name of a routine that is the same for all numbers.
+    pub fn named(&self, routine: &str) -> String {
+        format!("{}{routine}{}", self.prefix, self.suffix)
+    }
+
+    /// What is stated to mean this style of Fortran's names alone.
+    pub fn affixes(&self) -> Affixes {
+        let suffix = if self.suffix.len() > 1 { self.suffix.trim_start_matches('_') } else { "" };
+        let stated = |affix: &str| (!affix.is_empty()).then(|| affix.to_owned());
+        Affixes { prefix: stated(&self.prefix), suffix: stated(suffix) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spelled(styles: &[Style], routine: &str) -> Vec<String> {
+        styles.iter().map(|s| s.symbol(DType::F64, routine)).collect()
+    }
+
+    #[test]
+    fn symbols_are_spelled_as_libraries_do() {
+        let plain = &Affixes::default();
+        let usual = ["dgemm_", "dgemm", "dgemm_64_", "dgemm64_", "dgemm_64", "dgemm__64"];
+        assert_eq!(spelled(&fortran(plain), "gemm"), usual);
+        assert_eq!(spelled(&cblas(plain), "trsm"), ["cblas_dtrsm", "cblas_dtrsm_64", "cblas_dtrsm64_", "cblas_dtrsm_64_"]);
+        assert_eq!(fortran(plain)[0].symbol(DType::F32, "laswp"), "slaswp_");
+    }
+
+    #[test]
+    fn prefixes_come_before_all_and_suffixes_after_the_underscore() {
+        let stated = Affixes { prefix: Some("scipy_".to_owned()), suffix: Some("64_".to_owned()) };
+        assert_eq!(spelled(&fortran(&stated), "gemm"), ["scipy_dgemm_64_", "scipy_dgemm64_"]);
+        assert_eq!(spelled(&cblas(&stated), "gemm"), ["scipy_cblas_dgemm64_"]);
+        assert!(fortran(&stated).iter().chain(&cblas(&stated)).all(|style| style.width == Some(Width::Bits64)));
+        assert_eq!(fortran(&stated)[0].affixes(), stated);
+        let prefixed = Affixes { suffix: None, ..stated };
+        assert_eq!((fortran(&prefixed).len(), fortran(&prefixed)[0].affixes()), (FORTRAN.len(), prefixed));
+    }
+}

@@ -63,6 +63,11 @@ impl Failure {
         Failure::check(format!("{}: cannot write: {error}", path.display()))
     }
 
+    /// The exit status, as a number.
+    pub fn code(&self) -> i32 {
+        self.status as i32
+    }
+
     /// The exit status.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status as u8)

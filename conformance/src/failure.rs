@@ -1,7 +1,8 @@
 //! What a failed check says: its name, the bound, the worst place, the case.
 
-use std::error::Error;
 use std::fmt;
+
+use lapidary_core::{Error, ErrorKind};
 
 use crate::bounds::Bound;
 use crate::cases::Case;
@@ -22,6 +23,8 @@ pub struct Failure {
     pub detail: String,
     /// The case, if there is one.
     pub case: Option<Box<InCase>>,
+    /// Whether a call was refused for lack of memory, so that nothing was compared.
+    pub lacks_memory: bool,
 }
 
 /// Where a check failed.
@@ -36,7 +39,13 @@ pub struct InCase {
 impl Failure {
     /// A plain yes-or-no check that does not hold.
     pub fn new(check: &'static str, detail: impl fmt::Display) -> Self {
-        Failure { check, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: None }
+        Failure { check, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: None, lacks_memory: false }
+    }
+
+    /// A call that did not complete.
+    #[must_use]
+    pub fn of_call(check: &'static str, error: &Error) -> Self {
+        Failure { lacks_memory: error.kind() == ErrorKind::OutOfMemory, ..Failure::new(check, error) }
     }
 
     /// Names the worst element.
@@ -76,6 +85,12 @@ impl Failure {
         self.check.ends_with(": completes")
     }
 
+    /// Whether a call or the trial broke off, so that no result was found wrong.
+    #[must_use]
+    pub(crate) fn compares_nothing(&self) -> bool {
+        self.is_of_a_call() || ["suite: no panic", "suite: repeatable", "faults: no panic"].contains(&self.check)
+    }
+
     /// The failure as data.
     #[must_use]
     pub fn report(&self) -> FailureReport {
@@ -98,7 +113,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl Error for Failure {}
+impl std::error::Error for Failure {}
 
 /// The worst ratio seen so far and where.
 #[derive(Clone, Copy, Debug, Default)]

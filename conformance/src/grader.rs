@@ -10,7 +10,7 @@ use crate::guarded::message;
 use crate::report::{Identity, TrialReport, Verdict};
 use crate::suite::Property;
 use crate::trial::Ledger;
-use crate::{Failure, Scope, Subject, flushes};
+use crate::{Failure, Scope, Subject, flushes, room};
 
 /// What decides how a subject's trials are judged.
 #[derive(Clone, Debug)]
@@ -36,12 +36,13 @@ impl Grader {
 
     /// Tries a property, unless the subject lacks what it needs.
     pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
-        let why = subject.lacks(property.dtype, property.routine, property.name);
+        let lacks = subject.lacks(property.dtype, property.routine, property.name);
+        let why = lacks.or_else(|| room::given(room::SMALL).err());
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }
 
     /// Tries a property. A panic is a failure; the case is named where the subject is [`Guarded`](crate::Guarded).
-    pub fn grade<S>(&self, subject: &S, property: &Property<S>) -> TrialReport {
+    pub fn grade<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
         // nothing of ours is left half-way: the ledger is whole after each figure
         let outcome = catch_unwind(AssertUnwindSafe(|| property.check(subject, &self.scope, &ledger)));
@@ -50,9 +51,17 @@ impl Grader {
         let [single, double] = &self.expectations;
         let expectations = if property.dtype == DType::F32 { single } else { double };
         let name = property.full_name();
+        let skipped = match &outcome {
+            Ok(()) => skipped,
+            Err(failure) if failure.check == room::CHECK => Some(failure.detail.clone()),
+            Err(failure) if failure.lacks_memory => too_little_memory(subject),
+            // what is short of memory elsewhere, as for a thread, says so in other ways
+            Err(failure) if failure.compares_nothing() => room::given(room::SPARE).err(),
+            Err(_) => None,
+        };
         let (verdict, why) = match skipped {
-            Some(why) if outcome.is_ok() => (Verdict::Skipped, why),
-            _ => expectation::judge(expectations, &name, outcome.as_ref().copied()),
+            Some(why) => (Verdict::Skipped, why),
+            None => expectation::judge(expectations, &name, outcome.as_ref().copied()),
         };
         let failure = outcome.err().map(|failure| failure.report());
         TrialReport { name, verdict, why, seconds: start.elapsed().as_secs_f64(), cases, figures, failure, ..blank(property) }
@@ -65,10 +74,15 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
 }
 
-/// The report of a property whose trial was begun in two runs before, and never ended.
+/// Why a call may lack memory through no fault of the subject.
+pub(crate) fn too_little_memory<S: Subject>(subject: &S) -> Option<String> {
+    let limited = |bytes| format!("memory lacks, with a limit of {bytes} bytes; raise it to try them");
+    subject.memory_limit().map(limited).or_else(|| room::given(room::ALWAYS).err())
+}
+
+/// The report of a property whose trial has begun and never ended; `detail` says how that is known.
 #[must_use]
-pub fn unended<S>(property: &Property<S>) -> TrialReport {
-    let detail = "two runs were cut off in this trial: it crashes, hangs or was stopped";
+pub fn unended<S>(property: &Property<S>, detail: &str) -> TrialReport {
     let failure = Some(Failure::new("suite: ends", detail).report());
     TrialReport { verdict: Verdict::Failed, failure, ..blank(property) }
 }
@@ -89,10 +103,12 @@ fn blank<S>(property: &Property<S>) -> TrialReport {
     }
 }
 
-/// The entries about a subject. A subject that cannot say whether it flushes will say why
-/// in its trials.
+/// The entries about a subject. It is asked whether it flushes only where an entry depends on that:
+/// a call may end the process, and none is made outside its trials for nothing. A subject that cannot
+/// say whether it flushes will say why in its trials.
 fn about<S: Subject, T: Scalar>(subject: &S, identity: &Identity, known: &[Expectation]) -> Vec<Expectation> {
-    let seen = || subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);
+    let matters = known.iter().any(|entry| entry.flushes && entry.is_about(identity, true));
+    let seen = || matters && subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);
     let flushes = catch_unwind(AssertUnwindSafe(seen)).unwrap_or(false);
     known.iter().filter(|entry| entry.is_about(identity, flushes)).cloned().collect()
 }

@@ -42,6 +42,9 @@ impl<S: Subject> Subject for Guarded<S> {
     fn computes(&self, dtype: DType) -> bool {
         self.0.computes(dtype)
     }
+    fn memory_limit(&self) -> Option<usize> {
+        self.0.memory_limit()
+    }
     fn devices(&self, visitor: &mut impl DeviceVisitor) {
         self.0.devices(visitor);
     }

@@ -3,8 +3,16 @@
 
 use lapidary_host::memory;
 
+use crate::Failure;
+
 /// Bytes that every machine is taken to have.
-const ALWAYS: usize = 1 << 30;
+pub(crate) const ALWAYS: usize = 1 << 30;
+
+/// Bytes that a trial takes whose matrices are small.
+pub(crate) const SMALL: usize = 16 << 20;
+
+/// Bytes without which calls break off in any way: threads and drivers take memory too.
+pub(crate) const SPARE: usize = 128 << 20;
 
 /// Whether there is room for so many bytes, without taking more than half of what is free: the
 /// rest is for those who share the machine.
@@ -13,6 +21,29 @@ const ALWAYS: usize = 1 << 30;
 /// There is not; the text says why.
 pub fn room_for(bytes: usize) -> Result<(), String> {
     enough(bytes, memory::left().map(|left| usize::try_from(left.free).unwrap_or(usize::MAX)))
+}
+
+/// The check of [`for_elements`].
+pub(crate) const CHECK: &str = "suite: room";
+
+/// Whether the system gives so many bytes now, untouched: a limit of the process's address space
+/// shows here, and not in what is free.
+///
+/// # Errors
+/// It does not; the text says so.
+pub(crate) fn given(bytes: usize) -> Result<(), String> {
+    let refused = |_| format!("memory lacks: the system gives this process no further {} MiB", bytes >> 20);
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
+}
+
+/// Whether the system gives what a case takes whose matrices have so many elements together: operands,
+/// their copies, and the oracle's pairs of numbers.
+///
+/// # Errors
+/// It does not: what lacks memory is no failure of the subject.
+pub(crate) fn for_elements(count: usize) -> Result<(), Failure> {
+    let lacking = |why| Failure { lacks_memory: true, ..Failure::new(CHECK, why) };
+    given(64 * count).map_err(lacking)
 }
 
 fn enough(bytes: usize, free: Option<usize>) -> Result<(), String> {
@@ -29,7 +60,13 @@ fn enough(bytes: usize, free: Option<usize>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::enough;
+    use super::{enough, given};
+
+    #[test]
+    fn what_no_system_gives_is_refused_by_its_size() {
+        assert!(given(1 << 20).is_ok());
+        assert!(given(usize::MAX / 4).unwrap_err().contains("memory lacks"));
+    }
 
     #[test]
     fn half_of_what_is_free_may_be_used() {

@@ -34,6 +34,12 @@ pub trait Subject: Sync {
         true
     }
 
+    /// Bytes of memory that each of its devices may use, where somebody limits them: then a call
+    /// that is refused for lack of memory is no failure, and its trial is skipped.
+    fn memory_limit(&self) -> Option<usize> {
+        None
+    }
+
     /// Shows the devices behind it; to a subject without any, what is asked of devices
     /// does not apply.
     fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
@@ -146,6 +152,9 @@ impl<S: Subject> Subject for Flushing<'_, S> {
     }
     fn computes(&self, dtype: DType) -> bool {
         self.subject.computes(dtype)
+    }
+    fn memory_limit(&self) -> Option<usize> {
+        self.subject.memory_limit()
     }
     fn devices(&self, visitor: &mut impl DeviceVisitor) {
         self.subject.devices(visitor);

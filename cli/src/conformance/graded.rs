@@ -38,6 +38,10 @@ impl Subject for Graded {
         dtype != DType::F64 || self.machine.devices().any(|device| device.f64)
     }
 
+    fn memory_limit(&self) -> Option<usize> {
+        self.settings.memory_limit
+    }
+
     fn devices(&self, visitor: &mut impl lapidary::core::DeviceVisitor) {
         self.machine.visit_devices(visitor);
     }

@@ -1,7 +1,14 @@
-//! What the verb `conformance` is made of: a machine as a subject, and reports in files.
+//! What the verb `conformance` is made of: a machine as a subject, a process that runs the trials and
+//! one that watches it, and reports in files.
 
 pub mod files;
 mod graded;
-pub mod resume;
+mod last_words;
+pub mod message;
+mod resume;
+pub mod run;
+pub mod verdicts;
+mod watch;
+pub mod worker;
 
 pub use graded::Graded;

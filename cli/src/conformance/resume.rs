@@ -1,5 +1,6 @@
 //! Going on where a run was cut off.
 
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
@@ -33,17 +34,35 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
             format!("is of another run ({}): name another file, or leave out --resume to begin anew", differences.join(", "));
         return Err(Failure::file(path, what));
     }
+    if let Some(why) = strange(&before, selected) {
+        return Err(Failure::file(path, format!("{why}: name another file, or leave out --resume to begin anew")));
+    }
     let given_up = before.given_up().map(str::to_owned);
     let Report { begun, beginnings, trials, grades, .. } = before;
     let mut report = Report { begun, beginnings, trials, grades, ..empty };
     if let Some(what) = given_up {
-        report.trials.extend(selected.iter().filter(|property| property.full_name() == what).map(grader::unended));
+        let unended = |property| grader::unended(property, &format!("two runs were cut off in this trial: {CAUSES}"));
+        report.trials.extend(selected.iter().filter(|property| property.full_name() == what).map(unended));
         if what == GRADES {
-            report.grades = grades::unended();
+            report.grades = grades::unended(&format!("two runs were cut off while they were measured: {CAUSES}"), true);
         }
         report.end();
     }
     Ok(report)
+}
+
+/// What is said of a trial in which runs were cut off.
+const CAUSES: &str = "it crashes, hangs or was stopped";
+
+/// Why the trials of a report cannot be gone on with, if they cannot: no run writes one twice, or one
+/// that was not asked for.
+fn strange<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
+    let known: HashSet<String> = selected.iter().map(Property::full_name).chain([GRADES.to_owned()]).collect();
+    let mut seen = HashSet::new();
+    let names = before.trials.iter().map(|trial| &trial.name);
+    let twice = names.clone().find(|name| !seen.insert(*name)).map(|name| format!("holds the trial `{name}` twice"));
+    let unknown = || names.chain(&before.begun).find(|name| !known.contains(*name));
+    twice.or_else(|| unknown().map(|name| format!("holds `{name}`, which is no trial of this run")))
 }
 
 /// What a run before had otherwise.

@@ -182,3 +182,63 @@ fn reports_are_put_side_by_side() {
     let run = s.run(&["conformance", "--compare", "cut.json", "--report", "cut.html"]);
     assert!(run.stdout.contains("cut off") && s.read("cut.html").contains("cut off after"), "{}", run.stdout);
 }
+
+#[test]
+fn a_file_with_a_trial_twice_or_an_unknown_one_is_not_gone_on_with() {
+    let s = Sandbox::new();
+    let resume = [&FEW[..], &["--json", "r.json", "--resume"]].concat();
+    outcome(&s.run(&[&FEW[..], &["--json", "r.json"]].concat()), 0);
+    let whole = s.json("r.json");
+    let with = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut report = whole.clone();
+        change(&mut report);
+        s.text("r.json", &report.to_string());
+    };
+    with(&|report| {
+        let first = report["trials"][0].clone();
+        report["trials"].as_array_mut().unwrap().push(first);
+    });
+    refused(&s, &resume, &["r.json", "`f64::laswp::wrong_arguments_are_refused` twice", "leave out --resume"]);
+    with(&|report| report["trials"][1]["name"] = "f64::laswp::rows_fly".into());
+    refused(&s, &resume, &["r.json", "`f64::laswp::rows_fly`", "no trial of this run"]);
+    with(&|report| report["begun"] = "f64::gemm::random".into());
+    refused(&s, &resume, &["r.json", "`f64::gemm::random`", "no trial of this run"]);
+    with(&|_| ());
+    outcome(&s.run(&resume), 0);
+}
+
+#[test]
+fn trials_for_which_memory_lacks_are_skipped_with_the_reason() {
+    let s = Sandbox::new();
+    let limited = ["--filter", "f64::getrf::random", "--memory-limit", "1K", "--json", "r.json"];
+    let run = s.run(&[&["conformance", "--device", "cpu:0"][..], &limited].concat());
+    outcome(&run, 2);
+    assert!(run.stdout.contains("memory lacks, with a limit of 1024 bytes"), "{}", run.stdout);
+    let trial = &s.json("r.json")["trials"][0];
+    assert_eq!((&trial["verdict"], &trial["failure"]["check"]), (&"skipped".into(), &"getrf: completes".into()));
+    let grades = s.json("r.json")["grades"].clone();
+    assert!(grades.as_array().unwrap().iter().all(|grade| grade["failed"] == false), "{grades}");
+}
+
+/// Where the system gives less and less, trials are skipped, and nothing aborts or fails.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_small_address_space_skips_trials() {
+    let s = Sandbox::new();
+    let program = env!("CARGO_BIN_EXE_lapidary");
+    let mut skipped = Vec::new();
+    // the first is enough for all but the largest matrices, the last for opening the processor
+    for kib in [400_000, 300_000, 250_000] {
+        let command = format!("ulimit -v {kib}; '{program}' conformance --device cpu:0 --filter f64::g --json r.json");
+        let output = std::process::Command::new("sh").args(["-c", &command]).current_dir(s.path()).output().unwrap();
+        let told = format!("{kib}: {}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(matches!(output.status.code(), Some(0 | 2)), "{told}");
+        let report = s.json("r.json");
+        let trials = report["trials"].as_array().unwrap();
+        let of = |verdict: &str| trials.iter().filter(|trial| trial["verdict"] == verdict).count();
+        assert_eq!(of("passed") + of("skipped"), trials.len(), "{told}");
+        let without = trials.iter().filter(|trial| trial["why"].as_str().unwrap().starts_with("memory lacks"));
+        skipped.push(without.count());
+    }
+    assert!(skipped[2] > 0, "{skipped:?}");
+}

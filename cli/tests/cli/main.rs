@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod conformance;
+mod fatal;
 mod good_input;
 mod outputs;
 mod peers;

@@ -98,14 +98,24 @@ struct Round<'a, T> {
 impl<T: Scalar> DeviceVisitor for Round<'_, T> {
     fn visit<D: Device>(&mut self, device: &D) {
         let computes = device.info().f64 || T::DTYPE != DType::F64;
-        if computes && !matches!(self.verdict, Some(Err(_))) {
+        let is_over = matches!(&self.verdict, Some(Err(failure)) if !failure.lacks_memory);
+        if computes && !is_over {
             let trial = Trial { subject: device, scope: self.scope, ledger: self.ledger };
             let outcome = self.probe.run::<D, T>(&trial).map_err(|failure| failure.on(&device.info().name));
             // what does not apply to one device may have been shown of another
             match self.ledger.take_skipped() {
                 Some(why) if outcome.is_ok() => self.skipped = Some(why),
-                _ => self.verdict = Some(outcome),
+                _ => self.verdict = Some(worse(self.verdict.take(), outcome)),
             }
         }
+    }
+}
+
+/// A device that lacks memory hides no failure of another.
+fn worse(before: Option<Result<(), Failure>>, outcome: Result<(), Failure>) -> Result<(), Failure> {
+    match (before, outcome) {
+        (_, Err(failure)) if !failure.lacks_memory => Err(failure),
+        (Some(Err(lacking)), _) => Err(lacking),
+        (_, outcome) => outcome,
     }
 }

@@ -7,6 +7,7 @@ use proptest::strategy::Strategy;
 use crate::cases::storage::storage;
 use crate::cases::{Case, Fill, Rng, Storage, Stored, below, packed};
 use crate::properties::memory::{completed, read_only, surroundings};
+use crate::room::for_elements;
 use crate::suite::search;
 use crate::trial::Evidence;
 use crate::{Failure, Scope, Trial};
@@ -69,6 +70,7 @@ pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<D, T>(trial, case))?;
     // more than any piece in which a transfer may be cut, as far as a buffer holds it
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
+    for_elements((2 * large + 1) * large)?;
     let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
     let rows = (2 * large + 1).min(room / large);
     let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });

@@ -10,6 +10,7 @@ mod probe;
 use lapidary_core::{DType, Error, ErrorKind, Scalar};
 
 use crate::Subject;
+use crate::grader::too_little_memory;
 use crate::report::{Grade, TrialReport};
 
 /// Everything that can be said about a subject after its trials.
@@ -18,15 +19,16 @@ pub fn grades<S: Subject>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     [graded_in::<S, f32>(subject, trials), graded_in::<S, f64>(subject, trials)].concat()
 }
 
-/// What is said in place of the grades when two runs have begun them, and never ended.
+/// What is said in place of the grades when they were begun and never ended; `value` says how that
+/// is known, and `failed` whether it shows that the subject is wrong.
 #[must_use]
-pub fn unended() -> Vec<Grade> {
+pub fn unended(value: &str, failed: bool) -> Vec<Grade> {
     vec![Grade {
         name: "grades".to_owned(),
-        value: "two runs were cut off while they were measured: a call crashes, hangs or was stopped".to_owned(),
-        verdict: "failed".to_owned(),
+        value: value.to_owned(),
+        verdict: if failed { "failed" } else { NOT_MEASURED }.to_owned(),
         explanation: "Grades are measured after the trials.".to_owned(),
-        failed: true,
+        failed,
     }]
 }
 
@@ -46,7 +48,7 @@ fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<
         ("reproducible", probe::reproducible::<S, T>(subject)),
         ("order of summation", order::fingerprint::<S, T>(subject)),
     ];
-    all.extend(measured.into_iter().map(|(name, grade)| grade.unwrap_or_else(|error| not_given(dtype, name, &error))));
+    all.extend(measured.into_iter().map(|(name, grade)| grade.unwrap_or_else(|error| not_given(subject, dtype, name, &error))));
     all.extend(subject.one_and_several().into_iter().flat_map(|both| agreement::agreement::<S, T>(&both)));
     all
 }
@@ -59,9 +61,11 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
 /// What is said where nothing could be compared.
 const NOT_MEASURED: &str = "not measured";
 
-/// A grade that could not be given, since a call failed, or is of a routine that the subject lacks.
-fn not_given(dtype: DType, name: &str, error: &Error) -> Grade {
-    let failed = error.kind() != ErrorKind::Unsupported;
+/// A grade that could not be given, since a call failed, memory lacks, or it is of a routine that the
+/// subject lacks.
+fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
+    let lacks_memory = error.kind() == ErrorKind::OutOfMemory && too_little_memory(subject).is_some();
+    let failed = error.kind() != ErrorKind::Unsupported && !lacks_memory;
     let verdict = if failed { "failed" } else { NOT_MEASURED };
     let told = grade(dtype, name, error.to_string(), verdict, "A call that the grade needs ended in an error.");
     Grade { failed, ..told }

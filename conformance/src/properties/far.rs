@@ -61,7 +61,7 @@ fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
     match result {
         Ok(()) => Ok(None),
         Err(error) if error.kind() == ErrorKind::Unsupported => Ok(Some(error.to_string())),
-        Err(error) => Err(Failure::new("gemm: completes", error)),
+        Err(error) => Err(Failure::of_call("gemm: completes", &error)),
     }
 }
 

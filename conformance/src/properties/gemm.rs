@@ -10,6 +10,7 @@ use crate::failure::{Worst, ratio};
 use crate::oracle::Dense;
 use crate::oracle::product::{Product, product};
 use crate::oracle::residual::times;
+use crate::room::for_elements;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
@@ -97,6 +98,7 @@ pub fn check_precision<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<()
 /// # Errors
 /// An element of the checksum is off, or memory was damaged.
 pub fn check_checksum<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+    for_elements(case.m * case.k + case.k * case.n + case.m * case.n)?;
     checksum::<S, T>(trial, case, "gemm: checksum", bounds::checksum::<T>(case.k))?;
     let exact = GemmCase { fill: Fill::Integers, ..*case };
     checksum::<S, T>(trial, &exact, "gemm: exact checksum", bounds::exact())

@@ -7,6 +7,7 @@ use crate::bounds::{self, real};
 use crate::cases::{Fill, GetrfCase, Rng, Shape};
 use crate::oracle::residual::{factors, factors_by_checksum, growth, unpack};
 use crate::oracle::{Dense, loops};
+use crate::room::for_elements;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
@@ -46,6 +47,7 @@ pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 /// # Errors
 /// The first property that does not hold.
 pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+    for_elements(2 * case.m * case.n)?;
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let rng = &mut Rng::new(!case.seed);
     let t = Fill::Uniform.matrix::<f64>(case.n, 1, rng);
@@ -63,6 +65,7 @@ pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 /// # Errors
 /// The first property that does not hold.
 pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+    for_elements(2 * case.m * case.n)?;
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
     let (right, seen) = (Factored { lu, ipiv, info: 0 }, trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a);

@@ -13,7 +13,7 @@ use crate::{Failure, Subject};
 /// # Errors
 /// It did not.
 pub fn completed<R>(check: &'static str, result: CoreResult<R>) -> Result<R, Failure> {
-    result.map_err(|error| Failure::new(check, error))
+    result.map_err(|error| Failure::of_call(check, &error))
 }
 
 /// An operand that is only read is bit for bit what it was, with its surroundings.

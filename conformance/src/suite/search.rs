@@ -1,6 +1,6 @@
 //! Random cases, and the shortest that fails.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Debug;
 
 use proptest::strategy::{BoxedStrategy, Strategy};
@@ -10,7 +10,7 @@ use crate::cases::Case;
 use crate::{Failure, Scope};
 
 /// Tries random cases and shrinks a failure to a short one. The cases depend on
-/// the scope alone.
+/// the scope alone. The first one for which memory lacks ends the search: simpler ones show nothing of it.
 ///
 /// # Errors
 /// The failure of the shortest case found.
@@ -34,8 +34,8 @@ fn shortest<C: Case + Debug>(
     seed[..8].copy_from_slice(&scope.seed.to_le_bytes());
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     // a simpler case that fails in another check is another failure, and would hide this one
-    let first = Cell::new(None);
-    let outcome = runner.run(cases, |case| match check(&case) {
+    let (first, lacking) = (Cell::new(None), RefCell::new(None));
+    let outcome = runner.run(cases, |case| match check_unless(&lacking, &case, check) {
         Err(failure) if first.get().is_none_or(|first| first == failure.check) => {
             first.set(Some(failure.check));
             Err(TestCaseError::fail(failure.to_string()))
@@ -43,13 +43,26 @@ fn shortest<C: Case + Debug>(
         _ => Ok(()),
     });
     match outcome {
-        Ok(()) => Ok(()),
+        Ok(()) => lacking.into_inner().map_or(Ok(()), Err),
         Err(TestError::Fail(_, case)) => match check(&case) {
             Ok(()) => Err(unsteady(&case)),
             Err(failure) => Err(simplest(case, failure, check)),
         },
         Err(TestError::Abort(reason)) => Err(Failure::new("suite: cases", reason)),
     }
+}
+
+/// Checks a case unless memory has lacked for one before; a failure of that kind is put aside.
+fn check_unless<C>(lacking: &RefCell<Option<Failure>>, case: &C, check: &dyn Fn(&C) -> Result<(), Failure>) -> Result<(), Failure> {
+    if lacking.borrow().is_some() {
+        return Ok(());
+    }
+    let outcome = check(case);
+    if outcome.as_ref().is_err_and(|failure| failure.lacks_memory) {
+        *lacking.borrow_mut() = outcome.err();
+        return Ok(());
+    }
+    outcome
 }
 
 /// Steps to simpler cases for as long as one of them fails in the same check: what the
@@ -59,7 +72,7 @@ fn simplest<C: Case>(mut case: C, mut failure: Failure, check: &dyn Fn(&C) -> Re
     loop {
         let mut fails = |simpler: C| {
             tries -= 1;
-            let found = check(&simpler).err().filter(|found| found.check == failure.check)?;
+            let found = check(&simpler).err().filter(|found| found.check == failure.check && !found.lacks_memory)?;
             Some((simpler, found))
         };
         match case.simpler().into_iter().find_map(&mut fails) {

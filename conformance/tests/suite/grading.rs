@@ -231,3 +231,45 @@ fn what_one_device_shows_is_not_skipped_because_another_lacks_memory() {
         assert_eq!((trial.verdict, trial.why.contains("at most 4096")), (verdict, verdict == Verdict::Skipped), "{memory:?}");
     }
 }
+
+/// The plain loops, with a limit of memory or without one, whose larger products lack memory.
+struct Lacking(Option<usize>);
+
+impl Subject for Lacking {
+    fn name(&self) -> String {
+        "lacking".into()
+    }
+    fn memory_limit(&self) -> Option<usize> {
+        self.0
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        let small = args.a.rows() < 9;
+        if small { Naive.gemm(args) } else { Err(Error::new(ErrorKind::OutOfMemory, "gemm", "it is full")) }
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        Naive.trsm(args)
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        Naive.getrf(args)
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        Naive.getrs(args)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        Naive.laswp(args)
+    }
+}
+
+#[test]
+fn what_lacks_memory_is_skipped_under_a_limit_and_fails_without_one() {
+    for name in ["gemm::random", "gemm::precision"] {
+        let trial = |limit| Grader::strict(scope(60)).try_on(&Lacking(limit), find(&properties_in::<_, f64>(), name));
+        let [limited, unlimited] = [trial(Some(4096)), trial(None)];
+        assert!(limited.verdict == Verdict::Skipped && limited.why.contains("a limit of 4096 bytes"), "{limited:?}");
+        assert!(limited.failure.unwrap().detail.contains("it is full"));
+        assert_eq!((unlimited.verdict, unlimited.failure.unwrap().check.as_str()), (Verdict::Failed, "gemm: completes"));
+    }
+    let failed =
+        |limit| grades::grades(&Lacking(limit), &[Grader::strict(scope(1)).grade(&Lacking(limit), &properties_in::<_, f64>()[0])]);
+    assert!(failed(None).iter().any(|grade| grade.failed) && !failed(Some(4096)).iter().any(|grade| grade.failed));
+}

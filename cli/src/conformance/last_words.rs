@@ -1,0 +1,101 @@
+//! What a process said on standard error before it ended.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What every machine is taken to have: that more is refused shows nothing of it.
+const MODEST: u64 = 1 << 30;
+
+/// Letters of a line that are repeated.
+const LETTERS: usize = 200;
+
+/// What was heard so far.
+#[derive(Clone, Debug, Default)]
+pub struct LastWords {
+    /// The last line that is not empty.
+    line: String,
+    /// Bytes that the system refused to a program in Rust.
+    refused: Option<u64>,
+    /// Whether there is no more to hear.
+    complete: bool,
+}
+
+impl LastWords {
+    /// All that was said by a process that has ended, as far as it comes soon: another one may hold
+    /// its standard error open.
+    pub fn of(shared: &Arc<Mutex<Self>>) -> Self {
+        for _ in 0..50 {
+            if lock(shared, |words| words.complete) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        lock(shared, |words| words.clone())
+    }
+
+    /// The last line, if there is one.
+    pub fn line(&self) -> Option<&str> {
+        Some(self.line.as_str()).filter(|line| !line.is_empty())
+    }
+
+    /// Why the process ended, if it is for lack of memory.
+    pub fn lacks_memory(&self, status: ExitStatus) -> Option<String> {
+        let refused = self.refused.filter(|&bytes| bytes <= MODEST && !status.success())?;
+        Some(format!("memory lacks: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
+    }
+
+    fn hear(&mut self, line: &str) {
+        let line = line.trim();
+        // what Rust says before it ends a process that gets no memory
+        let refused = line.strip_prefix("memory allocation of ").and_then(|rest| rest.strip_suffix(" bytes failed"));
+        self.refused = self.refused.or(refused.and_then(|bytes| bytes.parse().ok()));
+        if !line.is_empty() {
+            self.line = line.chars().take(LETTERS).collect();
+        }
+    }
+}
+
+/// Hands on what a process says, and keeps the last of it.
+pub fn relay(stderr: impl Read, heard: &Arc<Mutex<LastWords>>) {
+    let (mut lines, mut line) = (BufReader::new(stderr), Vec::new());
+    while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        let _ = std::io::stderr().write_all(&line);
+        lock(heard, |words| words.hear(&String::from_utf8_lossy(&line)));
+        line.clear();
+    }
+    lock(heard, |words| words.complete = true);
+}
+
+fn lock<R>(shared: &Mutex<LastWords>, act: impl FnOnce(&mut LastWords) -> R) -> R {
+    act(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LastWords;
+
+    fn heard(lines: &[&str]) -> LastWords {
+        let mut words = LastWords::default();
+        lines.iter().for_each(|line| words.hear(line));
+        words
+    }
+
+    #[test]
+    fn the_last_line_is_kept() {
+        assert_eq!(heard(&["STOP 3\n", "\n"]).line(), Some("STOP 3"));
+        assert_eq!(heard(&[]).line(), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn memory_lacks_where_a_modest_request_was_refused() {
+        let [aborted, success] = [6, 0].map(std::os::unix::process::ExitStatusExt::from_raw);
+        let words = heard(&["memory allocation of 4330560 bytes failed\n", "stack backtrace:\n"]);
+        assert!(words.lacks_memory(aborted).unwrap().contains("4229 KiB"));
+        assert!(words.lacks_memory(success).is_none());
+        assert!(heard(&["memory allocation of 1152921504606846976 bytes failed"]).lacks_memory(aborted).is_none());
+        assert!(heard(&["free(): invalid pointer"]).lacks_memory(aborted).is_none());
+    }
+}

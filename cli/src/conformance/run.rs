@@ -1,0 +1,169 @@
+//! A run as the user sees it: trials in another process, one after the other, and in a new one where
+//! a trial has ended it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lapidary_conformance::report::{FORMAT, GRADES, Identity, Mode, Report, Settings, TrialReport, Verdict};
+use lapidary_conformance::suite::Property;
+use lapidary_conformance::{grader, grades};
+
+use super::message::{Job, Message};
+use super::watch::{Ended, Event, Worker};
+use super::{files, resume, verdicts};
+use crate::failure::{Failure, Result};
+use crate::io::atomic;
+use crate::progress::Progress;
+
+/// What is asked for.
+pub struct Run<S> {
+    /// How the subject is named.
+    pub subject: String,
+    /// What it is told beside the calls.
+    pub settings: Settings,
+    /// How much is tried.
+    pub mode: Mode,
+    /// Seed of the random cases.
+    pub seed: u64,
+    /// What was selected by.
+    pub filter: Option<String>,
+    /// What was selected.
+    pub selected: Vec<Property<S>>,
+    /// Where the report goes after each step.
+    pub json: Option<PathBuf>,
+    /// Whether the run goes on with what is there.
+    pub resume: bool,
+    /// How long a trial, the opening or the grades may take.
+    pub limit: Option<Duration>,
+}
+
+impl<S> Run<S> {
+    /// Tries everything. Each process gets as far as it gets: what ends it has failed, and the next one
+    /// goes on after that.
+    pub fn tried(&self) -> Result<Report> {
+        let mut worker = Worker::start(self.limit)?;
+        let mut report = self.begun(self.opened(&mut worker)?)?;
+        let progress = Progress::new(self.selected.len());
+        (0..self.selected.len() - self.pending(&report).len()).for_each(|_| progress.done());
+        let Report { subject, mode, seed, .. } = &report;
+        progress.println(&format!("{}: {}, {mode} run, seed {seed}", subject.name, subject.device));
+        loop {
+            let trials = self.pending(&report);
+            if trials.is_empty() && !report.grades.is_empty() {
+                return Ok(report);
+            }
+            // those of a file are of its trials
+            report.grades.clear();
+            worker.give(&Job { trials, tried: report.trials.clone() });
+            if let Some(ended) = self.follow(&mut worker, &mut report, &progress)? {
+                self.cut_off(&mut report, &ended, &progress);
+                self.save(&report)?;
+                if report.grades.is_empty() {
+                    worker = Worker::start(self.limit)?;
+                    self.opened(&mut worker)?;
+                }
+            } else {
+                worker.finish();
+                return Ok(report);
+            }
+        }
+    }
+
+    /// What the process has opened.
+    fn opened(&self, worker: &mut Worker) -> Result<Identity> {
+        let named = &self.subject;
+        match worker.next() {
+            Event::Said(Message::Opened(identity)) => Ok(identity),
+            Event::Said(Message::Refused { status, message }) => Err(Failure::with_status(Some(status), message)),
+            Event::Said(other) => Err(Failure::check(format!("{named} is not opened, and the process says {other:?}"))),
+            Event::Ended(Ended { how, .. }) => Err(Failure::check(format!("while it is opened, {named} {how}"))),
+        }
+    }
+
+    /// An empty report, or the one that a run before has begun.
+    fn begun(&self, subject: Identity) -> Result<Report> {
+        let empty = Report {
+            format: FORMAT,
+            suite: env!("CARGO_PKG_VERSION").to_owned(),
+            build: resume::build(),
+            subject,
+            mode: self.mode,
+            seed: self.seed,
+            filter: self.filter.clone(),
+            settings: self.settings,
+            begun: None,
+            beginnings: 0,
+            trials: Vec::new(),
+            grades: Vec::new(),
+        };
+        match self.json.as_deref().filter(|path| self.resume && path.exists()) {
+            None => Ok(empty),
+            Some(path) => resume::go_on(path, empty, &self.selected),
+        }
+    }
+
+    /// The trials that have no report.
+    fn pending(&self, report: &Report) -> Vec<String> {
+        let names = self.selected.iter().map(Property::full_name);
+        names.filter(|name| report.trials.iter().all(|trial| trial.name != *name)).collect()
+    }
+
+    /// Takes what the process says into the report, until everything is done or the process ends.
+    fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
+        loop {
+            match worker.next() {
+                Event::Said(Message::Began(what)) => {
+                    report.begin(&what);
+                    if what != GRADES {
+                        progress.begin(&what);
+                    }
+                }
+                Event::Said(Message::Tried(trial)) => take(report, *trial, progress),
+                Event::Said(Message::Graded(grades)) => {
+                    report.grades = grades;
+                    report.end();
+                    self.save(report)?;
+                    return Ok(None);
+                }
+                Event::Said(Message::Opened(_) | Message::Refused { .. }) => {}
+                Event::Ended(ended) => return Ok(Some(ended)),
+            }
+            self.save(report)?;
+        }
+    }
+
+    /// Notes what a process ended in: what it had begun, or else would have begun next.
+    fn cut_off(&self, report: &mut Report, ended: &Ended, progress: &Progress) {
+        let begun = report.begun.clone().or_else(|| self.pending(report).into_iter().next());
+        match self.selected.iter().find(|property| begun == Some(property.full_name())) {
+            Some(property) => take(report, unended(property, ended), progress),
+            None => {
+                let (lacks, failed) = (ended.lacks_memory.as_ref(), ended.lacks_memory.is_none());
+                report.grades = grades::unended(lacks.unwrap_or(&ended.how), failed);
+                report.end();
+            }
+        }
+    }
+
+    /// Writes what there is so far; standard output takes one report, the last.
+    fn save(&self, report: &Report) -> Result<()> {
+        self.json.iter().filter(|path| !atomic::is_stdout(path)).try_for_each(|path| files::write(path, report))
+    }
+}
+
+/// Adds the report of a trial.
+fn take(report: &mut Report, trial: TrialReport, progress: &Progress) {
+    verdicts::lines(report, &trial).iter().for_each(|line| progress.println(line));
+    report.trials.push(trial);
+    report.end();
+    progress.done();
+}
+
+/// The report of a trial that ended its process.
+fn unended<S>(property: &Property<S>, ended: &Ended) -> TrialReport {
+    let failed = TrialReport { seconds: ended.seconds, ..grader::unended(property, &ended.how) };
+    match &ended.lacks_memory {
+        Some(why) => TrialReport { verdict: Verdict::Skipped, why: why.clone(), ..failed },
+        None => failed,
+    }
+}

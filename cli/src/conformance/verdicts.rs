@@ -1,0 +1,150 @@
+//! What a run says: a line for each trial, the grades, and the verdict on all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lapidary_conformance::cases::Pinned;
+use lapidary_conformance::report::{Figure, Report, TrialReport, Verdict};
+
+use super::files;
+use crate::failure::{Failure, Result};
+use crate::report::{counted, out, seconds};
+
+/// What is said of a trial: one line, and what to do if it failed.
+pub fn lines(report: &Report, trial: &TrialReport) -> Vec<String> {
+    let TrialReport { name, verdict, why, .. } = trial;
+    if *verdict == Verdict::Skipped {
+        // told together at the end: where a precision is missing they are many
+        return Vec::new();
+    }
+    let worst = trial.figures.iter().map(Figure::used).fold(0.0, f64::max);
+    let used = match &trial.figures[..] {
+        [] => String::new(),
+        figures if figures.iter().all(Figure::is_exact) => "exact".to_owned(),
+        _ => format!("{:3.0} % of the bounds", 100.0 * worst),
+    };
+    let remark = if why.is_empty() { used } else { why.clone() };
+    let mut lines = vec![format!("{verdict:20}  {name:44}  {:>9}  {remark}", seconds(trial.seconds)).trim_end().to_owned()];
+    if let (true, Some(failure)) = (verdict.is_bad(), &trial.failure) {
+        lines.push(format!("  {failure}"));
+        lines.push(format!("  again: {}", report.command(Some(name))));
+        // transfers and the like have cases too, of which no file can be made
+        if failure.case.parse::<Pinned>().is_ok() {
+            lines.push("  pin it: put the text in brackets into conformance/cases/NAME.case".to_owned());
+        }
+    }
+    lines
+}
+
+/// How many trials were skipped for each reason.
+fn skipped(report: &Report) -> BTreeMap<&str, usize> {
+    let mut reasons = BTreeMap::new();
+    let skipped = report.trials.iter().filter(|trial| trial.verdict == Verdict::Skipped);
+    skipped.for_each(|trial| *reasons.entry(trial.why.as_str()).or_insert(0) += 1);
+    reasons
+}
+
+/// The grades, the page, and the verdict on all.
+pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
+    skipped(report).iter().for_each(|(why, count)| out(&format!("{} skipped: {why}", counted(*count, "trial"))));
+    let width = report.grades.iter().map(|grade| grade.name.chars().count()).max().unwrap_or(0);
+    for grade in &report.grades {
+        out(&format!("{:width$}  {:24}  {}", grade.name, grade.verdict, grade.value));
+    }
+    if let Some(path) = page {
+        files::write_page(path, std::slice::from_ref(report))?;
+    }
+    let count = |verdict| report.count(verdict);
+    let [passed, failed, unexpected] = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed].map(count);
+    let [expected, skipped] = [Verdict::Expected, Verdict::Skipped].map(count);
+    out(&format!(
+        "{passed} passed, {failed} failed, {expected} failed as expected, {unexpected} passed unexpectedly, {skipped} skipped"
+    ));
+    match report.passed() {
+        // success would say that the subject is right, a failed check that it is wrong
+        _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),
+        true => Ok(()),
+        false => {
+            let grades = report.grades.iter().filter(|grade| grade.failed).count();
+            Err(Failure::check(format!("{} trials and {grades} grades are not as they should be", failed + unexpected)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lapidary_conformance::report::{FailureReport, Grade};
+
+    fn report(verdict: Verdict) -> Report {
+        let json = r#"{"format": 1, "suite": "0", "subject": {"name": "cpu:0", "device": "", "driver": "", "api": "", "os": ""},
+            "mode": "full", "seed": 7, "filter": null, "trials": [], "grades": []}"#;
+        let failure = FailureReport {
+            check: "gemm: class".to_owned(),
+            bound: None,
+            detail: "expected 1, got NaN".to_owned(),
+            at: Some((2, 3)),
+            ratio: f64::INFINITY,
+            limit: f64::INFINITY,
+            case: "gemm NN m=1 n=1 k=1 α=1 β=0 A:col B:col C:col uniform seed=0x1".to_owned(),
+            flags: "NN".to_owned(),
+        };
+        let trial = TrialReport {
+            name: "f64::gemm::random".to_owned(),
+            dtype: "f64".to_owned(),
+            routine: "gemm".to_owned(),
+            property: "random".to_owned(),
+            about: String::new(),
+            verdict,
+            why: String::new(),
+            seconds: 1.0,
+            cases: 1,
+            figures: Vec::new(),
+            failure: Some(failure),
+        };
+        Report { trials: vec![trial], ..Report::from_json(json).unwrap() }
+    }
+
+    #[test]
+    fn a_failure_names_the_case_and_the_command_that_repeats_it() {
+        let report = report(Verdict::Failed);
+        let lines = lines(&report, &report.trials[0]).join("\n");
+        for part in [
+            "FAILED",
+            "gemm: class: expected 1, got NaN at (2, 3) [gemm NN m=1 n=1 k=1 α=1",
+            "--filter f64::gemm::random",
+            "--seed 7",
+            "pin it",
+        ] {
+            assert!(lines.contains(part), "{part} is not in {lines}");
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_read_back_is_to_be_pinned() {
+        let mut report = report(Verdict::Failed);
+        report.trials[0].failure.as_mut().unwrap().case = "transfer 3×4".to_owned();
+        let lines = lines(&report, &report.trials[0]).join("\n");
+        assert!(lines.contains("[transfer 3×4]") && lines.contains("again:") && !lines.contains("pin it"), "{lines}");
+    }
+
+    #[test]
+    fn a_grade_that_shows_a_wrong_subject_is_a_failed_check_and_other_grades_are_not() {
+        let grade =
+            |failed| Grade { name: "f64: x".into(), value: "1".into(), verdict: "y".into(), explanation: String::new(), failed };
+        let graded = |failed| Report { grades: vec![grade(failed)], ..report(Verdict::Passed) };
+        conclude(None, &graded(false)).unwrap();
+        assert!(conclude(None, &graded(true)).unwrap_err().to_string().contains("0 trials and 1 grades"));
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_is_a_failed_check_and_what_was_not_tried_is_told() {
+        for (verdict, status) in [(Verdict::Failed, 1), (Verdict::UnexpectedlyPassed, 1), (Verdict::Skipped, 2)] {
+            let failure = conclude(None, &report(verdict)).unwrap_err();
+            assert_eq!(format!("{:?}", failure.exit_code()), format!("{:?}", std::process::ExitCode::from(status)));
+        }
+        for verdict in [Verdict::Passed, Verdict::Expected] {
+            conclude(None, &report(verdict)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Watches over the process that runs the trials: what it says, how it ends, and whether it hangs.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::last_words::LastWords;
+use super::message::{Job, Message};
+use crate::failure::{Failure, Result};
+
+/// How often a silent process is looked after. Time is counted in these steps, so that a run that
+/// is stopped for a while and goes on loses one of them and no more.
+const STEP: Duration = Duration::from_millis(100);
+
+/// How long a process may take to end when it has nothing more to say.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What comes next from the process.
+pub enum Event {
+    /// A message.
+    Said(Message),
+    /// It has ended or was ended, and says no more.
+    Ended(Ended),
+}
+
+/// How the process ended.
+pub struct Ended {
+    /// In words, of which the trial is the subject.
+    pub how: String,
+    /// Why, if it is that the system refused it memory.
+    pub lacks_memory: Option<String>,
+    /// Seconds since the last message.
+    pub seconds: f64,
+}
+
+/// A process of this program that runs trials.
+pub struct Worker {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    messages: Receiver<Message>,
+    last_words: Arc<Mutex<LastWords>>,
+    limit: Option<Duration>,
+    /// When the last message came.
+    spoke: Instant,
+}
+
+impl Worker {
+    /// Starts this program with the same arguments and `--here`. A message is waited for as long as
+    /// `limit` says.
+    pub fn start(limit: Option<Duration>) -> Result<Self> {
+        let failed = |error| Failure::check(format!("cannot start a process for the trials: {error}"));
+        let program = std::env::current_exe().map_err(failed)?;
+        let mut command = Command::new(program);
+        command.args(std::env::args_os().skip(1)).arg("--here");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+        let (sender, messages) = channel();
+        let last_words = Arc::new(Mutex::new(LastWords::default()));
+        let stdout = child.stdout.take();
+        std::thread::spawn(move || stdout.map(|stdout| hear(stdout, &sender)));
+        let (stderr, heard) = (child.stderr.take(), Arc::clone(&last_words));
+        std::thread::spawn(move || stderr.map(|stderr| super::last_words::relay(stderr, &heard)));
+        Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now() })
+    }
+
+    /// Gives the process its work. One that has ended takes none, which [`next`](Self::next) tells.
+    pub fn give(&mut self, job: &Job) {
+        let text = serde_json::to_string(job).expect("no map has keys that are no text") + "\n";
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush());
+        }
+    }
+
+    /// What comes next: after a silence beyond the limit the process is ended.
+    pub fn next(&mut self) -> Event {
+        let (mut waited, mut status) = (Duration::ZERO, None);
+        loop {
+            match self.messages.recv_timeout(STEP) {
+                Ok(message) => {
+                    self.spoke = Instant::now();
+                    return Event::Said(message);
+                }
+                Err(RecvTimeoutError::Disconnected) => return Event::Ended(self.ended()),
+                // a process that it started may hold its standard output open
+                Err(RecvTimeoutError::Timeout) if status.is_some() => return Event::Ended(self.ended()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            status = self.child.try_wait().ok().flatten();
+            waited += STEP;
+            if let Some(limit) = self.limit.filter(|&limit| status.is_none() && waited >= limit) {
+                self.kill();
+                let how = format!("does not end within {} s; --timeout sets another limit", limit.as_secs());
+                return Event::Ended(self.cut(how));
+            }
+        }
+    }
+
+    /// How a process ended that says no more.
+    fn ended(&mut self) -> Ended {
+        let Some(status) = self.wait() else {
+            return self.cut("does not go on: the process says nothing more that can be understood, and was ended".to_owned());
+        };
+        let words = LastWords::of(&self.last_words);
+        let said = words.line().map_or(String::new(), |line| format!(", which said last: {line}"));
+        Ended { lacks_memory: words.lacks_memory(status), ..self.cut(format!("ends the process ({status}){said}")) }
+    }
+
+    fn cut(&self, how: String) -> Ended {
+        Ended { how, lacks_memory: None, seconds: self.spoke.elapsed().as_secs_f64() }
+    }
+
+    /// The exit status of a process that has nothing more to do; none if it stays.
+    fn wait(&mut self) -> Option<ExitStatus> {
+        let mut waited = Duration::ZERO;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                _ if waited >= GRACE => break,
+                _ => std::thread::sleep(STEP / 10),
+            }
+            waited += STEP / 10;
+        }
+        self.kill();
+        None
+    }
+
+    fn kill(&mut self) {
+        // one that has ended meanwhile cannot be ended
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Lets a process that has done everything end by itself.
+    pub fn finish(mut self) {
+        self.wait();
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Hands on messages until the first that cannot be read; what else is printed goes to standard
+/// error, since standard output may be what the user reads results from.
+fn hear(stdout: impl Read, sender: &Sender<Message>) {
+    let (mut lines, mut line) = (BufReader::new(stdout), Vec::new());
+    while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        let (printed, message) = Message::read(&line);
+        let _ = std::io::stderr().write_all(printed);
+        match message {
+            Some(Ok(message)) => {
+                let _ = sender.send(message);
+            }
+            Some(Err(_)) => return,
+            None => {}
+        }
+        line.clear();
+    }
+}

@@ -1,0 +1,32 @@
+//! The process that runs the trials: it tells of each step, so that the one that watches it knows
+//! where it ended if it ends early.
+
+use lapidary_conformance::expectation;
+use lapidary_conformance::grades::grades;
+use lapidary_conformance::report::GRADES;
+use lapidary_conformance::suite::properties;
+use lapidary_conformance::{Grader, Scope, Subject};
+
+use super::message::{Message, Orders};
+use crate::failure::Result;
+
+/// Runs the trials of a job on a subject, then measures the grades.
+pub fn work<S: Subject>(subject: &S, scope: Scope, orders: &Orders) -> Result<()> {
+    let identity = subject.identity();
+    Message::Opened(identity.clone()).send();
+    let job = orders.job()?;
+    let grader = Grader::new(subject, &identity, scope, &expectation::known());
+    let mut tried = job.tried;
+    for property in properties::<S>() {
+        let name = property.full_name();
+        if job.trials.contains(&name) {
+            Message::Began(name).send();
+            let trial = grader.try_on(subject, &property);
+            Message::Tried(Box::new(trial.clone())).send();
+            tried.push(trial);
+        }
+    }
+    Message::Began(GRADES.to_owned()).send();
+    Message::Graded(grades(subject, &tried)).send();
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! The verb `conformance` on libraries that end the process, crash or hang.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use crate::support::{Run, Sandbox, outcome, refused};
+
+/// A library of plain loops that ends as the variable `FATE` says.
+fn library() -> &'static str {
+    static NAME: LazyLock<String> = LazyLock::new(|| {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fatal{}", std::env::consts::DLL_SUFFIX));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../conformance/tests/foreign/library.rs");
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition=2021", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings", "--cfg", "fatal", source, "-o"]);
+        let status = rustc.arg(&path).envs([("SUFFIX", "_"), ("C_SUFFIX", ""), ("PREFIX", "")]).status().expect("rustc runs");
+        assert!(status.success(), "{rustc:?}");
+        format!("blas:{}", path.display())
+    });
+    &NAME
+}
+
+/// Runs the trials of a filter with `more` flags.
+fn tried(s: &Sandbox, fate: &str, filter: &str, more: &[&str]) -> Run {
+    let args = ["conformance", "--subject", library(), "--filter", filter, "--json", "r.json"];
+    s.run_with(&[&args[..], more].concat(), &[("FATE", fate)])
+}
+
+/// The verdicts of the trials in the report, in order.
+fn verdicts(s: &Sandbox) -> Vec<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let report = s.json("r.json");
+    assert!(report["begun"].is_null() && !report["grades"].as_array().unwrap().is_empty(), "the report is complete");
+    report["trials"].as_array().unwrap().iter().map(|trial| (text(&trial["name"]), text(&trial["verdict"]))).collect()
+}
+
+#[test]
+fn a_trial_that_ends_the_process_has_failed_and_the_others_are_run() {
+    let s = Sandbox::new();
+    let all = ["f32::gemm", "f32::getrf", "f32::solve", "f64::gemm", "f64::getrf", "f64::solve"];
+    for (end, how) in [("exit", "exit status: 0"), ("stop", "STOP 3"), ("abort", "SIGABRT"), ("segfault", "SIGSEGV")] {
+        let run = tried(&s, &format!("getrs={end}"), "::random", &["--report", "r.html"]);
+        outcome(&run, 1);
+        let expected =
+            all.map(|trial| (format!("{trial}::random"), if trial.ends_with("solve") { "failed" } else { "passed" }.to_owned()));
+        assert_eq!(verdicts(&s), expected, "{end}");
+        let failure = &s.json("r.json")["trials"][2]["failure"];
+        assert_eq!(failure["check"], "suite: ends");
+        #[cfg(unix)]
+        assert!(failure["detail"].as_str().unwrap().contains(how), "{failure}");
+        let told = run.stdout.contains("4 passed, 2 failed") && run.stdout.contains("--filter f64::solve::random");
+        assert!(told && s.read("r.html").contains("f32::solve::random"), "{}", run.stdout);
+    }
+    let run = tried(&s, "getrs=exit", "::random", &["--resume"]);
+    outcome(&run, 1);
+    assert!(!run.stderr.contains("::random …") && run.stdout.contains("4 passed, 2 failed"), "{}", run.stderr);
+}
+
+#[test]
+fn a_hang_is_ended_after_the_time_that_the_user_sets() {
+    let s = Sandbox::new();
+    let run = tried(&s, "laswp=hang", "f64::laswp::rows_move", &["--timeout", "10"]);
+    outcome(&run, 1);
+    assert_eq!(verdicts(&s), [("f64::laswp::rows_move".to_owned(), "failed".to_owned())]);
+    let failure = &s.json("r.json")["trials"][0]["failure"];
+    assert_eq!((&failure["check"], failure["detail"].as_str().unwrap().contains("within 10 s")), (&"suite: ends".into(), true));
+    refused(&s, &["conformance", "--timeout", "0"], &["--timeout"]);
+}
+
+#[test]
+fn grades_that_end_the_process_have_failed() {
+    let s = Sandbox::new();
+    let run = tried(&s, "gemm=exit", "f64::laswp::rows_move", &[]);
+    outcome(&run, 1);
+    assert_eq!(verdicts(&s), [("f64::laswp::rows_move".to_owned(), "passed".to_owned())]);
+    assert!(run.stdout.contains("0 trials and 1 grades") || run.stderr.contains("0 trials and 1 grades"), "{}", run.stderr);
+}
+
+#[test]
+fn a_library_that_ends_the_process_while_it_is_loaded_is_told() {
+    let s = Sandbox::new();
+    for fate in ["dot=exit", "dot=abort", "load=exit", "load=_exit", "load=segfault"] {
+        if fate.starts_with("load") && !cfg!(target_os = "linux") {
+            continue;
+        }
+        let run = tried(&s, fate, "f64::laswp", &[]);
+        outcome(&run, 1);
+        assert!(run.stderr.contains("while it is opened") && run.stderr.contains("ends the process"), "{fate}: {}", run.stderr);
+        assert!(!s.files().contains(&"r.json".to_owned()));
+    }
+}

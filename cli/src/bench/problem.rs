@@ -27,8 +27,9 @@ impl Check {
 
     /// The worse one of two results.
     pub fn worse(self, other: Check) -> Check {
-        // a ratio that is NaN is no more than nothing
-        if self.passed() && !(other.ratio <= self.ratio) { other } else { self }
+        // NaN is at most nothing
+        let is_worst = !self.passed() || other.ratio <= self.ratio;
+        if is_worst { self } else { other }
     }
 }
 

@@ -1,14 +1,16 @@
 //! Every chore of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 
 mod bench;
+mod debian;
 mod drivers;
 mod packages;
 mod readme;
 mod runner;
 mod steps;
+mod systems;
 mod test;
 mod tidy;
-mod wasm;
+mod types;
 mod workspace;
 
 use std::process::ExitCode;
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
                               STEPS: prepare fmt tidy clippy msrv wasm loom readme tests oclgrind
+cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/
                               ARGS: gemm getrf trsm small outofcore, --peer LIST, --n LIST, --reps R, --seconds S, --json FILE";

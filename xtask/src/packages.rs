@@ -14,7 +14,7 @@ pub fn install(packages: &[&str]) -> String {
         return format!("no apt-get: not installed: {names}");
     }
     println!("installing {names}");
-    if update() && as_root(&[&["install", "-y", "--no-install-recommends"][..], &missing].concat()) {
+    if update() && as_root("apt-get", &[&["install", "-y", "--no-install-recommends"][..], &missing].concat()) {
         format!("installed {names}")
     } else {
         format!("could not install (run as root: apt-get install {names})")
@@ -47,14 +47,17 @@ fn has_apt() -> bool {
 }
 
 fn update() -> bool {
-    as_root(&["update"])
+    as_root("apt-get", &["update"])
 }
 
-/// Runs `apt-get`, as root where we may become root.
-fn as_root(args: &[&str]) -> bool {
+/// Runs a program as root, where we are or may become root; whether it succeeded.
+pub fn as_root(program: &str, args: &[&str]) -> bool {
     let is_root = std::env::var("USER").is_ok_and(|user| user == "root") || quiet("test", &["-w", "/var/lib/dpkg"]);
-    let mut command = Command::new(if is_root { "apt-get" } else { "sudo" });
-    succeeds(command.args(if is_root { &[][..] } else { &["-n", "apt-get"] }).args(args))
+    let mut command = Command::new(if is_root { program } else { "sudo" });
+    if !is_root {
+        command.args(["-n", program]);
+    }
+    succeeds(command.args(args))
 }
 
 fn quiet(program: &str, args: &[&str]) -> bool {

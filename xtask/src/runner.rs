@@ -1,27 +1,35 @@
 //! Runs commands and shows their output while they run.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Result;
 
-/// A command of cargo, or one started through it.
-pub struct Cargo {
+/// A command: a program with its arguments, in a folder.
+pub struct Invocation {
     command: Command,
     line: String,
 }
 
-impl Cargo {
-    /// `cargo ARGS` in a folder.
-    pub fn new(folder: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new("cargo");
+impl Invocation {
+    /// `PROGRAM ARGS` in a folder.
+    pub fn new(program: impl AsRef<OsStr>, folder: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(&program);
         command.current_dir(folder).args(args);
-        Cargo { command, line: format!("cargo {}", args.join(" ")) }
+        Invocation { command, line: format!("{} {}", program.as_ref().to_string_lossy(), args.join(" ")) }
+    }
+
+    /// One more argument, such as a path.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.line = format!("{} {}", self.line, arg.as_ref().to_string_lossy());
+        self.command.arg(arg);
+        self
     }
 
     /// Sets a variable of the environment.
-    pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.line = format!("{name}={} {}", value.as_ref().to_string_lossy(), self.line);
         self.command.env(name, value);
         self

@@ -8,17 +8,25 @@ use crate::drivers;
 use crate::readme;
 use crate::runner::toolchain;
 use crate::steps::Steps;
+use crate::systems;
 use crate::tidy;
-use crate::wasm;
+use crate::types;
 use crate::workspace::Workspace;
+
+/// The packages whose tests run, and their features. A step that names others builds what they share a second time,
+/// with other features.
+pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
 /// The steps in their order.
 const STEPS: [&str; 10] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "loom", "readme", "tests", "oclgrind"];
 
+/// The step that is run only when it is named: it takes long, and installs much.
+const SYSTEMS: &str = "systems";
+
 /// Runs every step, or those named; the first failure ends the run.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
-    if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name)) {
-        return Err(format!("there is no step `{unknown}`: {}", STEPS.join(", ")));
+    if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name) && **name != SYSTEMS) {
+        return Err(format!("there is no step `{unknown}`: {}, {SYSTEMS}", STEPS.join(", ")));
     }
     let mut steps = Steps::new(wanted);
     let mut results = Vec::new();
@@ -27,15 +35,18 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("tidy", || tidy::run(ws).map(|()| String::new()))?;
     steps.step("clippy", || clippy(ws))?;
     steps.step("msrv", || msrv(ws))?;
-    steps.step("wasm", || wasm::check(ws))?;
+    steps.step("wasm", || types::browser(ws))?;
     steps.step("loom", || loom(ws))?;
     steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {
-        let cargo = ws.cargo(&["test", "--workspace", "--exclude", "lapidary-bench", "--all-features"]);
+        let cargo = ws.cargo(&[&["test"][..], TESTED].concat());
         results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);
         Ok(total(&results))
     })?;
     steps.step("oclgrind", || drivers::watch(ws))?;
+    if wanted.contains(&SYSTEMS) {
+        steps.step(SYSTEMS, || systems::check(ws))?;
+    }
     steps.summary();
     results.iter().for_each(|line| println!("{line}"));
     Ok(())

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
 use crate::Result;
-use crate::runner::Cargo;
+use crate::runner::Invocation;
 
 /// The workspace: its packages and its files.
 pub struct Workspace {
@@ -50,8 +50,13 @@ impl Workspace {
         Some(format!("{}.{}", version.major, version.minor))
     }
 
+    /// A file or folder below the target folder.
+    pub fn target(&self, path: &str) -> PathBuf {
+        self.metadata.target_directory.join(path).into()
+    }
+
     /// A cargo command in the root.
-    pub fn cargo(&self, args: &[&str]) -> Cargo {
-        Cargo::new(&self.root, args)
+    pub fn cargo(&self, args: &[&str]) -> Invocation {
+        Invocation::new("cargo", &self.root, args)
     }
 }

@@ -7,7 +7,7 @@ pub use opencl::watch;
 
 use crate::Result;
 use crate::packages;
-use crate::runner::Cargo;
+use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
 /// Libraries of others that the conformance suite grades: OpenBLAS and netlib's.
@@ -20,7 +20,7 @@ pub fn install(ws: &Workspace) -> Result<String> {
 }
 
 /// A command with every driver switched on, and none missing if all are installed.
-pub fn switched_on(ws: &Workspace, cargo: Cargo) -> Result<Cargo> {
+pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     // no entry of the user's cache is used or left behind
     let cache = ws.metadata.target_directory.join("program-cache");
     vulkan::switched_on(ws, opencl::switched_on(cargo.env("LAPIDARY_CACHE_DIR", cache)))

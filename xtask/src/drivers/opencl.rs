@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::Result;
 use crate::packages;
-use crate::runner::Cargo;
+use crate::runner::Invocation;
+use crate::test::TESTED;
 use crate::workspace::Workspace;
 
 /// Debian's names: the loader, two drivers of which one has no double precision,
@@ -15,7 +16,7 @@ pub const PACKAGES: &[&str] = &["ocl-icd-libopencl1", "pocl-opencl-icd", "mesa-o
 const INTERPRETER: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
 /// A command with the drivers switched on.
-pub fn switched_on(cargo: Cargo) -> Cargo {
+pub fn switched_on(cargo: Invocation) -> Invocation {
     let cargo = cargo.env("POCL_DEVICES", "pthread pthread").env("RUSTICL_ENABLE", "llvmpipe");
     if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
 }
@@ -29,8 +30,8 @@ pub fn watch(ws: &Workspace) -> Result<String> {
     let log = ws.metadata.target_directory.join("oclgrind.log");
     let _ = std::fs::remove_file(&log);
     // the interpreter keeps one program at a time
-    let one_by_one = ["--", "--test-threads", "1"];
-    let cargo = ws.cargo(&[&["test", "--package", "lapidary-backend-opencl", "--test", "kernels"][..], &one_by_one].concat());
+    let one_by_one = ["--test", "opencl_kernels", "--", "--test-threads", "1"];
+    let cargo = ws.cargo(&[&["test"][..], TESTED, &one_by_one].concat());
     let cargo = cargo.env("OCL_ICD_VENDORS", INTERPRETER).env("OCLGRIND_DATA_RACES", "1").env("OCLGRIND_UNINITIALIZED", "1");
     // the watch over memory does not know an instruction that optimised code holds
     let cargo = cargo.env("OCLGRIND_BUILD_OPTIONS", "-cl-opt-disable").env("LAPIDARY_REQUIRE_OPENCL", "1");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::packages;
-use crate::runner::Cargo;
+use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
 /// Debian's names: the loader, and Mesa's drivers.
@@ -42,7 +42,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
 }
 
 /// A command with the drivers switched on.
-pub fn switched_on(ws: &Workspace, cargo: Cargo) -> Result<Cargo> {
+pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     let cargo = with_runtime_folder(ws, cargo)?;
     let driver = driver(ws);
     if !driver.exists() {
@@ -53,7 +53,7 @@ pub fn switched_on(ws: &Workspace, cargo: Cargo) -> Result<Cargo> {
 }
 
 /// Without such a folder Mesa's driver complains of each instance.
-fn with_runtime_folder(ws: &Workspace, cargo: Cargo) -> Result<Cargo> {
+fn with_runtime_folder(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
         return Ok(cargo);
     }

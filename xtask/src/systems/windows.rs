@@ -1,0 +1,46 @@
+//! Windows, by Wine.
+
+use std::fs;
+use std::path::Path;
+
+use super::suite;
+use crate::Result;
+use crate::debian;
+use crate::runner::Invocation;
+use crate::workspace::Workspace;
+
+const TARGET: &str = "x86_64-pc-windows-gnu";
+const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+
+/// Debian's names: a C compiler for Windows, and Wine.
+const PACKAGES: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
+
+/// Where Debian puts Wine, of which it sets up no command of this name by itself.
+const WINE: &str = "/usr/lib/wine/wine64";
+
+/// A library that Rust's programs ask for random numbers, and that Wine 8 lacks: one function, in terms of another.
+const RANDOM: &str = "unsigned char SystemFunction036(void *buffer, unsigned long length);
+__declspec(dllexport) int ProcessPrng(unsigned char *buffer, unsigned long long length) {
+    return SystemFunction036(buffer, (unsigned long)length);
+}
+";
+
+/// Builds the suite and runs it.
+pub fn check(ws: &Workspace) -> Result<String> {
+    if let Err(missing) = debian::install(PACKAGES) {
+        return Ok(format!("not run: {missing}"));
+    }
+    let libraries = ws.target("wine-libraries");
+    random(ws, &libraries)?;
+    let env = [("WINEPREFIX", ws.target("wine")), ("WINEDEBUG", "-all".into()), ("WINEPATH", libraries)];
+    suite(ws, TARGET, COMPILER, Path::new(WINE), &env)
+}
+
+/// Puts the library into a folder in which Wine looks.
+fn random(ws: &Workspace, folder: &Path) -> Result<()> {
+    let source = folder.join("random.c");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&source, RANDOM));
+    written.map_err(|error| format!("{}: {error}", source.display()))?;
+    let compiler = Invocation::new(COMPILER, &ws.root, &["-shared", "-o"]).arg(folder.join("bcryptprimitives.dll"));
+    compiler.arg(source).arg("-ladvapi32").run()
+}

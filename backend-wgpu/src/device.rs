@@ -93,15 +93,17 @@ impl WgpuDevice {
     /// without them it has no double precision, less room and a slower LU.
     ///
     /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
-    /// of these for each device of the application, and set no callback after it.
+    /// of these for each device of the application, and set no callback after it. This returns when the
+    /// queue has done what it was given before.
     ///
     /// # Errors
-    /// A limit of the device is too low for any kernel, or it is lost.
+    /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         check(&device.limits())?;
         let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
         let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));
+        queue.check()?;
         // one of the drivers for processors needs short loops, and the others lose little by them
         let choices =
             if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };

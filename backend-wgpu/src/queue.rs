@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// How long a wait keeps looking without a pause.
 const AWAKE: Duration = Duration::from_micros(500);
 
+/// How long a device that has nothing to do may keep us waiting for what its queue was asked: a thread of the
+/// application may be about to tell us.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// Longest pause before it looks again.
 const DOZE: Duration = Duration::from_millis(5);
 
@@ -48,6 +52,36 @@ impl Queue {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
         Queue { device, queue, lost, finished: Arc::default(), patience: AtomicU64::new(nanoseconds(PATIENCE)) }
+    }
+
+    /// Refuses a device that is gone, and a queue of another device, with which the first submission would
+    /// panic. wgpu does not tell whose a queue is. But who looks after a device hears of what its own
+    /// queue has done, so that a device without work has nothing more to tell of another's.
+    ///
+    /// # Errors
+    /// The device is gone, or the queue is another device's.
+    pub fn check(&self) -> Result<()> {
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        self.queue.on_submitted_work_done(move || tell.store(true, Ordering::Release));
+        let (start, mut idle_since) = (Instant::now(), None);
+        loop {
+            let is_idle = self.is_idle();
+            if let Some(lost) = self.lost() {
+                return Err(lost);
+            }
+            if told.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            if is_idle && idle_since.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+                let message = "device and queue do not belong together; pass the two that one `request_device` gave";
+                return Err(Error::invalid("from_parts", message));
+            }
+            if start.elapsed() >= self.patience() {
+                let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
+            }
+            std::thread::sleep(DOZE);
+        }
     }
 
     /// The longest wait from now on.
@@ -146,8 +180,21 @@ impl Queue {
 
     /// Lets wgpu see what has ended. It panics if the device is gone.
     fn poll(&self) {
-        if catch_unwind(AssertUnwindSafe(|| self.device.poll(wgpu::PollType::Poll))).is_err() {
-            let _ = self.lost.set("the device is gone".to_owned());
+        self.poll_for(wgpu::PollType::Poll);
+    }
+
+    /// Lets wgpu see what has ended; whether that is all that the device was given so far.
+    fn is_idle(&self) -> bool {
+        self.poll_for(wgpu::PollType::Wait { submission_index: None, timeout: Some(DOZE) })
+    }
+
+    fn poll_for(&self, what: wgpu::PollType) -> bool {
+        match catch_unwind(AssertUnwindSafe(|| self.device.poll(what))) {
+            Ok(status) => status.is_ok_and(|status| status.wait_finished()),
+            Err(_) => {
+                let _ = self.lost.set("the device is gone".to_owned());
+                false
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapidary_backend_wgpu::{WgpuDevice, list};
+use lapidary_backend_wgpu::{WgpuDevice, list, wgpu};
 use lapidary_core::{Device, ErrorKind, Instruction, Memory, Op, Operand, ProgramCache};
 
 /// The first adapter as a device; none where there is no adapter.
@@ -47,4 +47,49 @@ fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
     drop(held);
     device.alloc(1 << 10).expect("there is memory again");
+}
+
+/// A device of the application's, with its queue; none where there is no adapter.
+fn of_application() -> Option<(wgpu::Device, wgpu::Queue)> {
+    let listing = list();
+    let found = listing.devices.first()?;
+    Some(pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap())
+}
+
+fn from_parts(device: wgpu::Device, queue: wgpu::Queue) -> lapidary_core::Result<WgpuDevice> {
+    WgpuDevice::from_parts(device, queue, Arc::new(ProgramCache::new(None)))
+}
+
+#[test]
+fn a_device_that_was_destroyed_before_counts_as_lost_at_once() {
+    for polled in [false, true] {
+        let Some((device, queue)) = of_application() else { return };
+        device.destroy();
+        if polled {
+            // the application's own callback had its turn
+            let _ = device.poll(wgpu::PollType::Poll);
+        }
+        let error = from_parts(device, queue).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+    }
+}
+
+#[test]
+fn a_queue_of_another_device_is_refused() {
+    let (Some((device, own)), Some((other, queue))) = (of_application(), of_application()) else { return };
+    let error = from_parts(device.clone(), queue.clone()).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("belong together"), "{error}");
+    // both are as good as before
+    assert!(from_parts(device, own).is_ok() && from_parts(other, queue).is_ok());
+}
+
+#[test]
+fn a_queue_at_work_is_waited_for() {
+    let Some((device, queue)) = of_application() else { return };
+    let usage = wgpu::BufferUsages::COPY_DST;
+    let long = device.create_buffer(&wgpu::BufferDescriptor { label: None, size: 64 << 20, usage, mapped_at_creation: false });
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    (0..100).for_each(|_| encoder.clear_buffer(&long, 0, None));
+    queue.submit([encoder.finish()]);
+    assert!(from_parts(device, queue).unwrap().alloc(8).is_ok());
 }

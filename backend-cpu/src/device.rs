@@ -98,7 +98,7 @@ impl Device for CpuDevice {
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         Buffer::new(bytes).map_err(|source| {
-            Error::new(ErrorKind::OutOfMemory, "alloc", format!("the system gives no {bytes} bytes")).caused_by(source)
+            Error::new(ErrorKind::OutOfHostMemory, "alloc", format!("the system gives no {bytes} bytes")).caused_by(source)
         })
     }
 

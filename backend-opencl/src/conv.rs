@@ -24,9 +24,8 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
         CL_OUT_OF_RESOURCES if matches!(call, "clFinish" | "clWaitForEvents" | "command" | "clEnqueueNDRangeKernel") => {
             ErrorKind::DeviceFailed
         }
-        CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_INVALID_BUFFER_SIZE | CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY => {
-            ErrorKind::OutOfMemory
-        }
+        CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_INVALID_BUFFER_SIZE | CL_OUT_OF_RESOURCES => ErrorKind::OutOfMemory,
+        CL_OUT_OF_HOST_MEMORY => ErrorKind::OutOfHostMemory,
         _ => ErrorKind::DeviceFailed,
     };
     Error::new(kind, call, format!("{} ({code})", error_text(code)))
@@ -48,13 +47,13 @@ mod tests {
 
     #[test]
     fn a_code_means_what_the_call_makes_of_it() {
-        use ErrorKind::{DeviceFailed, DeviceLost, OutOfMemory};
+        use ErrorKind::{DeviceFailed, DeviceLost, OutOfHostMemory, OutOfMemory};
         for (call, code, kind) in [
             ("clCreateBuffer", CL_OUT_OF_RESOURCES, OutOfMemory),
             ("clCreateBuffer", CL_INVALID_BUFFER_SIZE, OutOfMemory),
             ("clEnqueueWriteBuffer", CL_OUT_OF_RESOURCES, OutOfMemory),
             ("clEnqueueNDRangeKernel", CL_MEM_OBJECT_ALLOCATION_FAILURE, OutOfMemory),
-            ("clEnqueueNDRangeKernel", CL_OUT_OF_HOST_MEMORY, OutOfMemory),
+            ("clEnqueueNDRangeKernel", CL_OUT_OF_HOST_MEMORY, OutOfHostMemory),
             ("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES, DeviceFailed),
             ("command", CL_MEM_OBJECT_ALLOCATION_FAILURE, OutOfMemory),
             ("command", CL_OUT_OF_RESOURCES, DeviceFailed),

@@ -335,7 +335,7 @@ impl OpenClDevice {
                 self.alloc_now(self.found.memory / RESERVE).map_or(Reserve::GivenUp, |buffer| Reserve::Held { _buffer: buffer });
         }
         self.alloc_now(bytes).inspect_err(|error| {
-            if error.kind() == ErrorKind::OutOfMemory {
+            if error.kind().is_out_of_memory() {
                 // a full device fails at anything: from here on the driver has the reserve for itself
                 *reserve = Reserve::GivenUp;
                 // and a kernel keeps the buffers that it was last called with

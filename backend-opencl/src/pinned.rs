@@ -72,7 +72,7 @@ impl Staging {
     fn plain(bytes: usize) -> Result<Self> {
         let (mut words, count) = (Vec::new(), bytes.div_ceil(size_of::<u64>()));
         words.try_reserve_exact(count).map_err(|source| {
-            Error::new(ErrorKind::OutOfMemory, "transfer", format!("no memory for {bytes} bytes")).caused_by(source)
+            Error::new(ErrorKind::OutOfHostMemory, "transfer", format!("no memory for {bytes} bytes")).caused_by(source)
         })?;
         Ok(Staging::Plain(words))
     }

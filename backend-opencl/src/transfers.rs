@@ -105,9 +105,10 @@ impl Transfers {
         let size = size_of::<T>();
         let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
-        let (packed, pitch) = (rect.rows * size, rect.col_stride.max(rect.rows) * size);
-        let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
         let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
+        // the stride of a single column may be as large as it likes
+        let (packed, pitch) = (rect.rows * size, if without_gaps { 0 } else { rect.col_stride * size });
+        let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
         // SAFETY: the region lies in both; the copy is waited for below.
         let (call, event) = unsafe {
             match (self.direction, without_gaps) {

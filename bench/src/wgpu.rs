@@ -132,7 +132,7 @@ fn factors<T: Real>(
     let ours = |times| {
         for _ in 0..times {
             lu.copy_from(&original).expect("the copy works");
-            machine.getrf_into(Getrf::new(lu.view_mut(), &mut ipiv)).expect("LU works");
+            let _ = machine.getrf_into(Getrf::new(lu.view_mut(), &mut ipiv)).expect("LU works");
         }
     };
     let theirs = peer.map(|peer| (peer, peer.prepare(n, &a)));

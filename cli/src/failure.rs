@@ -84,8 +84,9 @@ impl From<lapidary::Error> for Failure {
     fn from(error: lapidary::Error) -> Self {
         let status = match error.kind() {
             ErrorKind::NoSuchDevice => Status::NoSuchDevice,
-            ErrorKind::InvalidArgument | ErrorKind::Unsupported | ErrorKind::OutOfMemory => Status::BadInput,
-            ErrorKind::DeviceFailed | ErrorKind::DeviceLost => Status::CheckFailed,
+            ErrorKind::InvalidArgument | ErrorKind::Unsupported => Status::BadInput,
+            ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory => Status::BadInput,
+            ErrorKind::Singular { .. } | ErrorKind::DeviceFailed | ErrorKind::DeviceLost => Status::CheckFailed,
         };
         Failure { status, message: error.to_string() }
     }

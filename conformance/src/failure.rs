@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lapidary_core::{Error, ErrorKind};
+use lapidary_core::Error;
 
 use crate::bounds::Bound;
 use crate::cases::Case;
@@ -45,7 +45,7 @@ impl Failure {
     /// A call that did not complete.
     #[must_use]
     pub fn of_call(check: &'static str, error: &Error) -> Self {
-        Failure { lacks_memory: error.kind() == ErrorKind::OutOfMemory, ..Failure::new(check, error) }
+        Failure { lacks_memory: error.kind().is_out_of_memory(), ..Failure::new(check, error) }
     }
 
     /// Names the worst element.

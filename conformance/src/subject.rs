@@ -109,7 +109,8 @@ macro_rules! routines_of {
             self.$field.trsm(args)
         }
         fn getrf<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrf<'_, T>) -> $crate::subject::Result<usize> {
-            self.$field.$getrf(args)
+            // `info` is a number here, and may be a type of its own there
+            self.$field.$getrf(args).map(::std::convert::Into::into)
         }
         fn getrs<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrs<'_, T>) -> $crate::subject::Result<()> {
             self.$field.getrs(args)

@@ -11,6 +11,7 @@ use crate::matrix::{MatMut, MatRef};
 use crate::scalar::Scalar;
 
 /// Arguments that have passed their check.
+#[must_use]
 #[derive(Debug)]
 pub struct Checked<A>(A);
 
@@ -29,6 +30,7 @@ impl<A> Deref for Checked<A> {
 }
 
 /// `C ← α·op(A)·op(B) + β·C` with `op(A)` m×k, `op(B)` k×n and `C` m×n.
+#[must_use = "arguments compute nothing: pass them to `Machine::gemm`"]
 #[derive(Debug)]
 pub struct Gemm<'a, T> {
     /// Factor of the product; with `0` neither A nor B is read.
@@ -54,37 +56,31 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     }
 
     /// Sets the factor of the product (one unless set).
-    #[must_use]
     pub fn alpha(self, alpha: T) -> Self {
         Gemm { alpha, ..self }
     }
 
     /// Sets the factor of the old C (zero unless set).
-    #[must_use]
     pub fn beta(self, beta: T) -> Self {
         Gemm { beta, ..self }
     }
 
     /// Sets how A enters.
-    #[must_use]
     pub fn op_a(self, op_a: Op) -> Self {
         Gemm { op_a, ..self }
     }
 
     /// Sets how B enters.
-    #[must_use]
     pub fn op_b(self, op_b: Op) -> Self {
         Gemm { op_b, ..self }
     }
 
     /// `A` enters transposed.
-    #[must_use]
     pub fn trans_a(self) -> Self {
         self.op_a(Op::Trans)
     }
 
     /// `B` enters transposed.
-    #[must_use]
     pub fn trans_b(self) -> Self {
         self.op_b(Op::Trans)
     }
@@ -120,6 +116,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
 }
 
 /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A; B is m×n.
+#[must_use = "arguments compute nothing: pass them to `Machine::trsm`"]
 #[derive(Debug)]
 pub struct Trsm<'a, T> {
     /// The side on which A stands.
@@ -156,37 +153,31 @@ impl<'a, T: Scalar> Trsm<'a, T> {
     }
 
     /// Sets the side on which A stands.
-    #[must_use]
     pub fn side(self, side: Side) -> Self {
         Trsm { side, ..self }
     }
 
     /// Sets the triangle that is read.
-    #[must_use]
     pub fn uplo(self, uplo: Uplo) -> Self {
         Trsm { uplo, ..self }
     }
 
     /// Sets how A enters.
-    #[must_use]
     pub fn op(self, op: Op) -> Self {
         Trsm { op, ..self }
     }
 
     /// Sets what stands on the diagonal.
-    #[must_use]
     pub fn diag(self, diag: Diag) -> Self {
         Trsm { diag, ..self }
     }
 
     /// Sets the factor of B (one unless set).
-    #[must_use]
     pub fn alpha(self, alpha: T) -> Self {
         Trsm { alpha, ..self }
     }
 
     /// Sets how blocks on the diagonal are treated.
-    #[must_use]
     pub fn mode(self, mode: TrsmMode) -> Self {
         Trsm { mode, ..self }
     }
@@ -210,6 +201,7 @@ impl<'a, T: Scalar> Trsm<'a, T> {
 }
 
 /// `A = P·L·U`, in place: A is m×n, `ipiv` holds min(m, n) row indices.
+#[must_use = "arguments compute nothing: pass them to `Machine::getrf_into`"]
 #[derive(Debug)]
 pub struct Getrf<'a, T> {
     /// The matrix, replaced by L (unit diagonal not stored) and U.
@@ -228,7 +220,6 @@ impl<'a, T: Scalar> Getrf<'a, T> {
     }
 
     /// Factorisation without row exchanges.
-    #[must_use]
     pub fn without_pivoting(self) -> Self {
         Getrf { pivoting: false, ..self }
     }
@@ -251,6 +242,7 @@ impl<'a, T: Scalar> Getrf<'a, T> {
 }
 
 /// `B ← op(A)⁻¹·B` from the factors of A of order n; B is n×nrhs.
+#[must_use = "arguments compute nothing: pass them to `Machine::getrs`"]
 #[derive(Debug)]
 pub struct Getrs<'a, T> {
     /// How A enters.
@@ -270,7 +262,6 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     }
 
     /// Sets how A enters.
-    #[must_use]
     pub fn op(self, op: Op) -> Self {
         Getrs { op, ..self }
     }
@@ -292,6 +283,7 @@ impl<'a, T: Scalar> Getrs<'a, T> {
 }
 
 /// Rows of A exchanged as `ipiv` says: row `i` with row `ipiv[i]`, in order or back.
+#[must_use = "arguments compute nothing: pass them to `Machine::laswp`"]
 #[derive(Debug)]
 pub struct Laswp<'a, T> {
     /// The matrix whose rows are exchanged.
@@ -309,7 +301,6 @@ impl<'a, T: Scalar> Laswp<'a, T> {
     }
 
     /// Exchanges in reverse order, which undoes [`Laswp::new`].
-    #[must_use]
     pub fn backward(self) -> Self {
         Laswp { forward: false, ..self }
     }

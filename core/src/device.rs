@@ -9,8 +9,8 @@
 //! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a buffer
 //! may be dropped before, and a later method may report what became of it); an error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
-//! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory)
-//! says that only memory was lacking, now: the device may be asked again, and its work is
+//! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
+//! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) says that only memory was lacking, now: the device may be asked again, and its work is
 //! done elsewhere. [`DeviceLost`](crate::ErrorKind::DeviceLost) says that it is gone for good: its work
 //! is done elsewhere too, and it takes no part in later calls. A backend holds no policy: what runs when is decided above.
 
@@ -119,7 +119,8 @@ pub trait Device: Send + Sync + 'static {
     /// Memory of `bytes`, aligned for every element type.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory).
+    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or
+    /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) where the host's memory is lacking.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
     /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle is read;

@@ -8,14 +8,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, so that a program can act on it.
 ///
-/// A zero pivot is no error: it is `info` in the result of the factorisation.
+/// A zero pivot is no error of a factorisation: it is `info` in its result. To solve with such factors is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// An argument of the caller is wrong; nothing was computed or written.
     InvalidArgument,
-    /// Memory was lacking, of the device or of the host: the limit is below the smallest
-    /// working set, or a driver refused what it was asked for.
+    /// The matrix of a system is singular: `U(pivot, pivot)`, counted from 1 as `info` counts, is
+    /// the first pivot that is exactly zero. Nothing was solved.
+    Singular {
+        /// The number of the pivot.
+        pivot: usize,
+    },
+    /// Memory of a device was lacking: its limit is below the smallest working set, or a driver
+    /// refused what it was asked for.
     OutOfMemory,
+    /// Memory of the host was lacking: the system refused what it was asked for.
+    OutOfHostMemory,
     /// A command failed on the device.
     DeviceFailed,
     /// The device is gone, or did not answer in time; it takes no further commands.
@@ -30,7 +38,13 @@ impl ErrorKind {
     /// Whether another device may do what this one could not: it is full, or gone.
     #[must_use]
     pub fn leaves_it_to_others(self) -> bool {
-        matches!(self, ErrorKind::OutOfMemory | ErrorKind::DeviceLost)
+        self.is_out_of_memory() || self == ErrorKind::DeviceLost
+    }
+
+    /// Whether memory was lacking, of the device or of the host.
+    #[must_use]
+    pub fn is_out_of_memory(self) -> bool {
+        matches!(self, ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory)
     }
 }
 
@@ -38,7 +52,9 @@ impl fmt::Display for ErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ErrorKind::InvalidArgument => "invalid argument",
+            ErrorKind::Singular { .. } => "singular matrix",
             ErrorKind::OutOfMemory => "out of device memory",
+            ErrorKind::OutOfHostMemory => "out of host memory",
             ErrorKind::DeviceFailed => "device failed",
             ErrorKind::DeviceLost => "device lost",
             ErrorKind::Unsupported => "unsupported",
@@ -46,6 +62,9 @@ impl fmt::Display for ErrorKind {
         })
     }
 }
+
+/// The key of the context that says what became of the matrices that a call writes.
+pub(crate) const OUTPUTS: &str = "outputs";
 
 /// Kind, operation, message, context and source of a failure.
 ///
@@ -78,6 +97,18 @@ impl Error {
     #[must_use]
     pub fn invalid(operation: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, operation, message)
+    }
+
+    /// A matrix to be solved with in `operation`, of which that pivot, counted from 1, is exactly zero.
+    #[must_use]
+    pub fn singular(operation: &'static str, pivot: usize) -> Self {
+        Self::new(ErrorKind::Singular { pivot }, operation, format!("U({pivot}, {pivot}) is exactly zero"))
+    }
+
+    /// Says that matrices are as they were before the call, unless the error tells already what became of them.
+    #[must_use]
+    pub fn untouched(self) -> Self {
+        if self.context().any(|(key, _)| key == OUTPUTS) { self } else { self.with(OUTPUTS, "as they were") }
     }
 
     /// Adds where it happened.

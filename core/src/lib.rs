@@ -28,6 +28,8 @@
 //! that reaches the matrix works on it *in place*. A *task* is what one device
 //! carries out from beginning to end.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod algorithms;
 pub mod args;
 pub mod blocking;
@@ -40,10 +42,12 @@ mod engine;
 pub mod enums;
 mod error;
 pub mod graph;
+mod info;
 pub mod instruction;
 pub mod matrix;
 pub mod null;
 pub mod plan;
+#[cfg(feature = "program-cache")]
 pub mod program_cache;
 mod ranges;
 pub mod scalar;
@@ -63,9 +67,11 @@ pub use engine::{Drive, Driver, Run, RunError, Startup, Trace, TraceEvent, lanes
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
+pub use info::Info;
 pub use instruction::{Access, Instruction, Reg, Region, Swaps, Tile};
 pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
 pub use plan::Plan;
+#[cfg(feature = "program-cache")]
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};
 pub use schedule::{Rest, Schedule, Short};

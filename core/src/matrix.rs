@@ -97,6 +97,16 @@ impl RawMat {
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 
+    /// The stride as kernels may reckon with it: after a single line nothing follows, so that its stride may be
+    /// any number, of which a multiple would overflow.
+    #[inline]
+    fn bounded_stride(rows: usize, cols: usize, ld: usize, layout: Layout) -> usize {
+        /// Bytes of an element times the lines that a kernel takes at once, and more.
+        const FACTOR: usize = 1 << 16;
+        let (line, count) = Self::lines(rows, cols, layout);
+        if count <= 1 && ld > usize::MAX / FACTOR { line.max(1) } else { ld }
+    }
+
     #[inline]
     fn sub(self, rows: &Range<usize>, cols: &Range<usize>) -> RawMat {
         assert!(
@@ -170,16 +180,22 @@ impl<'a, T: Element> MatRef<'a, T> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
+    /// Whoever says that `T` is an element has been believed; kernels rely on it.
+    const IS_DESCRIBED: () = assert!(T::DTYPE.describes::<T>(), "DTYPE has another size or alignment than the type");
+
     /// A view of foreign memory. A null `data` stands for memory that is never read.
     ///
     /// # Safety
-    /// The span of the view must be readable and not written during `'a`.
+    /// The span of the view must be readable and not written during `'a`, and `data` aligned for `T`
+    /// unless the view is empty.
     ///
     /// # Errors
     /// `ld` is below the length of a line, or sizes overflow.
     #[inline]
     pub unsafe fn from_raw(data: *const T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
+        let () = Self::IS_DESCRIBED;
         RawMat::span(rows, cols, ld, layout)?;
+        let ld = RawMat::bounded_stride(rows, cols, ld, layout);
         let home = Home::Host(NonNull::new(data.cast_mut()).unwrap_or(NonNull::dangling()).cast());
         Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout }, marker: PhantomData })
     }
@@ -190,6 +206,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     /// The buffer holds rows × cols elements of `T`, and is not written during `'a`.
     #[must_use]
     pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
+        let () = Self::IS_DESCRIBED;
         let raw = RawMat { home: Home::Device(buffer), offset: 0, rows, cols, ld: rows.max(1), layout: Layout::ColMajor };
         MatRef { raw, marker: PhantomData }
     }
@@ -200,7 +217,26 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw: self.raw.t(), marker: PhantomData }
     }
 
-    /// The rectangle `rows` × `cols` of the matrix.
+    /// The elements (i, i), as a matrix of one row.
+    #[must_use]
+    pub fn diagonal(self) -> Self {
+        let RawMat { rows, cols, ld, .. } = self.raw;
+        let raw = RawMat { rows: 1, cols: rows.min(cols), ld: ld.saturating_add(1), layout: Layout::ColMajor, ..self.raw };
+        MatRef { raw, marker: PhantomData }
+    }
+
+    /// The rectangle `rows` × `cols` of the matrix: a view of the same memory, with the same `ld`.
+    ///
+    /// ```
+    /// use lapidary_core::{Layout, MatRef};
+    /// // three rows of four columns, five elements apart
+    /// let data: Vec<f64> = (0..15).map(f64::from).collect();
+    /// let a = MatRef::new(&data, 3, 4, 5, Layout::RowMajor)?;
+    /// let right = a.sub(1..3, 2..4);
+    /// assert_eq!((right.shape(), right.ld()), ((2, 2), 5));
+    /// assert_eq!([right.at(0, 0), right.at(1, 1)], [7.0, 13.0]);
+    /// # Ok::<(), lapidary_core::Error>(())
+    /// ```
     ///
     /// # Panics
     /// If the rectangle lies outside the matrix.
@@ -247,7 +283,7 @@ impl<'a, T: Element> MatMut<'a, T> {
     ///
     /// # Safety
     /// The span of the view must be readable and writable, and reached through
-    /// nothing else, during `'a`.
+    /// nothing else, during `'a`, and `data` aligned for `T` unless the view is empty.
     ///
     /// # Errors
     /// `ld` is below the length of a line, or sizes overflow.
@@ -411,6 +447,29 @@ mod tests {
         assert_eq!([a.at(1, 0), a.at(0, 2), a.t().at(2, 1)], [1.0, 8.0, 9.0]);
         let r = MatRef::row_major(&data, 3, 4).unwrap().sub(1..3, 1..4);
         assert_eq!([r.at(0, 0), r.at(1, 2)], [5.0, 11.0]);
+    }
+
+    #[test]
+    fn the_stride_of_a_single_line_may_be_any_number() {
+        let data = [1.0_f64, 2.0];
+        for (rows, cols, layout) in [(2, 1, Layout::ColMajor), (1, 2, Layout::RowMajor)] {
+            let view = |ld| MatRef::new(&data, rows, cols, ld, layout).unwrap();
+            assert_eq!((view(usize::MAX).ld(), view(usize::MAX).at(rows - 1, cols - 1)), (2, 2.0));
+            assert_eq!(view(1000).ld(), 1000);
+        }
+        assert_eq!(MatRef::<f64>::new(&[], 0, usize::MAX, 5, Layout::ColMajor).unwrap().ld(), 5);
+    }
+
+    #[test]
+    fn a_diagonal_is_a_row_in_either_layout() {
+        let data: Vec<f64> = (0..12).map(f64::from).collect();
+        for (layout, rows, cols) in [(Layout::ColMajor, 3, 2), (Layout::RowMajor, 2, 3), (Layout::ColMajor, 2, 3)] {
+            let a = MatRef::new(&data, rows, cols, 4, layout).unwrap();
+            let d = a.diagonal();
+            assert_eq!((d.shape(), d.at(0, 0), d.at(0, 1)), ((1, 2), a.at(0, 0), a.at(1, 1)));
+        }
+        let one = MatRef::new(&data, 3, 1, usize::MAX, Layout::ColMajor).unwrap().diagonal();
+        assert_eq!((one.shape(), one.at(0, 0)), ((1, 1), 0.0));
     }
 
     #[test]

@@ -17,11 +17,26 @@ pub enum DType {
 impl DType {
     /// Bytes of one element.
     #[must_use]
-    pub fn size(self) -> usize {
+    pub const fn size(self) -> usize {
         match self {
             DType::F32 | DType::I32 => 4,
             DType::F64 => 8,
         }
+    }
+
+    /// Bytes of which the address of an element is a multiple.
+    #[must_use]
+    pub const fn align(self) -> usize {
+        match self {
+            DType::F32 => align_of::<f32>(),
+            DType::F64 => align_of::<f64>(),
+            DType::I32 => align_of::<i32>(),
+        }
+    }
+
+    /// Whether `T` has the size and the alignment of an element of this type.
+    pub(crate) const fn describes<T>(self) -> bool {
+        size_of::<T>() == self.size() && align_of::<T>() == self.align()
     }
 }
 
@@ -35,25 +50,43 @@ impl fmt::Display for DType {
     }
 }
 
+/// Kernels know these types alone.
+mod sealed {
+    pub trait Sealed {}
+}
+
 /// A plain value that can lie in a matrix or a register: any bit pattern is valid.
 ///
+/// The trait is sealed: the elements are those of [`DType`], since kernels compute with nothing else.
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Mine(f64);
+/// unsafe impl lapidary_core::Element for Mine {
+///     const DTYPE: lapidary_core::DType = lapidary_core::DType::F64;
+/// }
+/// ```
+///
 /// # Safety
-/// `DTYPE` must describe the type: same size, and every bit pattern a value.
-pub unsafe trait Element: Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
+/// `DTYPE` must describe the type: same size, same alignment, and every bit pattern a value.
+/// Views look at size and alignment when they are compiled.
+pub unsafe trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
     /// The type as data.
     const DTYPE: DType;
 }
 
-// SAFETY: the sizes agree and integers take every bit pattern.
+impl sealed::Sealed for i32 {}
+
+// SAFETY: sizes and alignments agree, and integers take every bit pattern.
 unsafe impl Element for i32 {
     const DTYPE: DType = DType::I32;
 }
 
 /// A number that the routines compute with.
 ///
-/// Algorithms use nothing but this trait, so that a complex type can join by
-/// implementing it: magnitudes are of type [`Scalar::Real`], and
-/// [`Scalar::conj`] is the identity only for real types.
+/// Algorithms use nothing but this trait, so that a complex type can join them:
+/// magnitudes are of type [`Scalar::Real`], and [`Scalar::conj`] is the identity
+/// only for real types. The trait is sealed, as [`Element`] is.
 pub trait Scalar:
     Element
     + fmt::Display
@@ -96,7 +129,9 @@ pub trait Scalar:
 
 macro_rules! real {
     ($($t:ty = $dtype:ident),+) => {$(
-        // SAFETY: the sizes agree and every bit pattern is a float.
+        impl sealed::Sealed for $t {}
+
+        // SAFETY: sizes and alignments agree, and every bit pattern is a float.
         unsafe impl Element for $t {
             const DTYPE: DType = DType::$dtype;
         }
@@ -138,3 +173,17 @@ macro_rules! real {
 }
 
 real!(f32 = F32, f64 = F64);
+
+#[cfg(test)]
+mod tests {
+    use super::DType;
+
+    #[test]
+    fn a_type_is_described_by_size_and_alignment() {
+        #[allow(dead_code, reason = "only its layout is looked at")]
+        #[repr(C, packed)]
+        struct Packed(f64);
+        assert!(DType::F64.describes::<f64>() && DType::F32.describes::<f32>() && DType::I32.describes::<i32>());
+        assert!(!DType::F64.describes::<Packed>() && !DType::F64.describes::<f32>() && !DType::F64.describes::<[u8; 8]>());
+    }
+}

@@ -5,7 +5,7 @@
 //! lower bound of `‖A⁻¹‖₁` from a few solves with A and Aᵀ, rarely off by more
 //! than a factor of three.
 
-use lapidary_core::{MatMut, Op, Result, Scalar};
+use lapidary_core::{Error, MatMut, Op, Result, Scalar};
 
 use crate::lu::{Lu, check_system};
 
@@ -15,6 +15,9 @@ const MOST_STEPS: usize = 5;
 pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, '_, T>, norm: f64) -> Result<f64> {
     let n = lu.factors().rows();
     check_system("rcond", &lu.factors(), n)?;
+    if norm < 0.0 {
+        return Err(Error::invalid("rcond", format!("norm = {norm} is negative; pass the 1-norm of A before its factorisation")));
+    }
     if n == 0 {
         return Ok(1.0);
     }

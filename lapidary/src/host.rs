@@ -56,7 +56,7 @@ impl Machine {
         }
         let mut data = Vec::new();
         data.try_reserve_exact(count).map_err(|source| {
-            Error::new(ErrorKind::OutOfMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
+            Error::new(ErrorKind::OutOfHostMemory, "alloc_host", format!("no memory for {bytes} bytes")).caused_by(source)
         })?;
         data.resize(count, T::ZERO);
         Ok(HostVec { storage: Storage::Plain(data), count })

@@ -31,6 +31,17 @@
 //!
 //! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`) and limited by
 //! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
+//!
+//! # Features
+//! | Feature | Adds | |
+//! |---|---|---|
+//! | `opencl` | devices of OpenCL drivers, which are looked for at run time ([`Machine::from_opencl`], [`opencl`]) | default |
+//! | `wgpu` | adapters of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
+//! | `program-cache` | compiled programs on disk ([`ProgramCache`]) | by `opencl` and `wgpu` |
+//! | `ndarray`, `nalgebra`, `faer` | views of these crates' matrices ([`bridges`]) | |
+//!
+//! Without default features a machine is the processor, and the build needs neither drivers nor a C compiler.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod bridges;
 mod condition;
@@ -44,6 +55,7 @@ mod resident;
 mod run;
 mod select;
 mod settings;
+mod singular;
 
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
@@ -51,9 +63,11 @@ pub use lapidary_backend_opencl as opencl;
 #[cfg(feature = "wgpu")]
 pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core as core;
+#[cfg(feature = "program-cache")]
+pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
 pub use lapidary_core::{
-    CacheCounts, CacheEntry, Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout,
-    MatMut, MatRef, Op, ProgramCache, Result, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo,
+    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, MatRef, Op,
+    Result, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo,
 };
 pub use lu::Lu;
 pub use machine::Machine;

@@ -5,8 +5,10 @@ use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Result, Scalar};
 use crate::condition;
 use crate::machine::Machine;
 use crate::refine::{self, Refinement};
+use crate::singular::{B_STAYS, singular};
 
 /// `A = P·L·U`, in the memory that held A.
+#[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'m, 'a, T> {
     machine: &'m Machine,
@@ -53,7 +55,8 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// `B ← A⁻¹·B`.
     ///
     /// # Errors
-    /// A is singular or not square, B has another number of rows, or a device failed.
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B stays as it
+    /// is. A is not square, B has another number of rows, or a device failed.
     pub fn solve(&self, b: MatMut<'_, T>) -> Result<()> {
         self.solve_with(Op::NoTrans, b)
     }
@@ -63,24 +66,46 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// # Errors
     /// As [`Lu::solve`].
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
-        check_system("solve", &self.factors(), b.rows())?;
+        check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
-            return Err(Error::invalid("solve", format!("A is singular: U({0}, {0}) is exactly zero", self.info)));
+            return Err(singular("solve", self.info, B_STAYS));
         }
-        self.machine.getrs(Getrs::new(self.factors(), &self.ipiv, b).op(op))
+        self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op))
     }
 
     /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's
-    /// `gecon` does; `norm` is `‖A‖₁` of the matrix before factorisation.
+    /// `gecon` does; `norm` is `‖A‖₁` of the matrix before factorisation. If `norm` is NaN, so is the estimate.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let mut a = [1.0, 0.0, 0.0, 1e-8]; // ‖A‖₁ = 1, ‖A⁻¹‖₁ = 10⁸
+    /// let rcond = machine.getrf(MatMut::col_major(&mut a, 2, 2)?)?.rcond(1.0)?;
+    /// assert!((rcond / 1e-8 - 1.0).abs() < 1e-6);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// A is not square, or a device failed.
+    /// A is not square, `norm` is negative, or a device failed.
     pub fn rcond(&self, norm: f64) -> Result<f64> {
         condition::rcond(self, norm)
     }
 
     /// Improves a solution x of A·x = b step by step; `a` is the matrix before
     /// factorisation.
+    ///
+    /// ```
+    /// use lapidary::{Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (a, b) = ([4.0, 1.0, 2.0, 3.0], [6.0, 4.0]);
+    /// let (mut factors, mut x) = (a, b);
+    /// let lu = machine.gesv(MatMut::col_major(&mut factors, 2, 2)?, MatMut::col_major(&mut x, 2, 1)?)?;
+    /// x[0] += 1e-3; // spoiled
+    /// let (a, b) = (MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 1)?);
+    /// let refined = lu.refine(a, b, MatMut::col_major(&mut x, 2, 1)?)?;
+    /// assert!(refined.backward_error < 1e-15 && (x[0] - 1.0).abs() < 1e-15);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The shapes do not agree, or a device failed.

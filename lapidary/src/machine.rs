@@ -1,19 +1,24 @@
 //! A set of devices that work on one call together.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+#[cfg(feature = "program-cache")]
+use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
+#[cfg(feature = "program-cache")]
+use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    CacheCounts, Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Instruction,
-    Laswp, Layout, MatMut, ProgramCache, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Instruction, Laswp,
+    Layout, MatMut, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::handle::Handle;
-use crate::lu::Lu;
-use crate::open::{Opened, open};
+use crate::lu::{Lu, check_system};
+use crate::open::open;
 use crate::select::Select;
 use crate::settings::Settings;
+use crate::singular::{A_IS_FACTORED, singular};
 
 /// Up to this many operations the call is one kernel on the caller's thread:
 /// planning and waking another device would cost more than it could save.
@@ -36,6 +41,7 @@ pub struct Machine {
     pub(crate) handles: Vec<Handle>,
     pub(crate) crew: Crew,
     settings: Settings,
+    #[cfg(feature = "program-cache")]
     cache: Arc<ProgramCache>,
     pub(crate) trace: Option<Trace>,
     /// Held while memory of devices is counted and used: large calls and uploads take turns.
@@ -66,10 +72,16 @@ impl Machine {
     /// Opens the selected devices.
     ///
     /// # Errors
-    /// The selection names no device.
+    /// The selection names no device, or a setting makes no sense.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
-        let Opened { handles, cache, notes } = open(select, settings)?;
-        Ok(Machine { notes, ..Self::of(handles, settings, cache) })
+        settings.check()?;
+        let opened = open(select, settings)?;
+        Ok(Machine {
+            notes: opened.notes,
+            #[cfg(feature = "program-cache")]
+            cache: opened.cache,
+            ..Self::of(opened.handles, settings)
+        })
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -77,42 +89,73 @@ impl Machine {
     /// that the devices were opened with.
     ///
     /// # Errors
-    /// No device is given.
+    /// No device is given, or a setting makes no sense.
     #[cfg(feature = "opencl")]
     pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Result<Self> {
+        settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
         let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
-        Ok(Self::of(handles, settings, cache))
+        Ok(Machine { cache, ..Self::of(handles, settings) })
     }
 
     /// A machine of wgpu devices: opened one by one, or made from the application's own
     /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lapidary::wgpu::{WgpuDevice, list, required_features, required_limits, wgpu};
+    /// use lapidary::{Gemm, Machine, MatMut, MatRef, Settings};
+    ///
+    /// let listing = list();
+    /// let Some(found) = listing.devices.first() else { return Ok(()) }; // no adapter
+    /// let descriptor = wgpu::DeviceDescriptor {
+    ///     required_features: required_features(&found.adapter),
+    ///     required_limits: required_limits(&found.adapter),
+    ///     ..Default::default()
+    /// };
+    /// let (device, queue) = pollster::block_on(found.adapter.request_device(&descriptor))?;
+    ///
+    /// let settings = Settings::default();
+    /// // the application keeps its own handles of both
+    /// let ours = WgpuDevice::from_parts(device.clone(), queue.clone(), Arc::new(settings.program_cache()))?;
+    /// let machine = Machine::from_wgpu(vec![ours], &settings)?;
+    /// let (a, mut c) = ([1.0_f32, 1.0, 0.0, 1.0], [0.0; 4]);
+    /// let a = MatRef::col_major(&a, 2, 2)?;
+    /// machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2)?))?; // A²
+    /// assert_eq!(c, [1.0, 2.0, 0.0, 1.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
-    /// No device is given.
+    /// No device is given, or a setting makes no sense.
     #[cfg(feature = "wgpu")]
     pub fn from_wgpu(devices: Vec<crate::wgpu::WgpuDevice>, settings: &Settings) -> Result<Self> {
+        settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_wgpu", "no device is given"))?;
         let cache = Arc::clone(first.cache());
         let handles = devices.into_iter().map(|device| Handle::Wgpu(Driver::new(device))).collect();
-        Ok(Self::of(handles, settings, cache))
+        Ok(Machine { cache, ..Self::of(handles, settings) })
     }
 
     /// A machine that computes by the definitions of the instructions, in plain
     /// loops: slow, to compare others with.
-    #[must_use]
-    pub fn by_definition(settings: &Settings) -> Self {
+    ///
+    /// # Errors
+    /// A setting makes no sense.
+    pub fn by_definition(settings: &Settings) -> Result<Self> {
+        settings.check()?;
         let device = CpuDevice::new(0, settings.memory_limit).with_path(Path::Reference);
-        Self::of(vec![Handle::Cpu(Driver::new(device))], settings, Arc::new(settings.program_cache()))
+        Ok(Self::of(vec![Handle::Cpu(Driver::new(device))], settings))
     }
 
-    pub(crate) fn of(handles: Vec<Handle>, settings: &Settings, cache: Arc<ProgramCache>) -> Self {
+    pub(crate) fn of(handles: Vec<Handle>, settings: &Settings) -> Self {
         Machine {
             handles,
             crew: Crew::default(),
             settings: settings.clone(),
-            cache,
+            #[cfg(feature = "program-cache")]
+            cache: Arc::new(settings.program_cache()),
             trace: None,
             turn: Mutex::default(),
             notes: Vec::new(),
@@ -137,6 +180,7 @@ impl Machine {
     }
 
     /// How often compiled programs were found on disk.
+    #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn cache_counts(&self) -> CacheCounts {
         self.cache.counts()
@@ -173,7 +217,7 @@ impl Machine {
     /// # Errors
     /// The shapes do not agree, or a device failed.
     pub fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        let (problem, memory) = gemm::normalise(&args.check()?);
+        let (problem, memory) = gemm::normalise(&args.check().map_err(Error::untouched)?);
         if problem.is_empty() {
             return Ok(());
         }
@@ -187,10 +231,23 @@ impl Machine {
 
     /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
     ///
+    /// ```
+    /// use lapidary::{Diag, Machine, MatMut, MatRef, Select, Trsm, Uplo};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let a = [2.0, 7.0, 1.0, 4.0]; // column-major; the upper triangle is read: 2·x + y = 8, 4·y = 8
+    /// let mut b = [8.0, 8.0];
+    /// machine.trsm(Trsm::new(MatRef::col_major(&a, 2, 2)?, MatMut::col_major(&mut b, 2, 1)?).uplo(Uplo::Upper))?;
+    /// assert_eq!(b, [3.0, 2.0]);
+    /// // the lower triangle, with ones on the diagonal: x = 3, 7·x + y = 2
+    /// machine.trsm(Trsm::new(MatRef::col_major(&a, 2, 2)?, MatMut::col_major(&mut b, 2, 1)?).diag(Diag::Unit))?;
+    /// assert_eq!(b, [3.0, -19.0]);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The shapes do not agree, or a device failed.
     pub fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        let (problem, memory) = trsm::normalise(&args.check()?);
+        let (problem, memory) = trsm::normalise(&args.check().map_err(Error::untouched)?);
         if problem.is_empty() {
             return Ok(());
         }
@@ -203,16 +260,16 @@ impl Machine {
         self.run(&Problem::Trsm(problem), &memory)
     }
 
-    /// `A = P·L·U` in place. The result is `info`: 0, or `i` if `U(i, i)`,
-    /// counted from 1, is exactly zero; the factorisation is completed then too.
+    /// `A = P·L·U` in place. The result tells the first pivot that is exactly zero, if there is
+    /// one; the factorisation is completed then too, and is no error.
     ///
     /// # Errors
     /// The arguments do not agree, or a device failed.
-    pub fn getrf_into<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        let args = args.check()?;
+    pub fn getrf_into<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<Info> {
+        let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
         if problem.order() == 0 {
-            return Ok(0);
+            return Ok(Info::default());
         }
         let mut info = 0_i32;
         let args = args.into_inner();
@@ -228,7 +285,7 @@ impl Machine {
         } else {
             self.run::<T>(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
         }
-        Ok(usize::try_from(info).expect("info counts rows"))
+        Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
 
     /// `A = P·L·U` in place, with what is needed to solve with it.
@@ -238,15 +295,23 @@ impl Machine {
     pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'_, 'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
         let info = self.getrf_into(Getrf::new(a.reborrow(), &mut ipiv))?;
-        Ok(Lu::new(self, a, ipiv, info))
+        Ok(Lu::new(self, a, ipiv, info.get()))
     }
 
     /// `B ← op(A)⁻¹·B` from the factors of A.
     ///
     /// # Errors
-    /// The arguments do not agree, or a device failed.
+    /// [`ErrorKind::Singular`] if a pivot is exactly zero; B stays as it is. The arguments do not agree, or a
+    /// device failed.
     pub fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        let args = args.check()?;
+        let args = args.check().map_err(Error::untouched)?;
+        self.require_pivots("getrs", args.lu)?;
+        self.solve_with_pivots(args.into_inner())
+    }
+
+    /// [`Machine::getrs`] with factors of which no pivot is zero.
+    pub(crate) fn solve_with_pivots<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        let args = args.check().map_err(Error::untouched)?;
         let (problem, [lu, b]) = getrs::normalise(&args);
         if problem.is_empty() {
             return Ok(());
@@ -265,7 +330,7 @@ impl Machine {
     /// # Errors
     /// The arguments do not agree, or a device failed.
     pub fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        let args = args.check()?;
+        let args = args.check().map_err(Error::untouched)?;
         let (problem, a) = laswp::normalise(&args);
         if problem.is_empty() {
             return Ok(());
@@ -274,17 +339,18 @@ impl Machine {
         self.run::<T>(&Problem::Laswp(problem), &memory)
     }
 
-    /// `B ← A⁻¹·B`; A is replaced by its factors. If A is singular
-    /// ([`Lu::info`] is not 0) B stays as it is.
+    /// `B ← A⁻¹·B`; A is replaced by its factors.
     ///
     /// # Errors
-    /// A is not square, B has another number of rows, or a device failed.
+    /// [`ErrorKind::Singular`] if a pivot is exactly zero: A holds its factors then, and B stays as it is. A is
+    /// not square, B has another number of rows, or a device failed.
     pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'_, 'a, T>> {
-        crate::lu::check_system("gesv", &a.as_ref(), b.rows())?;
+        check_system("gesv", &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
-        if lu.info() == 0 {
-            lu.solve(b)?;
+        if lu.info() != 0 {
+            return Err(singular("gesv", lu.info(), A_IS_FACTORED));
         }
+        lu.solve(b)?;
         Ok(lu)
     }
 

@@ -1,9 +1,12 @@
 //! From a selection to opened devices.
 
+#[cfg(feature = "program-cache")]
 use std::sync::Arc;
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{Driver, Error, ErrorKind, ProgramCache, Result};
+#[cfg(feature = "program-cache")]
+use lapidary_core::ProgramCache;
+use lapidary_core::{Driver, Error, ErrorKind, Result};
 
 use crate::handle::Handle;
 use crate::select::{Backend, Pick, Select, Which};
@@ -12,6 +15,7 @@ use crate::settings::Settings;
 /// Opened devices, the programs that they share, and why some are not there.
 pub(crate) struct Opened {
     pub(crate) handles: Vec<Handle>,
+    #[cfg(feature = "program-cache")]
     pub(crate) cache: Arc<ProgramCache>,
     pub(crate) notes: Vec<String>,
 }
@@ -21,8 +25,13 @@ pub(crate) struct Opened {
 /// # Errors
 /// A device that is named does not open, or nothing is left of a kind that is named.
 pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
-    let cache = Arc::new(settings.program_cache());
-    let mut opening = Opening { settings, opened: Opened { handles: Vec::new(), cache, notes: Vec::new() } };
+    let opened = Opened {
+        handles: Vec::new(),
+        #[cfg(feature = "program-cache")]
+        cache: Arc::new(settings.program_cache()),
+        notes: Vec::new(),
+    };
+    let mut opening = Opening { settings, opened };
     select.picks.iter().try_for_each(|pick| opening.pick(pick))?;
     if opening.opened.handles.is_empty() {
         return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));

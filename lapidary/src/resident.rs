@@ -114,6 +114,35 @@ impl Machine {
     /// Calls run after what the application has submitted and return when their
     /// results are in the buffer, which must not be mapped meanwhile.
     ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use lapidary::wgpu::{WgpuDevice, list, required_limits, wgpu};
+    /// use lapidary::{Gemm, Machine, MatMut, Settings};
+    ///
+    /// let listing = list();
+    /// let Some(found) = listing.devices.first() else { return Ok(()) }; // no adapter
+    /// let descriptor = wgpu::DeviceDescriptor { required_limits: required_limits(&found.adapter), ..Default::default() };
+    /// let (device, queue) = pollster::block_on(found.adapter.request_device(&descriptor))?;
+    /// // a buffer of the application: two by two, by columns, in f32
+    /// let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    /// let buffer = |label| {
+    ///     device.create_buffer(&wgpu::BufferDescriptor { label, size: 16, usage, mapped_at_creation: false })
+    /// };
+    /// let (of_a, of_c) = (buffer(Some("A")), buffer(Some("C")));
+    /// queue.write_buffer(&of_a, 0, &[1.0_f32, 1.0, 0.0, 1.0].map(f32::to_ne_bytes).concat());
+    ///
+    /// let settings = Settings::default();
+    /// let ours = WgpuDevice::from_parts(device.clone(), queue.clone(), Arc::new(settings.program_cache()))?;
+    /// let machine = Machine::from_wgpu(vec![ours], &settings)?;
+    /// let (a, mut c) = (machine.wrap_wgpu::<f32>(&of_a, 2, 2)?, machine.wrap_wgpu::<f32>(&of_c, 2, 2)?);
+    /// machine.gemm(Gemm::new(a.view(), a.view(), c.view_mut()))?; // A²; the result is in the application's buffer
+    ///
+    /// let mut host = [0.0; 4];
+    /// c.download(MatMut::col_major(&mut host, 2, 2)?)?;
+    /// assert_eq!(host, [1.0, 2.0, 0.0, 1.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// The buffer is too small or too large for a kernel, or was not made with the usages
     /// `STORAGE | COPY_SRC | COPY_DST`; the device is no wgpu device or lacks the precision.
@@ -150,8 +179,12 @@ impl Machine {
 fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
     let (rows, cols) = a.shape();
     let mut data = Vec::new();
+    if rows == 0 {
+        // of no rows there may be any number of columns
+        return Ok(data);
+    }
     data.try_reserve_exact(rows * cols).map_err(|source| {
-        Error::new(ErrorKind::OutOfMemory, "upload", format!("no memory for {rows}×{cols} elements")).caused_by(source)
+        Error::new(ErrorKind::OutOfHostMemory, "upload", format!("no memory for {rows}×{cols} elements")).caused_by(source)
     })?;
     for j in 0..cols {
         data.extend((0..rows).map(|i| a.at(i, j)));

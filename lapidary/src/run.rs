@@ -15,9 +15,18 @@ use crate::machine::Machine;
 const MOST_ATTEMPTS: u32 = 12;
 
 impl Machine {
-    /// Plans, schedules and runs a call on the devices that reach its memory.
+    /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
+    /// before it runs leaves its outputs as they were.
     pub(crate) fn run<T: Scalar>(&self, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
-        let operation = problem.operation();
+        self.run_for(problem.operation(), problem, memory)
+    }
+
+    /// The same as a part of an operation of another name.
+    pub(crate) fn run_for<T: Scalar>(&self, operation: &'static str, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
+        self.run_planned(operation, problem, memory).map_err(Error::untouched)
+    }
+
+    fn run_planned<T: Scalar>(&self, operation: &'static str, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -64,7 +73,7 @@ impl Machine {
                 (Ok(()), _) => return Ok(()),
                 // a device has less memory than it said: smaller tiles, until none is small enough
                 (Err(RunError { error, touched: false, .. }), Some(limit))
-                    if error.kind() == ErrorKind::OutOfMemory && attempts < MOST_ATTEMPTS =>
+                    if error.kind().is_out_of_memory() && attempts < MOST_ATTEMPTS =>
                 {
                     // what the device promised beyond the needs of this plan, no plan would feel
                     let needed = (0..devices.len()).map(|device| schedule.footprint(device)).max();
@@ -103,8 +112,6 @@ fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<(usize, usize)> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use lapidary_core::null::{NullDevice, Request};
     use lapidary_core::{Driver, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
 
@@ -117,7 +124,7 @@ mod tests {
     /// A product of ones on a device; what became of it, of C, which is −1 before, and the requests to the device.
     fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
         let settings = Settings::default();
-        let machine = Machine::of(vec![Handle::Null(Driver::new(device))], &settings, Arc::new(settings.program_cache()));
+        let machine = Machine::of(vec![Handle::Null(Driver::new(device))], &settings);
         let (ones, mut c) = (vec![1.0; N * N], vec![-1.0; N * N]);
         let a = MatRef::col_major(&ones, N, N).unwrap();
         let outcome = machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap()));
@@ -159,7 +166,7 @@ mod tests {
     fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
         let settings = Settings::default();
         let device = Handle::Null(Driver::new(NullDevice::new(Some(1 << 20))));
-        let machine = Machine::of(vec![device], &settings, Arc::new(settings.program_cache()));
+        let machine = Machine::of(vec![device], &settings);
         let Handle::Null(driver) = &machine.handles[0] else { unreachable!("made above") };
         let ones = vec![1.0; N * N];
         let a = MatRef::col_major(&ones, N, N).unwrap();
@@ -184,7 +191,7 @@ mod tests {
     fn matrices_on_a_device_have_the_memory_of_copies() {
         let settings = Settings::default();
         let null = || Handle::Null(Driver::new(NullDevice::new(Some(4 << 20))));
-        let machine = Machine::of(vec![null(), null()], &settings, Arc::new(settings.program_cache()));
+        let machine = Machine::of(vec![null(), null()], &settings);
         let held = || {
             let held = |handle: &Handle| if let Handle::Null(driver) = handle { driver.device().record().held } else { 0 };
             machine.handles.iter().map(held).collect::<Vec<_>>()
@@ -201,7 +208,7 @@ mod tests {
         assert_eq!(held(), [0, bytes]);
         on_host();
         // pivots lie in host memory
-        machine.getrf_into(Getrf::new(matrix.view_mut(), &mut [0; N])).unwrap();
+        let _ = machine.getrf_into(Getrf::new(matrix.view_mut(), &mut [0; N])).unwrap();
         assert!(held()[0] == 0 && held()[1] < bytes + (4 << 10), "more than pivots and info: {:?}", held());
     }
 

@@ -82,10 +82,11 @@ impl Select {
         Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
     }
 
-    /// Devices `0..count` of one kind.
+    /// Devices `0..count` of one kind. Of none there is no machine: that selection is written `none`.
     #[must_use]
     pub fn first(backend: Backend, count: usize) -> Self {
-        Select { picks: vec![Pick { backend, which: Which::Listed((0..count).collect()) }] }
+        let pick = Pick { backend, which: Which::Listed((0..count).collect()) };
+        Select { picks: if count == 0 { Vec::new() } else { vec![pick] } }
     }
 
     /// The selection with every device that is named by its number so many times: logical devices
@@ -97,6 +98,7 @@ impl Select {
                 *indices = indices.repeat(times);
             }
         }
+        self.picks.retain(|pick| pick.which != Which::Listed(Vec::new()));
         self
     }
 
@@ -122,6 +124,9 @@ impl Select {
     }
 }
 
+/// The selection of no device.
+const NONE: &str = "none";
+
 /// What cannot be read is an invalid argument; what can, and names devices or a
 /// kind of devices that this build or machine has not, is no such device.
 impl FromStr for Select {
@@ -130,6 +135,9 @@ impl FromStr for Select {
     fn from_str(text: &str) -> Result<Self> {
         if text == "all" {
             return Ok(Self::all());
+        }
+        if text == NONE {
+            return Ok(Select { picks: Vec::new() });
         }
         // the whole text is read before any of it is looked for
         let parts = text.split('+').map(|part| parse_part(part.trim())).collect::<Result<Vec<_>>>()?;
@@ -182,6 +190,9 @@ impl fmt::Display for Select {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.picks.iter().any(|pick| pick.which == Which::Present) {
             return f.write_str("all");
+        }
+        if self.picks.is_empty() {
+            return f.write_str(NONE);
         }
         for (i, Pick { backend, which }) in self.picks.iter().enumerate() {
             write!(f, "{}{backend}", if i == 0 { "" } else { "+" })?;

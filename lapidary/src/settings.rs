@@ -4,7 +4,9 @@ use std::env::VarError;
 use std::num::IntErrorKind;
 use std::path::PathBuf;
 
-use lapidary_core::{Error, ProgramCache, Result};
+#[cfg(feature = "program-cache")]
+use lapidary_core::ProgramCache;
+use lapidary_core::{Error, Result};
 
 /// Settings of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +15,7 @@ pub struct Settings {
     /// works on the caller's matrices in place; with a limit it works on
     /// copies within it, as a device with its own memory does.
     pub memory_limit: Option<usize>,
-    /// Width of the panels of a factorisation, in place of the chosen one.
+    /// Width of the panels of a factorisation, at least 1, in place of the chosen one.
     pub nb: Option<usize>,
     /// Folder of compiled programs, in place of the user's cache folder.
     pub cache_dir: Option<PathBuf>,
@@ -33,7 +35,16 @@ impl Settings {
         Ok(Settings { memory_limit, nb, cache_dir })
     }
 
+    /// Refuses values of which no machine can make anything.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.nb {
+            Some(0) => Err(Error::invalid("settings", "nb = 0: a panel has at least one column; None leaves the choice to us")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The compiled programs that machines with these settings share.
+    #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn program_cache(&self) -> ProgramCache {
         let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));

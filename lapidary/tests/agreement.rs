@@ -31,5 +31,5 @@ fn one_device_and_several_agree() {
 fn tall_and_wide_panels() {
     panels::<f64>(&several());
     subnormal_pivot(&several());
-    panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default())));
+    panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default()).unwrap()));
 }

@@ -1,6 +1,6 @@
 //! What factors are good for: solves with A and Aᵀ, refinement, the condition.
 
-use lapidary::{Lu, Machine, MatMut, MatRef, Op, Select};
+use lapidary::{ErrorKind, Lu, Machine, MatMut, MatRef, Op, Select};
 
 const N: usize = 90;
 
@@ -73,4 +73,26 @@ fn factors_of_a_matrix_that_is_not_square_solve_nothing() {
     let lu = machine.getrf(MatMut::col_major(&mut a, 3, 2).unwrap()).unwrap();
     let error = lu.solve(column(&mut x)).unwrap_err().to_string();
     assert!(error.contains("3×2, not square"), "{error}");
+}
+
+#[test]
+fn a_norm_that_is_negative_is_refused_and_one_that_is_no_number_gives_none() {
+    let (machine, mut a) = (machine(), matrix());
+    let lu = factor(&machine, &mut a);
+    for norm in [-1.0, f64::NEG_INFINITY, -f64::MIN_POSITIVE] {
+        let error = lu.rcond(norm).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("norm = -"), "{error}");
+    }
+    assert!(lu.rcond(f64::NAN).unwrap().is_nan());
+}
+
+#[test]
+fn a_system_of_no_equations_takes_no_time_however_many_right_hand_sides() {
+    let machine = machine();
+    let lu = machine.getrf(MatMut::<f64>::col_major(&mut [], 0, 0).unwrap()).unwrap();
+    let (b, x) = (MatRef::col_major(&[], 0, usize::MAX).unwrap(), MatMut::col_major(&mut [], 0, usize::MAX).unwrap());
+    let refined = lu.refine(MatRef::col_major(&[], 0, 0).unwrap(), b, x).unwrap();
+    assert_eq!((refined.steps, refined.backward_error), (0, 0.0));
+    lu.solve(MatMut::col_major(&mut [], 0, usize::MAX).unwrap()).unwrap();
+    assert_eq!(lu.rcond(0.0).unwrap(), 1.0);
 }

@@ -42,7 +42,7 @@ fn threads_share_a_machine_in_place_and_out_of_core() {
                         // another routine, so that registers have other sizes
                         let mut lu = a.clone();
                         (0..N).for_each(|i| lu[i + i * N] += 100.0);
-                        machine.getrf(MatMut::row_major(&mut lu, N, N).unwrap()).unwrap();
+                        let _ = machine.getrf(MatMut::row_major(&mut lu, N, N).unwrap()).unwrap();
                     }
                 });
             }

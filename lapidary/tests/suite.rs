@@ -38,7 +38,7 @@ fn few(seed: u64) -> Scope {
 
 /// The CPU's plain loops.
 fn by_definition(settings: &Settings) -> Graded {
-    Graded(format!("by definition {settings:?}"), Machine::by_definition(settings))
+    Graded(format!("by definition {settings:?}"), Machine::by_definition(settings).unwrap())
 }
 
 fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {

@@ -165,7 +165,7 @@ fn strips_that_wait() {
             let a: Vec<f32> = (0..m * n).map(|e| ((e * 7919 + e / 13) % 1009) as f32 / 1009.0 - 0.5).collect();
             let [waiting, launched, checked] = [&waiting, &launched, &checked].map(|graded| {
                 let (mut lu, mut ipiv) = (a.clone(), vec![0; m.min(n)]);
-                let info = graded.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
+                let info = graded.1.getrf_into(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap().get();
                 (info, ipiv, lu.into_iter().map(f32::to_bits).collect::<Vec<_>>())
             });
             for (name, other) in [("launched", launched), ("checked", checked)] {

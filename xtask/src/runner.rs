@@ -55,6 +55,14 @@ impl Invocation {
         })
     }
 
+    /// Runs it and gives its standard output back.
+    pub fn output(self) -> Result<String> {
+        self.read(|output| {
+            let mut text = String::new();
+            output.read_to_string(&mut text).map(|_| text)
+        })
+    }
+
     fn read(mut self, collect: impl FnOnce(&mut dyn Read) -> std::io::Result<String>) -> Result<String> {
         let failed = |error: std::io::Error| format!("{}: {error}", self.line);
         let mut child = self.command.stdout(Stdio::piped()).spawn().map_err(failed)?;

@@ -126,13 +126,9 @@ impl<'m, T: Scalar> Problem<'m, T> {
         match self.shape.routine {
             Routine::Gemm => machine.gemm(Gemm::new(a.as_ref(), b.as_ref(), c).op_a(op).op_b(self.shape.op_b))?,
             Routine::Trsm => machine.trsm(Trsm::new(a.as_ref(), b).side(side).uplo(uplo).op(op).diag(diag))?,
-            Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?)?,
+            Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?.get())?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
-            Routine::Gesv => {
-                let lu = machine.gesv(a, b)?;
-                not_singular(lu.info())?;
-                ipiv.copy_from_slice(lu.ipiv());
-            }
+            Routine::Gesv => ipiv.copy_from_slice(machine.gesv(a, b)?.ipiv()),
         }
         *info = 0;
         Ok(())
@@ -242,7 +238,7 @@ fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T
 /// Replaces A by its factors and gives A back.
 fn factor<T: Scalar>(operands: &mut Operands<T>, machine: &Machine) -> Result<Dense<T>> {
     let a = operands.a.clone();
-    not_singular(machine.getrf_into(Getrf::new(operands.a.view_mut(), &mut operands.ipiv))?)?;
+    not_singular(machine.getrf_into(Getrf::new(operands.a.view_mut(), &mut operands.ipiv))?.get())?;
     Ok(a)
 }
 

@@ -159,7 +159,6 @@ impl<T: Scalar> GemmData<T> {
     }
 
     /// The call, with `c` for the result.
-    #[must_use]
     pub fn args<'a>(&'a self, case: &GemmCase, c: &'a mut Stored<T>) -> Gemm<'a, T> {
         let gemm = Gemm::new(self.a.view(), self.b().view(), c.view_mut()).op_a(case.ops.0).op_b(case.ops.1);
         gemm.alpha(T::from_f64(case.alpha)).beta(T::from_f64(case.beta))

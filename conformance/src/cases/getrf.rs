@@ -206,7 +206,6 @@ impl GetrfCase {
     }
 
     /// The call; only diagonally dominant matrices are factored without pivoting.
-    #[must_use]
     pub fn args<'a, T: Scalar>(&self, a: &'a mut Stored<T>, ipiv: &'a mut [i32]) -> Getrf<'a, T> {
         let getrf = Getrf::new(a.view_mut(), ipiv);
         if self.shape == Shape::Dominant { getrf.without_pivoting() } else { getrf }

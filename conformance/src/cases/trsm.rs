@@ -257,7 +257,6 @@ impl TrsmCase {
     }
 
     /// The call.
-    #[must_use]
     pub fn args<'a, T: Scalar>(&self, a: &'a Stored<T>, b: &'a mut Stored<T>) -> Trsm<'a, T> {
         let (side, uplo, op, diag) = self.flags;
         let trsm = Trsm::new(a.view(), b.view_mut()).side(side).uplo(uplo).op(op).diag(diag);

@@ -78,8 +78,10 @@ impl<D: Device> Driver<D> {
         }
         self.trim();
         let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.info().name))?;
-        // SAFETY: as the caller promises; the buffer is new.
-        unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
+        if !is_empty(from) {
+            // SAFETY: as the caller promises; the buffer is new.
+            unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
+        }
         lock(&self.residents).insert(key, (Arc::new(buffer), bytes));
         Ok(())
     }
@@ -98,6 +100,9 @@ impl<D: Device> Driver<D> {
     /// The transfer failed.
     pub unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
+        if is_empty(to) {
+            return Ok(());
+        }
         // SAFETY: as the caller promises.
         unsafe { self.device.read::<E>(&buffer, host_rect(to, 0, 0, to.rows, to.cols)) }
     }
@@ -116,6 +121,9 @@ impl<D: Device> Driver<D> {
     /// The transfer failed.
     pub unsafe fn refill<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
+        if is_empty(from) {
+            return Ok(());
+        }
         // SAFETY: as the caller promises.
         unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer) }
     }
@@ -253,6 +261,11 @@ impl Direction {
             }
         }
     }
+}
+
+/// Whether there is nothing to move. Of no rows there may be any number of columns, so that no device is asked to count them.
+fn is_empty(raw: &RawMat) -> bool {
+    raw.rows == 0 || raw.cols == 0
 }
 
 fn host_rect<E: Element>(raw: &RawMat, row: usize, col: usize, rows: usize, cols: usize) -> HostRect<E> {

@@ -16,7 +16,7 @@ use crate::crew::Crew;
 use crate::device::DeviceInfo;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
@@ -135,8 +135,8 @@ pub fn lanes_by_thread<'l, H: Drive>(devices: &[&H], lanes: &'l [Lane]) -> Vec<&
 
 impl RunError {
     fn new(error: Error, touched: bool, rest: Option<Rest>) -> Self {
-        let outputs = if touched { "partly written" } else { "as they were" };
-        RunError { error: error.with("outputs", outputs), touched, rest }
+        let error = if touched { error.with(OUTPUTS, "partly written") } else { error.untouched() };
+        RunError { error, touched, rest }
     }
 }
 

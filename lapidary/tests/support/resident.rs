@@ -1,7 +1,7 @@
 //! Machines whose operands lie on a device while a routine runs.
 
 use lapidary::core::{DType, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
-use lapidary::{DeviceMatrix, Gemm, MatMut, MatRef};
+use lapidary::{DeviceMatrix, Gemm, Info, MatMut, MatRef};
 use lapidary_conformance::Subject;
 use lapidary_conformance::report::Identity;
 
@@ -50,7 +50,7 @@ impl Subject for Resident {
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
         let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
-        through(self, a, |a| self.0.1.getrf_into(Getrf { a: a.view_mut(), ipiv, pivoting }))
+        through(self, a, |a| self.0.1.getrf_into(Getrf { a: a.view_mut(), ipiv, pivoting })).map(Info::get)
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let Getrs { op, lu, ipiv, b } = args.check()?.into_inner();

@@ -5,7 +5,11 @@ use crate::Result;
 use crate::workspace::Workspace;
 
 /// What every crate inherits, as a line of its manifest.
-const INHERITED: &[&str] = &["version.workspace", "edition.workspace", "rust-version.workspace", "license.workspace"];
+const INHERITED: &[&str] =
+    &["version.workspace", "edition.workspace", "rust-version.workspace", "license.workspace", "repository.workspace"];
+
+/// The texts of the licences, which lie beside every manifest so that a published package holds them.
+const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Manifests that state what the workspace states.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
@@ -13,6 +17,7 @@ pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     for package in ws.packages() {
         let path = ws.folder(package).join("Cargo.toml");
         findings.extend(member(&path.to_string_lossy(), &ws.read(&path)?));
+        findings.extend(licences(ws, &ws.folder(package).to_string_lossy())?);
     }
     Ok(findings)
 }
@@ -40,12 +45,24 @@ fn member(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// Licences that a package lacks, or that are not those of the root.
+fn licences(ws: &Workspace, folder: &str) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for name in LICENCES {
+        let path = format!("{folder}/{name}");
+        if !ws.has(&path) || ws.read(&path)? != ws.read(name)? {
+            findings.push(Finding::new(path, format!("is not {name} of the root; make it a link")));
+        }
+    }
+    Ok(findings)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const GOOD: &str = "[package]\nname = \"x\"\nversion.workspace = true\nedition.workspace = true\n\
-        rust-version.workspace = true\nlicense.workspace = true\n[lints]\nworkspace = true\n";
+        rust-version.workspace = true\nlicense.workspace = true\nrepository.workspace = true\n[lints]\nworkspace = true\n";
 
     #[test]
     fn every_crate_inherits() {

@@ -5,6 +5,7 @@
 
 mod arrows;
 mod documents;
+mod lean;
 mod manifests;
 mod sizes;
 mod source;
@@ -41,6 +42,7 @@ pub fn run(ws: &Workspace) -> Result<()> {
     let sources = sources(ws)?;
     let mut findings = arrows::check(ws);
     findings.extend(manifests::check(ws)?);
+    findings.extend(lean::check(ws)?);
     findings.extend(words::check(&sources));
     findings.extend(sizes::too_long(&sources));
     findings.extend(documents::check(ws)?);

@@ -1,0 +1,63 @@
+//! What a factorisation tells of its pivots.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// LAPACK's `info` of a factorisation: 0, or the number, counted from 1, of the first pivot of U
+/// that is exactly zero. The factorisation is completed then too, but its factors solve nothing.
+///
+/// ```
+/// use lapidary_core::{ErrorKind, Info};
+/// assert!(Info::default().check().is_ok());
+/// let info = Info::new(3);
+/// assert_eq!((info.get(), info.pivot()), (3, Some(3)));
+/// assert_eq!(info.check().unwrap_err().kind(), ErrorKind::Singular { pivot: 3 });
+/// ```
+/// Whoever drops it is told so:
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// lapidary_core::Info::new(3);
+/// ```
+#[must_use = "factors with a zero pivot solve nothing: look at `pivot()`, or make it an error by `check()?`"]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info(usize);
+
+impl Info {
+    /// The number of the first zero pivot, or 0.
+    pub fn new(info: usize) -> Self {
+        Info(info)
+    }
+
+    /// The number as LAPACK gives it: 0 if no pivot is zero.
+    #[must_use]
+    pub fn get(self) -> usize {
+        self.0
+    }
+
+    /// The number of the first zero pivot, counted from 1, if there is one.
+    #[must_use]
+    pub fn pivot(self) -> Option<usize> {
+        (self.0 != 0).then_some(self.0)
+    }
+
+    /// Makes a zero pivot an error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Singular`](crate::ErrorKind::Singular).
+    pub fn check(self) -> Result<()> {
+        self.pivot().map_or(Ok(()), |pivot| Err(Error::singular("getrf", pivot)))
+    }
+}
+
+impl From<Info> for usize {
+    fn from(info: Info) -> usize {
+        info.get()
+    }
+}
+
+impl fmt::Display for Info {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

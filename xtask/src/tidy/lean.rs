@@ -1,0 +1,34 @@
+//! The build for the processor alone carries nothing that only backends need.
+
+use super::Finding;
+use crate::Result;
+use crate::workspace::Workspace;
+
+/// What serves compiled programs and drivers.
+const UNWANTED: &[&str] = &["blake3", "cc", "directories", "cl3", "wgpu", "lapidary-kernels"];
+
+/// Crates of the processor's build that serve others only.
+pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
+    let args =
+        ["tree", "--package", "lapidary", "--no-default-features", "--edges", "normal,build", "--prefix", "none", "--offline"];
+    Ok(unwanted(&ws.cargo(&args).output()?))
+}
+
+/// Each line of the tree begins with a name.
+fn unwanted(tree: &str) -> Vec<Finding> {
+    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    let finding = |name: &str| Finding::new("lapidary", format!("depends on {name} without default features"));
+    names.filter(|name| UNWANTED.contains(name)).map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_backends_need_is_found() {
+        let lean = "lapidary v0.1.0 (/x)\nlapidary-core v0.1.0\nenum_dispatch v0.3.13 (proc-macro)\n";
+        assert_eq!(unwanted(lean), []);
+        assert_eq!(unwanted(&format!("{lean}blake3 v1.8.2\ncc v1.2.0 (*)\n")).len(), 2);
+    }
+}

@@ -100,7 +100,7 @@ impl Registers {
 
 /// The largest size, or a half of it, a quarter …: the least that holds `size`.
 pub(crate) fn footprint(size: usize, largest: usize) -> usize {
-    if size == 0 { 0 } else { largest >> (largest / size).ilog2() }
+    largest.checked_div(size).map_or(0, |times| largest >> times.ilog2())
 }
 
 impl Index<Reg> for Registers {

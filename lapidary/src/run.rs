@@ -115,7 +115,7 @@ mod tests {
     use lapidary_core::null::{NullDevice, Request};
     use lapidary_core::{Driver, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
 
-    use super::MOST_ATTEMPTS;
+    use super::{CpuDevice, MOST_ATTEMPTS};
     use crate::handle::Handle;
     use crate::{Machine, Settings};
 
@@ -184,6 +184,22 @@ mod tests {
         let matrix = machine.upload(a).unwrap();
         assert_eq!(driver.device().record().held, N * N * size_of::<f64>());
         drop(matrix);
+    }
+
+    /// A CPU device gains nothing by queues of their own, and a wake-up costs more than a small tile.
+    #[test]
+    fn the_callers_thread_copies_and_computes_for_a_cpu_device_with_a_limit() {
+        const LIMIT: Option<usize> = Some(64 << 10);
+        let settings = Settings::default();
+        let threads = |device: Handle| {
+            let machine = Machine::of(vec![device], &settings, Arc::new(settings.program_cache()));
+            let (ones, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
+            let a = MatRef::col_major(&ones, N, N).unwrap();
+            machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+            format!("{:?}", machine.crew)
+        };
+        assert_eq!(threads(Handle::Cpu(Driver::new(CpuDevice::new(0, LIMIT)))), "Crew(0 threads)");
+        assert_eq!(threads(Handle::Null(Driver::new(NullDevice::new(LIMIT)))), "Crew(2 threads)");
     }
 
     /// Matrices on one device find the memory free that calls on host matrices had, on all that may share it.

@@ -1,7 +1,7 @@
 //! Every chore of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 
 mod bench;
-mod debian;
+mod cross;
 mod drivers;
 mod packages;
 mod readme;

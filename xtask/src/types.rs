@@ -1,9 +1,7 @@
 //! Types checked for systems other than the one in use.
 
-use std::process::{Command, Stdio};
-
 use crate::Result;
-use crate::debian;
+use crate::cross;
 use crate::workspace::Workspace;
 
 /// A browser, for the crates that open no device.
@@ -22,20 +20,9 @@ pub fn systems(ws: &Workspace) -> Result<String> {
     check(ws, SYSTEMS, &["--workspace", "--exclude", "lapidary-xtask", "--all-features"])
 }
 
-/// By the toolchain in use if rustup gives it the targets, else by Debian's compiler.
 fn check(ws: &Workspace, targets: &[&str], what: &[&str]) -> Result<String> {
-    let named = targets.iter().flat_map(|target| ["--target", target]).collect();
-    let args = [vec!["check", "--locked"], what.to_vec(), named].concat();
-    if rustup_gives(targets) {
-        return ws.cargo(&args).run().map(|()| "by the toolchain in use".into());
+    match cross::cargo(ws, "check", targets, what) {
+        Ok((cargo, compiler)) => cargo.run().map(|()| compiler.into()),
+        Err(missing) => Ok(format!("not run: {missing}")),
     }
-    match debian::install(&[]) {
-        Ok(()) => debian::cargo(ws, &args).run().map(|()| "by Debian's compiler".into()),
-        Err(missing) => Ok(format!("not run: no `rustup target add {}`; {missing}", targets.join(" "))),
-    }
-}
-
-fn rustup_gives(targets: &[&str]) -> bool {
-    let add = Command::new("rustup").args(["target", "add"]).args(targets).stderr(Stdio::null()).status();
-    add.is_ok_and(|status| status.success())
 }

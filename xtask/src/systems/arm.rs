@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::suite;
 use crate::Result;
-use crate::debian;
+use crate::cross;
 use crate::packages;
 use crate::workspace::Workspace;
 
@@ -21,7 +21,7 @@ const EMULATOR: &str = "--include=qemu-user-static,libc6-arm64-cross,libgcc-s1-a
 
 /// Builds the suite and runs it.
 pub fn check(ws: &Workspace) -> Result<String> {
-    if let Err(missing) = debian::install(PACKAGES) {
+    if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
     }
     let root = ws.target("debian13");

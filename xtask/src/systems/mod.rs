@@ -1,7 +1,6 @@
 //! Other systems: types checked for three, the suite run on 64-bit Arm in an emulator and on Windows by Wine.
 //!
-//! Programs are made by Debian's compiler. Where it or an emulator cannot be installed, the step
-//! says what it left out.
+//! Where a compiler or an emulator cannot be installed, the step says what it left out.
 
 mod arm;
 mod windows;
@@ -9,7 +8,7 @@ mod windows;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
-use crate::debian;
+use crate::cross;
 use crate::types;
 use crate::workspace::Workspace;
 
@@ -22,11 +21,15 @@ pub fn check(ws: &Workspace) -> Result<String> {
 
 /// Runs the suite on one processor, in one process: an emulator starts no other programs. The value is its closing line.
 fn suite(ws: &Workspace, target: &str, linker: &str, emulator: &Path, env: &[(&str, PathBuf)]) -> Result<String> {
-    let args = ["--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
-    let args = [&["test", "--locked", "--release", "--target", target][..], &args].concat();
-    let cargo = debian::cargo(ws, &args).env(&variable(target, "LINKER"), linker).env(&variable(target, "RUNNER"), emulator);
+    let args = ["--release", "--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
+    let (cargo, compiler) = match cross::cargo(ws, "test", &[target], &args) {
+        Ok(found) => found,
+        Err(missing) => return Ok(format!("not run: {missing}")),
+    };
+    let cargo = cargo.env(&variable(target, "LINKER"), linker).env(&variable(target, "RUNNER"), emulator);
     let output = env.iter().fold(cargo, |cargo, (name, value)| cargo.env(name, value)).tee()?;
-    Ok(output.lines().rfind(|line| line.starts_with("test result: ")).ok_or("the suite has not ended")?.to_owned())
+    let closing = output.lines().rfind(|line| line.starts_with("test result: ")).ok_or("the suite has not ended")?;
+    Ok(format!("{compiler}: {closing}"))
 }
 
 /// The variable by which cargo is told something of a target.

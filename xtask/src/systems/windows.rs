@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::suite;
 use crate::Result;
-use crate::debian;
+use crate::cross;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
@@ -27,13 +27,18 @@ __declspec(dllexport) int ProcessPrng(unsigned char *buffer, unsigned long long 
 
 /// Builds the suite and runs it.
 pub fn check(ws: &Workspace) -> Result<String> {
-    if let Err(missing) = debian::install(PACKAGES) {
+    if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
     }
     let libraries = ws.target("wine-libraries");
     random(ws, &libraries)?;
-    let env = [("WINEPREFIX", ws.target("wine")), ("WINEDEBUG", "-all".into()), ("WINEPATH", libraries)];
+    let env = [("WINEPREFIX", ws.target("wine")), ("WINEDEBUG", "-all".into()), ("WINEPATH", for_windows(&libraries).into())];
     suite(ws, TARGET, COMPILER, Path::new(WINE), &env)
+}
+
+/// A path as Windows writes it: Wine shows the whole file system as a drive.
+fn for_windows(path: &Path) -> String {
+    format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
 }
 
 /// Puts the library into a folder in which Wine looks.

@@ -22,11 +22,16 @@ impl<T: Scalar> Dense<T> {
 
     /// A column-major matrix of zeros, or a failure where the memory does not suffice.
     pub fn zeros(rows: usize, cols: usize) -> Result<Self> {
-        let mut data = Vec::new();
-        let len = rows.checked_mul(cols).filter(|&len| data.try_reserve_exact(len).is_ok());
-        let len = len.ok_or_else(|| too_large::<T>(rows, cols))?;
-        data.resize(len, T::ZERO);
+        let mut data = Self::room(rows, cols)?;
+        data.resize(rows * cols, T::ZERO);
         Ok(Dense { data, rows, cols, layout: Layout::ColMajor })
+    }
+
+    /// Room for the elements of a matrix, or a failure where the memory does not suffice.
+    pub fn room(rows: usize, cols: usize) -> Result<Vec<T>> {
+        let mut data = Vec::new();
+        let room = rows.checked_mul(cols).is_some_and(|len| data.try_reserve_exact(len).is_ok());
+        if room { Ok(data) } else { Err(too_large::<T>(rows, cols)) }
     }
 
     /// A column-major matrix of uniform random numbers in [-0.5, 0.5).
@@ -152,14 +157,6 @@ impl Numbers {
         match self {
             Numbers::F32(_) => DType::F32,
             Numbers::F64(_) => DType::F64,
-        }
-    }
-
-    /// Rows and columns.
-    pub fn shape(&self) -> (usize, usize) {
-        match self {
-            Numbers::F32(a) => (a.rows, a.cols),
-            Numbers::F64(a) => (a.rows, a.cols),
         }
     }
 

@@ -1,56 +1,78 @@
 //! Text with commas: one row a line, no header; `#` begins a comment.
+//!
+//! The reader is our own: the usual crate passes over blank lines, which in a column of numbers
+//! stand for a missing one, and takes a last comment without a newline for a row.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use ::csv::{ReaderBuilder, StringRecord, Trim};
 use lapidary::{Layout, Scalar};
 
+use super::lines::Lines;
 use super::{number, parse_number};
 use crate::dense::Dense;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// Reads the rows; the matrix is row-major.
-pub fn read(path: &Path, input: impl Read) -> Result<Dense<f64>> {
-    // flexible: a ragged row gets our message, which names both lengths
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).trim(Trim::All).comment(Some(b'#')).from_reader(input);
+pub fn read(path: &Path, input: impl BufRead) -> Result<Dense<f64>> {
+    let mut lines = Lines::new(input);
     let (mut data, mut rows, mut cols) = (Vec::new(), 0, 0);
-    let mut record = StringRecord::new();
-    while reader.read_record(&mut record).map_err(|e| malformed(path, &e))? {
-        let line = record.position().map_or(0, ::csv::Position::line);
+    let mut blank = false;
+    while lines.advance(path)? {
+        let text = lines.text.trim();
+        if text.is_empty() {
+            blank = rows > 0;
+            continue;
+        }
+        if text.starts_with('#') {
+            continue;
+        }
+        if blank {
+            return Err(lines.fail(path, "a blank line stands before this row: is a value missing there? Remove the line"));
+        }
+        let before = data.len();
+        push_row(&mut data, text).map_err(|message| lines.fail(path, format!("{message}{}", likely_cause(text, rows == 0))))?;
+        let length = data.len() - before;
         if rows == 0 {
-            cols = record.len();
+            cols = length;
         }
-        if record.len() != cols {
-            let message = format!("the row has {} values, the first row has {cols}", record.len());
-            return Err(Failure::line(path, line, message));
+        if length != cols {
+            return Err(lines.fail(path, format!("the row has {length} values, the first row has {cols}")));
         }
-        push_row(&mut data, &record).map_err(|message| Failure::line(path, line, message))?;
         rows += 1;
     }
     Ok(Dense::from_vec(data, rows, cols, Layout::RowMajor))
 }
 
-fn push_row(data: &mut Vec<f64>, record: &StringRecord) -> std::result::Result<(), String> {
-    for (column, field) in record.iter().enumerate() {
-        data.push(parse_number(field).map_err(|message| format!("column {}: {message}", column + 1))?);
+fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {
+    for (column, field) in text.split(',').map(str::trim).enumerate() {
+        let unquoted = field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field);
+        data.push(parse_number(unquoted.trim()).map_err(|message| format!("column {}: {message}", column + 1))?);
     }
     Ok(())
 }
 
-fn malformed(path: &Path, error: &::csv::Error) -> Failure {
-    match error.position() {
-        Some(position) => Failure::line(path, position.line(), "the line is not UTF-8 text"),
-        None => Failure::file(path, error),
+/// Why a row is likely not read.
+fn likely_cause(text: &str, first: bool) -> &'static str {
+    let is_word = |field: &str| field.contains(char::is_alphabetic) && parse_number(field.trim()).is_err();
+    match text {
+        _ if text.contains(';') => "; values are separated by commas, this row has semicolons",
+        _ if text.contains('\t') => "; values are separated by commas, this row has tabs",
+        _ if text.contains('\r') => "; lines end in a newline, this file has carriage returns alone",
+        _ if first && text.split(',').any(is_word) => "; this looks like a header: remove the line, or begin it with #",
+        _ if !text.contains(',') && text.contains(' ') => "; values are separated by commas, this row has spaces",
+        _ => "",
     }
 }
 
 /// Writes one row a line.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()> {
     let view = matrix.view();
-    let mut writer = ::csv::Writer::from_writer(out);
     for i in 0..matrix.rows() {
-        writer.write_record((0..matrix.cols()).map(|j| number(view.at(i, j))))?;
+        for j in 0..matrix.cols() {
+            write!(out, "{}{}", if j == 0 { "" } else { "," }, number(view.at(i, j)))?;
+        }
+        writeln!(out)?;
     }
-    writer.flush()
+    Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod atomic;
 mod csv;
+mod lines;
 mod mtx;
 mod npy;
 pub mod temporary;
@@ -10,10 +11,12 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use lapidary::Scalar;
+use lapidary::{DType, Scalar};
 
 use crate::dense::{Dense, Numbers};
 use crate::failure::{Failure, Result};
+use crate::memory;
+use crate::report::note;
 
 /// What the extension of a file name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,44 +71,94 @@ pub struct Table {
     pub numbers: Numbers,
     /// Whether the file held a vector, not a matrix of one column.
     pub vector: bool,
+    /// What the elements were in the file, if they are something else now.
+    converted: Option<&'static str>,
 }
 
-/// Reads a matrix of finite numbers that has at least one element.
-pub fn read(path: &Path) -> Result<Table> {
+/// A file whose shape is known, before there is memory for its elements.
+pub struct Source {
+    path: PathBuf,
+    body: Body,
+}
+
+/// What is still to be read.
+enum Body {
+    Npy(npy::Reader<BufReader<File>>),
+    Mtx(mtx::Reader<BufReader<File>>),
+    /// Nothing: what has no header is read to tell its shape.
+    Csv(Dense<f64>),
+}
+
+impl Source {
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        match &self.body {
+            Body::Npy(reader) => reader.shape(),
+            Body::Mtx(reader) => reader.shape(),
+            Body::Csv(matrix) => (matrix.rows(), matrix.cols()),
+        }
+    }
+
+    /// Reads the elements, which are finite numbers, if there is memory for them.
+    pub fn read(self) -> Result<Table> {
+        let ((rows, cols), path) = (self.shape(), &self.path);
+        let element = match &self.body {
+            Body::Npy(reader) => reader.dtype().size(),
+            Body::Mtx(_) => DType::F64.size(),
+            // they are there
+            Body::Csv(_) => 0,
+        };
+        let what = format!("{}: the {rows}×{cols} matrix", path.display());
+        memory::check(&what, rows.saturating_mul(cols).saturating_mul(element))?;
+        let of_text = |matrix| Table { numbers: Numbers::F64(matrix), vector: false, converted: None };
+        let table = match self.body {
+            Body::Npy(reader) => reader.read(path)?,
+            Body::Mtx(reader) => of_text(reader.read(path)?),
+            Body::Csv(matrix) => of_text(matrix),
+        };
+        if let Some((i, j, value)) = table.numbers.first_non_finite() {
+            return Err(Failure::file(path, format!("row {}, column {}: {value} is not a finite number", i + 1, j + 1)));
+        }
+        if let Some(kind) = table.converted {
+            note(&format!("{}: values of type {kind} are converted to {}, exactly", path.display(), table.numbers.dtype()));
+        }
+        Ok(table)
+    }
+}
+
+/// Opens a file that holds a matrix of at least one element.
+pub fn open(path: &Path) -> Result<Source> {
     let format = Format::of(path)?;
-    let (file, size) = open(path)?;
+    let (file, size) = open_file(path)?;
     let input = BufReader::with_capacity(1 << 20, file);
-    let table = match format {
-        Format::Npy => npy::read(path, input, size)?,
-        Format::Mtx => Table { numbers: Numbers::F64(mtx::read(path, input, size)?), vector: false },
-        Format::Csv => Table { numbers: Numbers::F64(csv::read(path, input)?), vector: false },
+    let body = match format {
+        Format::Npy => Body::Npy(npy::Reader::new(path, input, size)?),
+        Format::Mtx => Body::Mtx(mtx::Reader::new(path, input, size)?),
+        Format::Csv => Body::Csv(csv::read(path, input)?),
     };
-    check(path, &table.numbers)?;
-    Ok(table)
+    let source = Source { path: path.to_owned(), body };
+    match source.shape() {
+        (0, cols) => Err(Failure::file(path, format!("the matrix is 0×{cols}, it has no elements"))),
+        (rows, 0) => Err(Failure::file(path, format!("the matrix is {rows}×0, it has no elements"))),
+        _ => Ok(source),
+    }
 }
 
 /// Opens a file that is not empty and tells its size.
-fn open(path: &Path) -> Result<(File, u64)> {
-    let file = File::open(path).map_err(|e| Failure::file(path, format!("cannot read: {e}")))?;
-    let meta = file.metadata().map_err(|e| Failure::file(path, format!("cannot read: {e}")))?;
+fn open_file(path: &Path) -> Result<(File, u64)> {
+    let unread = |e: std::io::Error| Failure::file(path, format!("cannot read: {e}"));
+    // asked before it is opened: a pipe would wait for who writes it
+    let meta = std::fs::metadata(path).map_err(unread)?;
     if meta.is_dir() {
         return Err(Failure::file(path, "is a folder"));
+    }
+    if !meta.is_file() {
+        return Err(Failure::file(path, "is a pipe or a device, whose size nobody knows; write it to a file and name that"));
     }
     if meta.len() == 0 {
         return Err(Failure::file(path, "the file is empty"));
     }
-    Ok((file, meta.len()))
-}
-
-fn check(path: &Path, numbers: &Numbers) -> Result<()> {
-    let (rows, cols) = numbers.shape();
-    if rows == 0 || cols == 0 {
-        return Err(Failure::file(path, format!("the matrix is {rows}×{cols}, it has no elements")));
-    }
-    match numbers.first_non_finite() {
-        None => Ok(()),
-        Some((i, j, value)) => Err(Failure::file(path, format!("row {}, column {}: {value} is not a finite number", i + 1, j + 1))),
-    }
+    Ok((File::open(path).map_err(unread)?, meta.len()))
 }
 
 /// Writes a matrix whole or not at all. With `vector`, a format that knows

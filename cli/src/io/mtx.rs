@@ -9,9 +9,10 @@ use std::str::SplitWhitespace;
 
 use lapidary::Scalar;
 
+use super::lines::Lines;
 use super::{number, parse_number};
 use crate::dense::Dense;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// Which elements the file holds and what the others follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,59 +30,93 @@ struct Banner {
     symmetry: Symmetry,
 }
 
-/// Reads a matrix; `size` is the size of the file.
-pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
-    let mut lines = Lines { path, input, number: 0, text: String::new() };
-    if !lines.advance()? {
-        return Err(lines.fail("the Matrix Market banner is missing"));
-    }
-    let banner = parse_banner(&lines.text).map_err(|message| lines.fail(message))?;
-    if !lines.advance_to_data()? {
-        return Err(lines.fail("the file ends before the line with the sizes"));
-    }
-    let sizes = parse_sizes(&lines.text, &banner, size).map_err(|message| lines.fail(message))?;
-    if banner.coordinate { read_entries(&mut lines, &banner, &sizes) } else { read_array(&mut lines, &banner, &sizes) }
+/// A file whose line with the sizes is read.
+pub struct Reader<R> {
+    lines: Lines<R>,
+    banner: Banner,
+    sizes: Sizes,
 }
 
-/// The lines of a file, numbered from one.
-struct Lines<'a, R> {
-    path: &'a Path,
-    input: R,
-    number: u64,
-    text: String,
+impl<R: BufRead> Reader<R> {
+    /// Reads up to the sizes; `size` is the size of the file.
+    pub fn new(path: &Path, input: R, size: u64) -> Result<Self> {
+        let mut lines = Lines::new(input);
+        if !lines.advance(path)? {
+            return Err(lines.fail(path, "the Matrix Market banner is missing"));
+        }
+        let banner = parse_banner(&lines.text).map_err(|message| lines.fail(path, message))?;
+        if !advance_to_data(&mut lines, path)? {
+            return Err(lines.fail(path, "the file ends before the line with the sizes"));
+        }
+        let sizes = parse_sizes(&lines.text, &banner, size).map_err(|message| lines.fail(path, message))?;
+        Ok(Reader { lines, banner, sizes })
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.sizes.rows, self.sizes.cols)
+    }
+
+    /// Reads the values.
+    pub fn read(mut self, path: &Path) -> Result<Dense<f64>> {
+        let mut a = Dense::zeros(self.sizes.rows, self.sizes.cols).map_err(|e| self.lines.fail(path, e))?;
+        let what = if self.banner.coordinate { "entries" } else { "values" };
+        if self.banner.coordinate {
+            self.read_entries(path, &mut a)?
+        } else {
+            self.read_array(path, &mut a)?
+        }
+        if advance_to_data(&mut self.lines, path)? {
+            return Err(self.lines.fail(path, format!("more than the {} {what} that were announced", self.sizes.entries)));
+        }
+        Ok(a)
+    }
+
+    /// Coordinate format: `i j value`, 1-based; values of one place are added up.
+    fn read_entries(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
+        let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
+        for read in 0..*entries {
+            if !advance_to_data(lines, path)? {
+                return Err(lines.fail(path, format!("the file ends after {read} of {entries} entries")));
+            }
+            let entry = parse_entry(&lines.text, banner, (*rows, *cols));
+            let (i, j, value) = entry.map_err(|message| lines.fail(path, message))?;
+            add(a, (i, j), value, banner.symmetry);
+        }
+        Ok(())
+    }
+
+    /// Array format: the columns one after another, of the lower triangle where
+    /// the matrix is symmetric.
+    fn read_array(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
+        let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
+        let (rows, cols, symmetry) = (*rows, *cols, banner.symmetry);
+        let mut places = (0..cols).flat_map(|j| (first_row(j, symmetry)..rows).map(move |i| (i, j)));
+        let mut read = 0;
+        while read < *entries {
+            if !advance_to_data(lines, path)? {
+                return Err(lines.fail(path, format!("the file ends after {read} of {entries} values")));
+            }
+            for word in lines.text.split_whitespace() {
+                let value = parse_value(word, banner).map_err(|message| lines.fail(path, message))?;
+                let place = places.next().ok_or_else(|| lines.fail(path, format!("more than {entries} values")))?;
+                add(a, place, value, symmetry);
+                read += 1;
+            }
+        }
+        Ok(())
+    }
 }
 
-impl<R: BufRead> Lines<'_, R> {
-    /// Reads the next line; false at the end of the file.
-    fn advance(&mut self) -> Result<bool> {
-        self.text.clear();
-        match self.input.read_line(&mut self.text) {
-            Ok(0) => Ok(false),
-            Ok(_) => {
-                self.number += 1;
-                Ok(true)
-            }
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-                Err(Failure::line(self.path, self.number + 1, "the line is not UTF-8 text"))
-            }
-            Err(e) => Err(Failure::file(self.path, format!("cannot read: {e}"))),
+/// Reads the next line that is neither blank nor a comment.
+fn advance_to_data<R: BufRead>(lines: &mut Lines<R>, path: &Path) -> Result<bool> {
+    while lines.advance(path)? {
+        let text = lines.text.trim_start();
+        if !text.is_empty() && !text.starts_with('%') {
+            return Ok(true);
         }
     }
-
-    /// Reads the next line that is neither blank nor a comment.
-    fn advance_to_data(&mut self) -> Result<bool> {
-        while self.advance()? {
-            let text = self.text.trim_start();
-            if !text.is_empty() && !text.starts_with('%') {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn fail(&self, message: impl std::fmt::Display) -> Failure {
-        Failure::line(self.path, self.number.max(1), message)
-    }
+    Ok(false)
 }
 
 fn parse_banner(line: &str) -> Result<Banner, String> {
@@ -168,21 +203,6 @@ fn add(a: &mut Dense<f64>, (i, j): (usize, usize), value: f64, symmetry: Symmetr
     }
 }
 
-/// Coordinate format: `i j value`, 1-based; values of one place are added up.
-fn read_entries<R: BufRead>(lines: &mut Lines<'_, R>, banner: &Banner, sizes: &Sizes) -> Result<Dense<f64>> {
-    let &Sizes { rows, cols, entries } = sizes;
-    let mut a = Dense::zeros(rows, cols).map_err(|e| lines.fail(e))?;
-    for read in 0..entries {
-        if !lines.advance_to_data()? {
-            return Err(lines.fail(format!("the file ends after {read} of {entries} entries")));
-        }
-        let (i, j, value) = parse_entry(&lines.text, banner, (rows, cols)).map_err(|message| lines.fail(message))?;
-        add(&mut a, (i, j), value, banner.symmetry);
-    }
-    expect_end(lines, &format!("{entries} entries"))?;
-    Ok(a)
-}
-
 fn parse_entry(line: &str, banner: &Banner, (rows, cols): (usize, usize)) -> Result<(usize, usize, f64), String> {
     let mut words = line.split_whitespace();
     let i = parse_index(&mut words, "row", rows)?;
@@ -208,33 +228,12 @@ fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Re
 }
 
 fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
-    let value = parse_number(text)?;
+    // Fortran writes the exponent of double precision with a D; what is told of is the text itself
+    let value = parse_number(text).or_else(|error| parse_number(&text.replace(['D', 'd'], "e")).map_err(|_| error))?;
     if banner.integer && value.fract() != 0.0 {
         return Err(format!("{text:?} is not an integer, which the banner promises"));
     }
     Ok(value)
-}
-
-/// Array format: the columns one after another, of the lower triangle where
-/// the matrix is symmetric.
-fn read_array<R: BufRead>(lines: &mut Lines<'_, R>, banner: &Banner, sizes: &Sizes) -> Result<Dense<f64>> {
-    let &Sizes { rows, cols, entries } = sizes;
-    let mut a = Dense::zeros(rows, cols).map_err(|e| lines.fail(e))?;
-    let mut places = (0..cols).flat_map(|j| (first_row(j, banner.symmetry)..rows).map(move |i| (i, j)));
-    let mut read = 0;
-    while read < entries {
-        if !lines.advance_to_data()? {
-            return Err(lines.fail(format!("the file ends after {read} of {entries} values")));
-        }
-        for word in lines.text.split_whitespace() {
-            let value = parse_value(word, banner).map_err(|message| lines.fail(message))?;
-            let place = places.next().ok_or_else(|| lines.fail(format!("more than {entries} values")))?;
-            add(&mut a, place, value, banner.symmetry);
-            read += 1;
-        }
-    }
-    expect_end(lines, &format!("{entries} values"))?;
-    Ok(a)
 }
 
 fn first_row(j: usize, symmetry: Symmetry) -> usize {
@@ -243,10 +242,6 @@ fn first_row(j: usize, symmetry: Symmetry) -> usize {
         Symmetry::Symmetric => j,
         Symmetry::SkewSymmetric => j + 1,
     }
-}
-
-fn expect_end<R: BufRead>(lines: &mut Lines<'_, R>, what: &str) -> Result<()> {
-    if lines.advance_to_data()? { Err(lines.fail(format!("more than the {what} that were announced"))) } else { Ok(()) }
 }
 
 /// Writes the array format.

@@ -59,8 +59,10 @@ pub fn run(args: &Args) -> Result<()> {
     check_outputs(args)?;
     let machine = args.device.open()?;
     let start = Instant::now();
-    let (a, b) = (io::read(&args.a)?, io::read(&args.b)?);
-    check_shapes(args, &a.numbers, &b.numbers)?;
+    let (a, b) = (io::open(&args.a)?, io::open(&args.b)?);
+    // before there is memory for them
+    check_shapes(args, a.shape(), b.shape())?;
+    let (a, b) = (a.read()?, b.read()?);
     let read_seconds = start.elapsed().as_secs_f64();
     match dtype(args, &a.numbers, &b.numbers) {
         DTypeFlag::F32 => solve::<f32>(args, &machine, a, b, read_seconds),
@@ -80,8 +82,7 @@ fn check_outputs(args: &Args) -> Result<()> {
     args.output.iter().chain(&args.json).try_for_each(|path| atomic::check_folder(path))
 }
 
-fn check_shapes(args: &Args, a: &Numbers, b: &Numbers) -> Result<()> {
-    let ((rows, cols), (b_rows, b_cols)) = (a.shape(), b.shape());
+fn check_shapes(args: &Args, (rows, cols): (usize, usize), (b_rows, b_cols): (usize, usize)) -> Result<()> {
     if rows != cols {
         return Err(Failure::file(&args.a, format!("A is {rows}×{cols}, not square")));
     }

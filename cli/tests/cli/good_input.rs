@@ -16,7 +16,11 @@ fn every_good_format_gives_the_same_solution() {
     s.bytes("b.npy", &npy("<f8", false, "(2,)", &le64(&[3.0, 5.0])));
     s.text("b.mtx", "%%MatrixMarket matrix array integer general\n2 1\n3\n5\n");
     s.text("b.csv", "3\n5\n");
-    for a in ["c.npy", "be.npy", "dense.mtx", "lower.mtx", "coo.mtx", "twice.mtx", "a.csv"] {
+    // as Fortran, a spreadsheet and an editor of Windows write them
+    s.text("d.mtx", "\u{feff}%%MatrixMarket matrix array real general\n2 2\n0.2D+01\n1D0\n1.0d+00\n30D-1\n");
+    s.text("bom.csv", "\u{feff}2,1\r\n\"1\",\"3\"\r\n# the end");
+    s.text("end.csv", "\n2,1\n# a comment\n1,3\n\n\n");
+    for a in ["c.npy", "be.npy", "dense.mtx", "lower.mtx", "coo.mtx", "twice.mtx", "a.csv", "d.mtx", "bom.csv", "end.csv"] {
         for b in ["b.npy", "b.mtx", "b.csv"] {
             let out = s.run(&["solve", a, b, "-o", "x.csv"]);
             assert_eq!(out.status, 0, "{a} {b}: {}", out.stderr);
@@ -75,4 +79,38 @@ fn written_files_are_read_back() {
         assert_eq!(s.run(&["solve", "one.csv", name, "-o", "back.csv"]).status, 0);
         assert_eq!(s.read("back.csv"), "0.1,1e-30\n3e200,7\n", "{name}");
     }
+}
+
+/// Integers, truth values and half precision are the numbers that they are, and the user is told.
+#[test]
+fn arrays_of_other_types_are_converted_exactly() {
+    let s = Sandbox::new();
+    s.bytes("b.npy", &npy("<f8", false, "(2,)", &le64(&[3.0, 5.0])));
+    let solved = |descr: &str, name: &str, bytes: &[u8], dtype: &str| {
+        s.bytes("a.npy", &npy(descr, false, "(2, 2)", bytes));
+        let run = s.run(&["solve", "a.npy", "b.npy", "-o", "x.csv"]);
+        outcome(&run, 0);
+        let told = format!("a.npy: values of type {name} are converted to {dtype}, exactly");
+        assert!(run.stderr.contains(&told), "{descr}: {}", run.stderr);
+        s.read("x.csv").lines().map(|line| line.parse::<f64>().unwrap()).collect::<Vec<_>>()
+    };
+    // [2 1; 1 3] in every type of integer, both ways round
+    macro_rules! integers {
+        ($($type:ident $letter:literal $name:literal),+) => {$(
+            let (size, values) = (size_of::<$type>(), [2, 1, 1, 3] as [$type; 4]);
+            for (order, bytes) in [("<", values.map($type::to_le_bytes).concat()), (">", values.map($type::to_be_bytes).concat())] {
+                let x = solved(&format!("{order}{}{size}", $letter), $name, &bytes, "f64");
+                assert!((x[0] - 0.8).abs() < 1e-14 && (x[1] - 1.4).abs() < 1e-14, "{}: {x:?}", $name);
+            }
+        )+};
+    }
+    integers!(i8 "i" "int8", i16 "i" "int16", i32 "i" "int32", i64 "i" "int64");
+    integers!(u8 "u" "uint8", u16 "u" "uint16", u32 "u" "uint32", u64 "u" "uint64");
+    assert_eq!(solved("|b1", "bool", &[1, 1, 0, 1], "f64"), [-2.0, 5.0]);
+    // −2, 1/2, 0, 5 in half precision
+    assert_eq!(solved("<f2", "float16", &[0x00, 0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45], "f32"), [-1.25, 1.0]);
+    assert_eq!(solved(">f2", "float16", &[0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45, 0x00], "f32"), [-1.25, 1.0]);
+    // beyond 2^53 where a double has it
+    let large = [1_i64 << 60, 0, 0, -(1 << 62)].map(i64::to_le_bytes).concat();
+    assert_eq!(solved("<i8", "int64", &large, "f64"), [3.0 / 2_f64.powi(60), -5.0 / 2_f64.powi(62)]);
 }

@@ -1,0 +1,155 @@
+//! The elements of a .npy file: what they are, and the numbers that they become.
+
+use half::f16;
+use lapidary::{DType, Scalar};
+
+/// A dtype that is read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Element {
+    /// What a value is.
+    pub kind: Kind,
+    /// Whether its first byte is the most significant one.
+    pub big_endian: bool,
+}
+
+/// What a value is, by its bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Kind {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F16,
+    F32,
+    F64,
+}
+
+/// Each kind with its letter and size in a header, and with NumPy's name.
+const KINDS: [(Kind, &str, usize, &str); 12] = [
+    (Kind::Bool, "b", 1, "bool"),
+    (Kind::I8, "i", 1, "int8"),
+    (Kind::I16, "i", 2, "int16"),
+    (Kind::I32, "i", 4, "int32"),
+    (Kind::I64, "i", 8, "int64"),
+    (Kind::U8, "u", 1, "uint8"),
+    (Kind::U16, "u", 2, "uint16"),
+    (Kind::U32, "u", 4, "uint32"),
+    (Kind::U64, "u", 8, "uint64"),
+    (Kind::F16, "f", 2, "float16"),
+    (Kind::F32, "f", 4, "f32"),
+    (Kind::F64, "f", 8, "f64"),
+];
+
+impl Element {
+    /// What is read, for a message.
+    pub const SUPPORTED: &str = "supported are floats of 2, 4 and 8 bytes, integers and bool";
+
+    /// Reads a dtype such as `<f8` or `|b1`.
+    pub fn parse(descr: &str) -> Result<Element, String> {
+        let code = descr.trim_start_matches(['<', '>', '=', '|']);
+        let kind = KINDS.iter().find(|(_, letter, size, _)| code == format!("{letter}{size}"));
+        let big_endian = match descr.strip_suffix(code) {
+            Some(">") => Some(true),
+            Some("<") => Some(false),
+            Some("=") => Some(cfg!(target_endian = "big")),
+            // one byte has no order
+            Some("|") => kind.filter(|(_, _, size, _)| *size == 1).map(|_| false),
+            Some(_) | None => None,
+        };
+        match (kind, big_endian) {
+            (Some(&(kind, ..)), Some(big_endian)) => Ok(Element { kind, big_endian }),
+            _ if code.starts_with('c') => {
+                Err(format!("dtype '{descr}' is complex, which is not supported: the routines compute with real numbers"))
+            }
+            _ => Err(format!("dtype '{descr}' is not supported; {}", Self::SUPPORTED)),
+        }
+    }
+
+    fn row(self) -> (usize, &'static str) {
+        let row = KINDS.iter().find(|(kind, ..)| *kind == self.kind);
+        row.map(|&(_, _, size, name)| (size, name)).expect("every kind has its row")
+    }
+
+    /// Bytes of a value.
+    pub fn size(self) -> usize {
+        self.row().0
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+}
+
+/// A value from its bytes, the least significant one first; a text says why it has none.
+pub type Decode<T, const N: usize> = fn([u8; N]) -> Result<T, String>;
+
+/// A truth value as a number.
+pub fn truth([byte]: [u8; 1]) -> Result<f64, String> {
+    match byte {
+        0 | 1 => Ok(f64::from(byte)),
+        other => Err(format!("the byte {other} is no bool")),
+    }
+}
+
+/// Half precision, which single precision holds exactly.
+pub fn half(bytes: [u8; 2]) -> Result<f32, String> {
+    Ok(f16::from_le_bytes(bytes).to_f32())
+}
+
+/// An integer as the same number in double precision.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "what is lost is looked for")]
+pub fn integer(value: impl Into<i128>) -> Result<f64, String> {
+    let value = value.into();
+    let number = value as f64;
+    if number as i128 == value { Ok(number) } else { Err(format!("the integer {value} is not exact in f64")) }
+}
+
+/// The type to which numbers of a type are written, as a header names it.
+pub fn descr<T: Scalar>() -> &'static str {
+    if T::DTYPE == DType::F32 { "<f4" } else { "<f8" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dtypes_are_read_or_refused_with_the_reason() {
+        let name = |descr| Element::parse(descr).map(|element| (element.name(), element.size(), element.big_endian));
+        assert_eq!(name(">i4"), Ok(("int32", 4, true)));
+        assert_eq!(name("|b1"), Ok(("bool", 1, false)));
+        assert_eq!(name("<f2"), Ok(("float16", 2, false)));
+        for complex in ["<c8", ">c16"] {
+            assert!(name(complex).unwrap_err().contains("complex"), "{complex}");
+        }
+        for other in ["<f16", "<M8[ns]", "|O", "<U3", "|f8", "f8", "", "<", "<i3", "<<f8", "<f08"] {
+            assert!(name(other).unwrap_err().contains("not supported"), "{other}");
+        }
+    }
+
+    #[test]
+    fn integers_are_exact_or_refused() {
+        assert_eq!(integer(-(1_i64 << 53)), Ok(-9_007_199_254_740_992.0));
+        assert_eq!(
+            (integer(u64::MAX - 2047), integer(i64::MIN)),
+            (Ok(18_446_744_073_709_549_568.0), Ok(-9.223_372_036_854_775_808e18))
+        );
+        for inexact in [i128::from(u64::MAX), i64::MAX.into(), (1 << 53) + 1, -(1 << 53) - 1] {
+            assert!(integer(inexact).unwrap_err().contains(&inexact.to_string()), "{inexact}");
+        }
+    }
+
+    #[test]
+    fn halves_are_what_they_are_in_single_precision() {
+        let bits = [0x3c00_u16, 0xc000, 0x0001, 0x7bff, 0x8000].map(|bits| half(bits.to_le_bytes()).unwrap());
+        assert_eq!(bits, [1.0, -2.0, 5.960_464_5e-8, 65504.0, -0.0]);
+        assert!(half(0x7c00_u16.to_le_bytes()).unwrap().is_infinite() && half([0, 0x7e]).unwrap().is_nan());
+    }
+}

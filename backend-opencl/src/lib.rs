@@ -8,6 +8,7 @@ mod buffer;
 mod context;
 mod conv;
 mod device;
+mod drivers;
 mod kernels;
 mod pinned;
 mod platform;

@@ -14,6 +14,7 @@ use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
 
 use crate::conv::failed;
+use crate::drivers;
 
 /// The loader's own answer where no driver is registered.
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
@@ -80,11 +81,13 @@ pub fn list() -> Listing {
     match get_platform_ids() {
         Ok(platforms) => platforms.into_iter().for_each(|platform| listing.add(platform)),
         Err(DLOPEN_RUNTIME_LOAD_FAILED) => {
-            listing.notes.push("no OpenCL loader is installed (libOpenCL was not found)".to_owned());
+            listing.notes.push(drivers::loader());
+            return listing;
         }
-        Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("an OpenCL loader is installed, a driver is not".to_owned()),
+        Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("the OpenCL loader finds no driver".to_owned()),
         Err(code) => listing.notes.push(failed("clGetPlatformIDs", code).to_string()),
     }
+    listing.notes.extend(drivers::unloadable());
     listing
 }
 

@@ -12,6 +12,7 @@ mod batch;
 mod buffer;
 mod conv;
 mod device;
+mod drivers;
 mod kernels;
 mod platform;
 mod program;

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use lapidary_core::{Error, ErrorKind, Result};
 use lapidary_kernels::Limits;
 
+use crate::drivers;
 use crate::kernels::LONGEST;
 use crate::transfers::PIECE;
 
@@ -77,6 +78,9 @@ pub fn list() -> Listing {
         let names = BACKENDS.iter_names().map(|(name, _)| name.to_lowercase());
         notes.push(format!("looked for adapters of {}", names.collect::<Vec<_>>().join(", ")));
     }
+    // asked once: a driver without devices may be loaded for the question
+    static UNLOADABLE: OnceLock<Vec<String>> = OnceLock::new();
+    notes.extend_from_slice(UNLOADABLE.get_or_init(drivers::unloadable));
     Listing { devices, notes }
 }
 

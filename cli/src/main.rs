@@ -22,7 +22,9 @@ fn main() -> ExitCode {
     // first, while there is one thread
     name_runtime_folder();
     io::temporary::survive_file_size_limit();
-    match verbs::run(&verbs::Cli::parse()).and_then(|()| report::printed()) {
+    let done = verbs::run(&verbs::Cli::parse());
+    options::note_programs();
+    match done.and_then(|()| report::printed()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             report::note(&format!("lapidary: {failure}"));

@@ -1,10 +1,13 @@
 //! Flags that several verbs share.
 
+use std::sync::{Arc, OnceLock};
+
 use clap::{Args, ValueEnum};
-use lapidary::{DType, DeviceInfo, Machine, Select, Settings};
+use lapidary::{DType, DeviceInfo, Machine, ProgramCache, Select, Settings};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
+use crate::report::note;
 
 /// Which devices to use, and how much of their memory.
 #[derive(Args, Debug)]
@@ -12,7 +15,7 @@ pub struct DeviceOptions {
     /// Devices: all, cpu, cpu:0,1, opencl:0, wgpu, wgpu:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
-    /// Most memory to use on each device, for example 512M or 2G [default: $LAPIDARY_MEMORY_LIMIT, else all]
+    /// Most memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
 }
@@ -26,7 +29,9 @@ impl DeviceOptions {
     /// Opens the devices with panels of [`panels`] columns.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let settings = Settings { nb, ..self.settings()? };
-        Ok(Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?)
+        let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?;
+        remember_programs(&machine);
+        Ok(machine)
     }
 
     /// An error of what is selected, with who selected it.
@@ -43,6 +48,21 @@ impl DeviceOptions {
     /// What is selected.
     pub fn selection(&self) -> Result<Select> {
         Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
+    }
+}
+
+/// The compiled programs of the first machine; others share the folder.
+static PROGRAMS: OnceLock<Arc<ProgramCache>> = OnceLock::new();
+
+/// Remembers what [`note_programs`] is to tell of.
+pub fn remember_programs(machine: &Machine) {
+    let _ = PROGRAMS.set(Arc::clone(machine.program_cache()));
+}
+
+/// Says why compiled programs are not kept, if they are not.
+pub fn note_programs() {
+    if let Some(trouble) = PROGRAMS.get().and_then(|programs| programs.trouble()) {
+        note(&format!("note: compiled programs are not kept: {trouble}"));
     }
 }
 

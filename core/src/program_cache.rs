@@ -9,6 +9,7 @@
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
@@ -28,6 +29,7 @@ pub struct ProgramCache {
     hits: AtomicU64,
     misses: AtomicU64,
     rejected: AtomicU64,
+    trouble: OnceLock<String>,
 }
 
 /// What happened to a cache so far.
@@ -60,7 +62,7 @@ impl ProgramCache {
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
-        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected }
+        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new() }
     }
 
     /// What happened so far.
@@ -72,7 +74,7 @@ impl ProgramCache {
 
     /// The binary stored under `key`.
     pub fn load(&self, key: &str) -> Option<Vec<u8>> {
-        let found = self.path(key).and_then(|path| fs::read(&path).ok().map(|bytes| (path, bytes)));
+        let found = self.path(key).and_then(|path| read(&path).map(|bytes| (path, bytes)));
         let Some((path, bytes)) = found else {
             self.misses.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -98,12 +100,20 @@ impl ProgramCache {
     }
 
     /// Stores a binary. A folder that cannot be written is no error: the
-    /// program runs, and is compiled again next time.
+    /// program runs, and is compiled again next time. It is a [trouble](Self::trouble).
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
-            let _ = write(&path, key, binary);
+            if let Err(error) = write(&path, key, binary) {
+                self.trouble.get_or_init(|| format!("{}: {error}", path.display()));
+            }
             self.trim(&path);
         }
+    }
+
+    /// Why the first program that could not be stored could not.
+    #[must_use]
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.get().map(String::as_str)
     }
 
     /// Whether the folder can be read, if it is there.
@@ -145,7 +155,8 @@ impl ProgramCache {
         Ok(entries.len())
     }
 
-    /// Every file of ours: entries, and what a writer that was killed has left.
+    /// Every file of ours: entries, and what a writer that was killed has left. Pipes and folders are
+    /// no files, whatever they are called.
     fn files(&self) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
         let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
         files.into_iter().flatten().filter_map(|file| {
@@ -159,7 +170,7 @@ impl ProgramCache {
                 _ => false,
             };
             let about = fs::metadata(&path).ok()?;
-            ours.then_some((path, about))
+            (ours && about.is_file()).then_some((path, about))
         })
     }
 
@@ -190,8 +201,13 @@ const NAME: usize = 32;
 /// Extension of a file that is being written.
 const UNFINISHED: &str = "unfinished";
 
+/// The bytes of a file; of a pipe none would come.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    fs::metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| fs::read(path).ok())
+}
+
 fn entry(path: PathBuf, about: &fs::Metadata) -> CacheEntry {
-    let key = fs::read(&path).ok().and_then(|bytes| open(&bytes).map(|(key, _)| key.to_owned()));
+    let key = read(&path).and_then(|bytes| open(&bytes).map(|(key, _)| key.to_owned()));
     CacheEntry { path, key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 

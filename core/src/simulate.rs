@@ -124,21 +124,35 @@ impl<T: Scalar> fmt::Display for PrintedSchedule<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (plan, total) = (self.schedule.plan(), self.timeline.seconds());
         let devices = self.schedule.reach().len();
-        writeln!(f, "schedule {} {}: {devices} devices, {:.3} ms by the cost model", plan.operation(), T::DTYPE, total * 1e3)?;
+        let plural = if devices == 1 { "" } else { "s" };
+        writeln!(
+            f,
+            "schedule {} {}: {devices} device{plural}, {:.3} ms by the cost model",
+            plan.operation(),
+            T::DTYPE,
+            total * 1e3
+        )?;
         for device in 0..devices {
             let percent = |queue| 100.0 * self.timeline.busy(Lane { device, queue }) / total.max(f64::MIN_POSITIVE);
             let (ld, exec, st) = (percent(Queue::Ld), percent(Queue::Exec), percent(Queue::St));
             writeln!(f, "device {device}: busy LD {ld:.0} %, EXEC {exec:.0} %, ST {st:.0} %")?;
         }
-        writeln!(f, "  start ms    end ms  device  physical       command")?;
+        // the last command ends with the longest number
+        let time = format!("  {:.3}", total * 1e3).len().max(10);
+        let memory = self.timeline.entries.iter().map(|entry| memory(&entry.issue).len()).max().unwrap_or(0).max(13);
+        writeln!(f, "{:>time$}{:>time$}  device  {:<memory$}  command", "start ms", "end ms", "physical")?;
         for Entry { lane, issue, start, end } in &self.timeline.entries {
-            let slots: Vec<String> = issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
-            let slots = if slots.is_empty() { "in place".to_owned() } else { slots.join(" ") };
-            let text = plan.describe(issue.command);
-            writeln!(f, "{:>10.3}{:>10.3}  {:>6}  {slots:<13}  {text}", start * 1e3, end * 1e3, lane.device)?;
+            let (slots, text) = (self::memory(issue), plan.describe(issue.command));
+            writeln!(f, "{:>time$.3}{:>time$.3}  {:>6}  {slots:<memory$}  {text}", start * 1e3, end * 1e3, lane.device)?;
         }
         Ok(())
     }
+}
+
+/// The physical registers of a command.
+fn memory(issue: &Issue) -> String {
+    let slots: Vec<String> = issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
+    if slots.is_empty() { "in place".to_owned() } else { slots.join(" ") }
 }
 
 #[cfg(test)]

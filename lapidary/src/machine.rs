@@ -186,6 +186,13 @@ impl Machine {
         self.cache.counts()
     }
 
+    /// The compiled programs on disk.
+    #[cfg(feature = "program-cache")]
+    #[must_use]
+    pub fn program_cache(&self) -> &Arc<ProgramCache> {
+        &self.cache
+    }
+
     /// Gives back the device memory that calls on host matrices keep for the next one: as much as the
     /// last call's copies took. Uploading a matrix does so too, and so do calls on matrices that lie on a device.
     pub fn trim(&self) {

@@ -61,7 +61,7 @@ pub(crate) enum Which {
     Listed(Vec<usize>),
 }
 
-/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`.
+/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`. Capital letters are as good.
 ///
 /// ```
 /// use lapidary::Select;
@@ -133,6 +133,10 @@ impl FromStr for Select {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        let text = text.to_ascii_lowercase();
+        if let Some(right) = with_plus(&text) {
+            return Err(Error::invalid("select", format!("`{text}`: a comma stands between numbers; write {right}")));
+        }
         if text == "all" {
             return Ok(Self::all());
         }
@@ -150,6 +154,15 @@ impl FromStr for Select {
         let picks = parts.into_iter().map(pick).collect::<Result<_>>()?;
         Ok(Select { picks })
     }
+}
+
+/// The text with `+` in place of commas before the name of a kind, if there is such a comma.
+fn with_plus(text: &str) -> Option<String> {
+    let mut parts = text.split(',').map(str::trim);
+    let first = parts.next()?.to_owned();
+    let is_kind = |part: &str| part.starts_with(|sign: char| sign.is_ascii_alphabetic());
+    let right = parts.fold(first, |text, part| text + if is_kind(part) { "+" } else { "," } + part);
+    (right.matches(',').count() < text.matches(',').count()).then_some(right)
 }
 
 /// A kind of devices and their numbers, as the text has them.

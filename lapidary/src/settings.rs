@@ -31,7 +31,8 @@ impl Settings {
         let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
         let nb =
             variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0).ok_or("a positive number of columns is needed"))?;
-        let cache_dir = variable("LAPIDARY_CACHE_DIR", |text| Ok(text.into()))?;
+        // a path need not be text
+        let cache_dir = std::env::var_os("LAPIDARY_CACHE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Settings { memory_limit, nb, cache_dir })
     }
 
@@ -51,31 +52,47 @@ impl Settings {
         ProgramCache::new(self.cache_dir.clone().or_else(of_user))
     }
 
-    /// A number of bytes: `4096`, `64K`, `256M`, `2G` (powers of 1024).
+    /// A number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T` (powers of 1024).
     ///
     /// ```
     /// assert_eq!(lapidary::Settings::parse_bytes("256M"), Ok(256 << 20));
+    /// assert_eq!(lapidary::Settings::parse_bytes("1.5 GiB"), Ok(1536 << 20));
     /// ```
     ///
     /// # Errors
     /// Why the text is no such number, for the user.
     pub fn parse_bytes(text: &str) -> Result<usize, &'static str> {
-        const SUFFIXES: [(char, u32); 6] = [('K', 10), ('k', 10), ('M', 20), ('m', 20), ('G', 30), ('g', 30)];
-        let suffixed = SUFFIXES.iter().find_map(|&(suffix, shift)| Some((text.strip_suffix(suffix)?, shift)));
-        let (digits, shift) = suffixed.unwrap_or((text, 0));
-        let number = match digits.parse::<usize>() {
-            Ok(number) if number > 0 => Some(number),
-            Err(error) if *error.kind() == IntErrorKind::PosOverflow => None,
-            Ok(_) | Err(_) => return Err("a size is a positive number of bytes, with an optional K, M or G"),
+        let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let shift = match unit.trim_start().to_ascii_uppercase().as_str() {
+            "" | "B" => 0,
+            "K" | "KIB" => 10,
+            "M" | "MIB" => 20,
+            "G" | "GIB" => 30,
+            "T" | "TIB" => 40,
+            _ => return Err(NO_SIZE),
         };
-        // no more than that can be had in one piece, of any device
-        let most = isize::MAX.unsigned_abs();
-        number
-            .filter(|&number| number <= most >> shift)
-            .map(|number| number << shift)
-            .ok_or("that is more than the address space holds")
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        // digits beyond these are less than a byte
+        let part = part.get(..18).unwrap_or(part);
+        let digits = |digits: &str| match digits.parse::<u64>() {
+            Ok(value) => Ok(u128::from(value)),
+            Err(error) if *error.kind() == IntErrorKind::PosOverflow => Err(TOO_LARGE),
+            Err(_) => Err(NO_SIZE),
+        };
+        let scale = 10_u128.pow(u32::try_from(part.len()).unwrap_or(0));
+        let bytes = (digits(whole)? << shift) + ((digits(part)? << shift) / scale);
+        match usize::try_from(bytes) {
+            Ok(0) => Err(NO_SIZE),
+            // no more than that can be had in one piece, of any device
+            Ok(bytes) if bytes <= isize::MAX.unsigned_abs() => Ok(bytes),
+            Ok(_) | Err(_) => Err(TOO_LARGE),
+        }
     }
 }
+
+const NO_SIZE: &str = "a size is a positive number of bytes, such as 4096, 512M, 1.5G or 2GiB (K, M, G and T are powers of 1024)";
+const TOO_LARGE: &str = "that is more than the address space holds";
 
 fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Result<V, &'static str>) -> Result<Option<V>> {
     let text = match std::env::var(name) {
@@ -94,7 +111,16 @@ mod tests {
     fn sizes_have_suffixes() {
         assert_eq!(Settings::parse_bytes("256M"), Ok(256 << 20));
         assert_eq!(Settings::parse_bytes("10"), Ok(10));
-        for bad in ["", "M", "x", "1T", "0", "0G", "-1", "1µ"] {
+        for (text, bytes) in
+            [("2T", 2 << 40), ("2k", 2048), ("2KiB", 2048), ("2 mib", 2 << 20), ("1.5G", 3 << 29), ("3TiB", 3 << 40)]
+        {
+            assert_eq!(Settings::parse_bytes(text), Ok(bytes), "{text}");
+        }
+        // whole bytes, however many digits there are
+        assert_eq!(Settings::parse_bytes("0.1G"), Ok(107_374_182));
+        assert_eq!(Settings::parse_bytes(&format!("0.5{}K", "0".repeat(40))), Ok(512));
+        assert_eq!(Settings::parse_bytes("0.0009765625K"), Ok(1));
+        for bad in ["", "M", "x", "1X", "0", "0G", "-1", "+1", "1µ", "1.", ".5G", "1.5.5G", "1e3", "1GB", "0.0001K", "1 2"] {
             assert!(Settings::parse_bytes(bad).unwrap_err().contains("a positive number of bytes"), "{bad}");
         }
         let most = isize::MAX.unsigned_abs();

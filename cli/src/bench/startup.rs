@@ -63,16 +63,25 @@ pub fn run(args: &Args) -> Result<()> {
     args.plot.iter().try_for_each(|path| draw(path, device, [("cold", &cold), ("warm", &warm)]))
 }
 
-/// The device that is named, or else the environment's, or the first one of OpenCL.
+/// The device that is named, or else the environment's, or the first one of OpenCL. A kind with one
+/// device names that.
 fn device(args: &Args) -> Result<String> {
-    let named = |select: Select| if select == Select::all() { "opencl:0".to_owned() } else { select.to_string() };
-    args.device.clone().map_or_else(|| Ok(named(Select::from_env()?)), Ok)
+    let device = match &args.device {
+        Some(device) => device.parse::<Select>()?.to_string(),
+        None => {
+            Some(Select::from_env()?).filter(|select| *select != Select::all()).map_or("opencl:0".to_owned(), |s| s.to_string())
+        }
+    };
+    let there = match device.as_str() {
+        "opencl" => lapidary::opencl::list().devices.len(),
+        "wgpu" => lapidary::wgpu::list().devices.len(),
+        _ => return Ok(device),
+    };
+    Ok(if there == 1 { format!("{device}:0") } else { device })
 }
 
 /// What measures the start of a device.
 fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
-    // the selection is read by the library, so that its mistakes are told alike
-    device.parse::<Select>()?;
     let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {
         ("opencl", Ok(index)) => Some((lapidary::opencl::startup as fn(_, _) -> _, index)),
         ("wgpu", Ok(index)) => Some((lapidary::wgpu::startup as fn(_, _) -> _, index)),

@@ -7,6 +7,8 @@ use lapidary::{DType, Machine, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
 
+use crate::options::remember_programs;
+
 /// A machine and how it was opened.
 pub struct Graded {
     machine: Machine,
@@ -17,7 +19,9 @@ pub struct Graded {
 impl Graded {
     /// Opens the devices of a selection.
     pub fn open(select: Select, settings: &Settings) -> Result<Self> {
-        Ok(Graded { machine: Machine::with_settings(&select, settings)?, select, settings: settings.clone() })
+        let machine = Machine::with_settings(&select, settings)?;
+        remember_programs(&machine);
+        Ok(Graded { machine, select, settings: settings.clone() })
     }
 }
 

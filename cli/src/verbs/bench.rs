@@ -1,6 +1,6 @@
 //! `lapidary bench`: times a routine and checks its result.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lapidary::{DType, Machine, Scalar};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::io::{self, atomic};
 use crate::memory;
 use crate::options::{DTypeFlag, DeviceOptions, check_dtype, computing, describe, names, threads};
 use crate::progress::Progress;
-use crate::report::{fixed, save_json};
+use crate::report::{counted, fixed, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace;
 
@@ -122,7 +122,7 @@ fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result
         let mut document = document(args, machine, shapes, &results);
         document["nb"] = args.shape.nb()?.into();
         document["program_cache"] = trace::cache_counts(machine.cache_counts());
-        document["peer"] = json!({ "library": args.peer, "description": peer_name });
+        document["peer"] = json!({ "library": args.peer.as_deref().map(Path::to_string_lossy), "description": peer_name });
         save_json(path, &document)?;
     }
     if let Some(path) = &args.plot {
@@ -149,7 +149,8 @@ fn time_all<T: Scalar>(
     let reps = args.reps as usize;
     // of each size one round to warm up, and those that count
     let progress = Progress::new(shapes.len().saturating_mul(reps.saturating_add(1)));
-    progress.println(&format!("{} on {}, {} repetitions", title(args, &shapes[0]), names(computing(machine, T::DTYPE)), args.reps));
+    let repetitions = counted(reps, "repetition");
+    progress.println(&format!("{} on {}, {repetitions}", title(args, &shapes[0]), names(computing(machine, T::DTYPE))));
     if let (Some(path), Some(name)) = (&args.peer, peer_name) {
         progress.println(&format!("peer {}: {name}", path.display()));
     }

@@ -14,7 +14,7 @@ use crate::failure::Result;
 
 /// Dense linear algebra on any number of devices.
 #[derive(Parser, Debug)]
-#[command(name = "lapidary", version, about, after_help = STATUS, disable_help_subcommand = true)]
+#[command(name = "lapidary", version, about, after_help = STATUS)]
 pub struct Cli {
     #[command(subcommand)]
     verb: Verb,

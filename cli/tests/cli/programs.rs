@@ -54,6 +54,11 @@ fn the_stages_of_a_start_are_measured_cold_and_warm() {
         outcome(&run, 0);
         assert!(["open the device", "run", "run again", "all"].iter().all(|stage| run.stdout.contains(stage)), "{}", run.stdout);
     }
+    // a kind with one device names it
+    let one = s.run(&["devices", "--device", "opencl", "--json"]).stdout.matches("\"name\": \"opencl:").count() == 1;
+    let run = s.run(&["bench", "startup", "--device", "OpenCL"]);
+    outcome(&run, if one { 0 } else { 2 });
+    assert!(!one || run.stdout.contains("first product on opencl:0"), "{}", run.stdout);
     let several = ["bench", "gemm", "--n", "4", "--resident", "--device", "cpu:0+opencl:0"];
     refused(&s, &several, &["--resident", "cpu:0", "opencl:0"]);
     refused(&s, &["bench", "startup", "--plot", "s.png"], &["s.png", ".svg"]);

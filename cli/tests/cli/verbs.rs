@@ -81,6 +81,28 @@ fn plans_are_printed_traced_and_drawn() {
         let dot = s.read("t.dot");
         assert!(dot.starts_with(&format!("digraph \"{routine} f64\" {{")) && dot.contains("label="), "{dot}");
     }
+    assert!(s.run(&["plan", "gemm", "--n", "8"]).stdout.starts_with("schedule gemm f64: 1 device, "));
+    // hours of work, and registers of three digits
+    let long = s.run(&[
+        "plan",
+        "getrf",
+        "--n",
+        "9000",
+        "--memory-limit",
+        "300M",
+        "--nb",
+        "300",
+        "--gflops",
+        "1e-3",
+        "--bandwidth",
+        "1e-4",
+    ]);
+    outcome(&long, 0);
+    for line in long.stdout.lines().skip(3) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let times = words[..2].iter().filter(|word| word.parse::<f64>().is_ok()).count();
+        assert!(times == 2 && words[2] == "0" && words[3].starts_with('p'), "{line}");
+    }
     refused(&s, &["plan", "gesv"], &["getrf followed by getrs"]);
     refused(&s, &["plan", "gemm", "--trace", "t.svg"], &["t.svg", ".json"]);
     refused(&s, &["plan", "gemm", "--n", "4,5"], &["one size"]);
@@ -109,6 +131,12 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
         let run = s.run(&["devices", "--device", selection]);
         outcome(&run, 3);
         assert!(run.stderr.contains(selection.rsplit('+').next().unwrap().split(':').next().unwrap()), "{}", run.stderr);
+    }
+    for (selection, right) in [("opencl,wgpu", "opencl+wgpu"), ("cpu:0,1,opencl:0", "cpu:0,1+opencl:0")] {
+        refused(&s, &["devices", "--device", selection], &[selection, &format!("write {right}")]);
+    }
+    for selection in ["CPU", "Cpu:0", "ALL"] {
+        outcome(&s.run(&["devices", "--device", selection]), 0);
     }
     refused(&s, &["devices", "--device", "wgpu:-1"], &["`-1`", "wgpu:0,1"]);
     assert!(s.run(&["devices", "--device", "cuda"]).stderr.contains("there is: cpu, opencl"));
@@ -143,6 +171,11 @@ fn help_answers_with_examples() {
         let out = s.run(&[verb, "--help"]);
         assert_eq!(out.status, 0);
         assert!(out.stdout.contains("Example") && out.stdout.contains(&format!("lapidary {verb}")), "{}", out.stdout);
+    }
+    for words in [&["solve"][..], &["bench"], &["bench", "startup"], &["cache", "list"]] {
+        let out = s.run(&[&["help"], words].concat());
+        outcome(&out, 0);
+        assert_eq!(out.stdout, s.run(&[words, &["--help"]].concat()).stdout);
     }
     assert!(s.run(&["--help"]).stdout.contains("1 a check failed or a result could not be written"));
     assert_eq!(s.run(&["polish"]).status, 2);

@@ -60,8 +60,28 @@ fn without_a_folder_or_the_right_to_write_nothing_is_kept() {
     assert_eq!((none.load("key"), none.entries().len()), (None, 0));
     let file = tempfile::NamedTempFile::new().unwrap();
     let blocked = ProgramCache::new(Some(file.path().join("folder")));
+    assert_eq!(blocked.trouble(), None);
     blocked.store("key", b"binary");
     assert_eq!(blocked.load("key"), None);
+    assert!(blocked.trouble().unwrap().contains("folder"), "{:?}", blocked.trouble());
+    assert_eq!(none.trouble(), None);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_folders_are_passed_over() {
+    let (_folder, cache) = cache();
+    cache.store("key", b"binary");
+    let [pipe, other] = ["pipe", "other"].map(|key| cache.path(key).unwrap());
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::create_dir(&other).unwrap();
+    fs::create_dir(pipe.with_file_name("1-0-0.unfinished")).unwrap();
+    assert_eq!((cache.load("pipe"), cache.load("other")), (None, None));
+    assert_eq!(keys(&cache), ["key"]);
+    cache.store("other", b"binary");
+    assert!(cache.trouble().is_some() && other.is_dir());
+    assert_eq!(cache.clear().unwrap(), 1);
+    assert!(pipe.exists() && other.exists());
 }
 
 fn bounded(folder: &Path, most_bytes: u64) -> ProgramCache {

@@ -61,11 +61,8 @@ impl<R: BufRead> Reader<R> {
     pub fn read(mut self, path: &Path) -> Result<Dense<f64>> {
         let mut a = Dense::zeros(self.sizes.rows, self.sizes.cols).map_err(|e| self.lines.fail(path, e))?;
         let what = if self.banner.coordinate { "entries" } else { "values" };
-        if self.banner.coordinate {
-            self.read_entries(path, &mut a)?
-        } else {
-            self.read_array(path, &mut a)?
-        }
+        let filled = if self.banner.coordinate { self.read_entries(path, &mut a) } else { self.read_array(path, &mut a) };
+        filled?;
         if advance_to_data(&mut self.lines, path)? {
             return Err(self.lines.fail(path, format!("more than the {} {what} that were announced", self.sizes.entries)));
         }

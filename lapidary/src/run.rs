@@ -192,7 +192,7 @@ mod tests {
         const LIMIT: Option<usize> = Some(64 << 10);
         let settings = Settings::default();
         let threads = |device: Handle| {
-            let machine = Machine::of(vec![device], &settings, Arc::new(settings.program_cache()));
+            let machine = Machine::of(vec![device], &settings);
             let (ones, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
             let a = MatRef::col_major(&ones, N, N).unwrap();
             machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();

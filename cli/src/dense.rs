@@ -56,7 +56,7 @@ impl<T: Scalar> Dense<T> {
         &self.data
     }
 
-    /// The elements of a column-major matrix, for foreign routines.
+    /// The elements in the order of memory, for writing.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
@@ -71,11 +71,6 @@ impl<T: Scalar> Dense<T> {
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         let ld = self.line().max(1);
         MatMut::new(&mut self.data, self.rows, self.cols, ld, self.layout).expect("a packed matrix has a view")
-    }
-
-    /// Element (i, j) in double precision.
-    pub fn get(&self, i: usize, j: usize) -> f64 {
-        self.view().at(i, j).to_f64()
     }
 
     /// Length of a contiguous line.
@@ -134,7 +129,12 @@ impl<T: Scalar> Dense<T> {
 
 /// The largest value; NaN if there is one, where [`f64::max`] would drop it.
 pub fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |most, &value| if value.is_nan() || value > most { value } else { most })
+    values.iter().copied().fold(0.0, larger)
+}
+
+/// The larger of two; NaN if either is.
+pub fn larger(most: f64, value: f64) -> f64 {
+    if most.is_nan() || value <= most { most } else { value }
 }
 
 fn too_large<T: Scalar>(rows: usize, cols: usize) -> Failure {
@@ -200,7 +200,8 @@ mod tests {
     #[test]
     fn layouts_agree_on_elements() {
         let (col, row) = (sample(Layout::ColMajor), sample(Layout::RowMajor));
-        assert_eq!([col.get(1, 0), row.get(1, 0), row.get(0, 2)], [-2.0, 4.0, 3.0]);
+        let at = |a: &Dense<f64>, i, j| a.view().at(i, j);
+        assert_eq!([at(&col, 1, 0), at(&row, 1, 0), at(&row, 0, 2)], [-2.0, 4.0, 3.0]);
         assert_eq!(row.to_col_major().unwrap().data(), [1.0, 4.0, -2.0, 5.0, 3.0, -6.0]);
     }
 

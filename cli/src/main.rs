@@ -1,5 +1,6 @@
 //! `lapidary`: the command line of Lapidary.
 
+mod accuracy;
 mod bench;
 mod conformance;
 mod dense;
@@ -11,6 +12,7 @@ mod progress;
 mod report;
 mod residual;
 mod shape;
+mod system;
 mod trace;
 mod verbs;
 

@@ -1,12 +1,13 @@
-//! The reciprocal condition number from LU factors.
+//! The reciprocal condition number from LU factors, and the error that a residual stands for.
 //!
 //! Method: Higham, *FORTRAN codes for estimating the one-norm of a real or
-//! complex matrix*, ACM TOMS 14 (1988), as in LAPACK's `lacn2` and `gecon`: a
+//! complex matrix*, ACM TOMS 14 (1988), as in LAPACK's `lacn2`, `gecon` and `gerfs`: a
 //! lower bound of `‖A⁻¹‖₁` from a few solves with A and Aᵀ, rarely off by more
 //! than a factor of three.
 
 use lapidary_core::{Error, MatMut, Op, Result, Scalar};
 
+use crate::equilibrate::{exponent, times_power};
 use crate::lu::{Lu, check_system};
 
 /// Steps after which the estimate is taken as it is.
@@ -15,8 +16,9 @@ const MOST_STEPS: usize = 5;
 pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, '_, T>, norm: f64) -> Result<f64> {
     let n = lu.factors().rows();
     check_system("rcond", &lu.factors(), n)?;
-    if norm < 0.0 {
-        return Err(Error::invalid("rcond", format!("norm = {norm} is negative; pass the 1-norm of A before its factorisation")));
+    if !(0.0..=f64::MAX).contains(&norm) {
+        let hint = "‖A‖₁ is a finite number, zero or above; where it overflows, scale A first (lapidary::Equilibration)";
+        return Err(Error::invalid("rcond", format!("norm = {norm}: {hint}")));
     }
     if n == 0 {
         return Ok(1.0);
@@ -24,11 +26,57 @@ pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, '_, T>, norm: f64) -> Result<f64> {
     if lu.info() != 0 || norm == 0.0 {
         return Ok(0.0);
     }
-    if norm.is_nan() {
-        return Ok(f64::NAN);
+    // A⁻¹ alone may leave the range of T; times ‖A‖₁, nearly, it is as large as the condition
+    let unit = unit::<T>(n, norm);
+    let scaled_inverse = inverse_norm(n, |op, x: &mut [T]| {
+        x.iter_mut().for_each(|value| *value = *value * unit);
+        lu.solve_with(op, MatMut::col_major(x, n, 1)?)
+    })?;
+    let rcond = unit.to_f64() / norm / scaled_inverse;
+    // what overflows is far beyond the reach of the precision, and so is what an infinite factor hides
+    Ok(if rcond.is_finite() && has_finite_pivots(lu) { rcond.min(1.0) } else { 0.0 })
+}
+
+/// The power of two next to `norm` that leaves room for `1/n` below it and for sums above it.
+fn unit<T: Scalar>(n: usize, norm: f64) -> T {
+    let least = exponent(T::MIN_POSITIVE).unwrap_or(0);
+    let room = i32::try_from(n.ilog2()).unwrap_or(0) + 2;
+    T::from_f64(times_power(1.0, exponent(norm).unwrap_or(0).clamp(least + room, -least - room)))
+}
+
+fn has_finite_pivots<T: Scalar>(lu: &Lu<'_, '_, T>) -> bool {
+    let factors = lu.factors();
+    factors.host_ptr().is_none() || (0..factors.rows()).all(|i| factors.at(i, i).is_finite())
+}
+
+/// `max_j units_j·(|A⁻¹|·residual)_j`.
+pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, '_, T>, residual: &[f64], units: &[f64]) -> Result<f64> {
+    let n = lu.factors().rows();
+    check_system("error_bound", &lu.factors(), residual.len())?;
+    if units.len() != n {
+        return Err(Error::invalid("error_bound", format!("A is of order {n}, units has {} elements", units.len())));
     }
-    let inverse_norm = inverse_norm(n, |op, x| lu.solve_with(op, MatMut::col_major(x, n, 1)?))?;
-    Ok(1.0 / inverse_norm / norm)
+    let ((residual, most), (units, largest)) = (normalised::<T>(residual), normalised::<T>(units));
+    if most == 0.0 || largest == 0.0 {
+        return Ok(0.0);
+    }
+    // ‖W·A⁻¹·F‖_∞ = ‖F·A⁻ᵀ·W‖₁ for W = diag(units), F = diag(residual)
+    let norm = inverse_norm(n, |op, x: &mut [T]| {
+        let (first, then) = if op == Op::NoTrans { (&units, &residual) } else { (&residual, &units) };
+        x.iter_mut().zip(first).for_each(|(x, &factor)| *x = *x * factor);
+        lu.solve_with(op.flip(), MatMut::col_major(x, n, 1)?)?;
+        x.iter_mut().zip(then).for_each(|(x, &factor)| *x = *x * factor);
+        Ok(())
+    })?;
+    let bound = norm * most * largest;
+    Ok(if bound.is_nan() { f64::INFINITY } else { bound })
+}
+
+/// Magnitudes over the largest of them, and that.
+fn normalised<T: Scalar>(values: &[f64]) -> (Vec<T>, f64) {
+    let largest = values.iter().fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
+    let over = if largest == 0.0 { 1.0 } else { largest };
+    (values.iter().map(|value| T::from_f64(value.abs() / over)).collect(), largest)
 }
 
 fn one_norm<T: Scalar>(x: &[T]) -> f64 {
@@ -44,18 +92,18 @@ fn signs<T: Scalar>(x: &[T]) -> Vec<T> {
     x.iter().map(|&v| if v.to_f64() < 0.0 { -T::ONE } else { T::ONE }).collect()
 }
 
-/// A lower bound of `‖A⁻¹‖₁`, by climbing along subgradients.
-fn inverse_norm<T: Scalar>(n: usize, solve: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
+/// A lower bound of `‖M‖₁` by climbing along subgradients; `apply(op, x)` is `x ← op(M)·x`.
+fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     let mut x = vec![T::from_f64(1.0 / n as f64); n];
-    solve(Op::NoTrans, &mut x)?;
+    apply(Op::NoTrans, &mut x)?;
     let mut estimate = one_norm(&x);
     let mut sign = signs(&x);
     let mut peak = usize::MAX;
     for _ in 0..MOST_STEPS {
-        // z = A⁻ᴴ·sign(y): its largest entry is the steepest column
+        // z = Mᴴ·sign(y): its largest entry is the steepest column
         let mut z = sign.clone();
-        solve(Op::ConjTrans, &mut z)?;
+        apply(Op::ConjTrans, &mut z)?;
         let steepest = largest(&z);
         if steepest == peak {
             break;
@@ -63,7 +111,7 @@ fn inverse_norm<T: Scalar>(n: usize, solve: impl Fn(Op, &mut [T]) -> Result<()>)
         peak = steepest;
         let mut y = vec![T::ZERO; n];
         y[peak] = T::ONE;
-        solve(Op::NoTrans, &mut y)?;
+        apply(Op::NoTrans, &mut y)?;
         let (next, next_sign) = (one_norm(&y), signs(&y));
         if next <= estimate || next_sign == sign {
             estimate = estimate.max(next);
@@ -71,14 +119,16 @@ fn inverse_norm<T: Scalar>(n: usize, solve: impl Fn(Op, &mut [T]) -> Result<()>)
         }
         (estimate, sign) = (next, next_sign);
     }
-    Ok(estimate.max(alternating(n, solve)?))
+    let other = alternating(n, apply)?;
+    // a maximum would drop NaN
+    Ok(if estimate.is_nan() || estimate > other { estimate } else { other })
 }
 
 /// A vector of alternating growing entries catches what the climb misses.
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-fn alternating<T: Scalar>(n: usize, solve: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
+fn alternating<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     let entry = |i: usize| (1.0 + i as f64 / (n.max(2) - 1) as f64) * if i.is_multiple_of(2) { 1.0 } else { -1.0 };
     let mut x: Vec<T> = (0..n).map(|i| T::from_f64(entry(i))).collect();
-    solve(Op::NoTrans, &mut x)?;
+    apply(Op::NoTrans, &mut x)?;
     Ok(2.0 * one_norm(&x) / (3.0 * n as f64))
 }

@@ -45,6 +45,7 @@
 
 pub mod bridges;
 mod condition;
+mod equilibrate;
 mod handle;
 mod host;
 mod lu;
@@ -57,6 +58,7 @@ mod select;
 mod settings;
 mod singular;
 
+pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
 pub use lapidary_backend_opencl as opencl;

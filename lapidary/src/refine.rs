@@ -4,19 +4,28 @@
 //! Algorithms* (2002), §12. After one or two steps the componentwise backward
 //! error `max |b − A·x| / (|A|·|x| + |b|)` is a few units of roundoff, also
 //! where the factorisation lost digits to growth.
+//!
+//! Right-hand sides go in blocks, so that residuals and corrections are products and
+//! solves of many columns; those that need no further step leave their block.
 
 use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
 
+use crate::equilibrate::{exponent, for_each, times_power};
 use crate::lu::{Lu, check_system};
 use crate::machine::Machine;
 
 /// Steps after which refinement stops, as in LAPACK.
 const MOST_STEPS: usize = 5;
+/// Elements of a block of right-hand sides, and of the panel of |A| that meets it:
+/// large enough for products at full speed, small beside A.
+const BLOCK_ELEMENTS: usize = 1 << 20;
+/// The least columns of a block, so that reading A is shared.
+const MIN_BLOCK_COLS: usize = 16;
 
 /// What a refinement reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refinement {
-    /// Corrections applied.
+    /// Corrections that X holds, the most of all right-hand sides.
     pub steps: usize,
     /// Componentwise backward error of the result, the largest over the right-hand sides.
     pub backward_error: f64,
@@ -36,58 +45,175 @@ pub(crate) fn refine<T: Scalar>(
     if [a.host_ptr(), b.host_ptr(), x.host_ptr()].contains(&None) {
         return Err(Error::invalid("refine", "A, B and X must lie in host memory"));
     }
+    let (n, nrhs) = b.shape();
     let mut worst = Refinement { steps: 0, backward_error: 0.0 };
-    if b.rows() == 0 {
-        // of no rows there may be any number of columns
+    if n == 0 {
         return Ok(worst);
     }
-    for j in 0..b.cols() {
-        let (rows, col) = (0..b.rows(), j..j + 1);
-        let one = column(machine, lu, a, b.sub(rows.clone(), col.clone()), x.reborrow().sub(rows, col))?;
-        worst.steps = worst.steps.max(one.steps);
-        worst.backward_error = larger(worst.backward_error, one.backward_error);
+    let mut size: f64 = 0.0;
+    for_each(a, |_, _, value| size = size.max(value.abs()));
+    let system = System { machine, lu, a, size };
+    let width = (BLOCK_ELEMENTS / n).max(MIN_BLOCK_COLS);
+    for first in (0..nrhs).step_by(width) {
+        let cols = first..nrhs.min(first + width);
+        for reached in system.refine(b.sub(0..n, cols.clone()), x.reborrow().sub(0..n, cols))? {
+            worst.steps = worst.steps.max(reached.steps);
+            worst.backward_error = larger(worst.backward_error, reached.backward_error);
+        }
     }
     Ok(worst)
 }
 
-fn column<T: Scalar>(
-    machine: &Machine,
-    lu: &Lu<'_, '_, T>,
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
-    mut x: MatMut<'_, T>,
-) -> Result<Refinement> {
-    let n = a.rows();
-    let (mut last, mut steps) = (f64::INFINITY, 0);
-    loop {
-        // r ← b − A·x
-        let mut r: Vec<T> = (0..n).map(|i| b.at(i, 0)).collect();
-        machine.gemm(Gemm::new(a, x.as_ref(), MatMut::col_major(&mut r, n, 1)?).alpha(-T::ONE).beta(T::ONE))?;
-        let backward_error = backward_error(a, b, &x, &r);
-        if backward_error.is_nan() || backward_error <= T::UNIT_ROUNDOFF * 2.0 || 2.0 * backward_error > last || steps == MOST_STEPS
-        {
-            return Ok(Refinement { steps, backward_error });
-        }
-        // x ← x + A⁻¹·r
-        lu.solve(MatMut::col_major(&mut r, n, 1)?)?;
-        (0..n).for_each(|i| x.set(i, 0, x.at(i, 0) + r[i]));
-        (last, steps) = (backward_error, steps + 1);
-    }
-}
-
 /// The larger one; NaN if either is: a result that is no number is not right.
 fn larger(most: f64, value: f64) -> f64 {
-    if value.is_nan() || value > most { value } else { most }
+    if most.is_nan() || value <= most { most } else { value }
 }
 
-/// `max |r| / (|A|·|x| + |b|)`; rows of zeros do not count.
-fn backward_error<T: Scalar>(a: MatRef<'_, T>, b: MatRef<'_, T>, x: &MatMut<'_, T>, r: &[T]) -> f64 {
-    let n = a.rows();
-    let mut scale: Vec<f64> = (0..n).map(|i| b.at(i, 0).abs().to_f64()).collect();
-    for k in 0..n {
-        let xk = x.at(k, 0).abs().to_f64();
-        scale.iter_mut().enumerate().for_each(|(i, s)| *s += a.at(i, k).abs().to_f64() * xk);
+/// A, its factors and its largest magnitude.
+struct System<'s, T> {
+    machine: &'s Machine,
+    lu: &'s Lu<'s, 's, T>,
+    a: MatRef<'s, T>,
+    size: f64,
+}
+
+/// Right-hand sides that may need another step, and trial solutions, both packed by columns.
+struct Trials<T> {
+    x: Vec<T>,
+    b: Vec<T>,
+    cols: Vec<Trial>,
+}
+
+#[derive(Clone, Copy)]
+struct Trial {
+    /// The column of the block.
+    index: usize,
+    /// Solution and right-hand side are multiplied by 2^power here.
+    power: i32,
+    /// The backward error before the last step.
+    last: f64,
+}
+
+impl<T: Scalar> System<'_, T> {
+    /// Refines a block; X gets a correction only if that made its backward error smaller.
+    fn refine(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<Vec<Refinement>> {
+        let n = self.a.rows();
+        let mut trials = self.trials(b, x.as_ref());
+        let mut best = vec![Refinement { steps: 0, backward_error: f64::INFINITY }; b.cols()];
+        for steps in 0..=MOST_STEPS {
+            let mut r = self.residuals(&trials)?;
+            let errors = self.backward_errors(&trials, &r)?;
+            for (c, (trial, &backward_error)) in trials.cols.iter().zip(&errors).enumerate() {
+                if steps == 0 {
+                    best[trial.index].backward_error = backward_error;
+                } else if backward_error < best[trial.index].backward_error {
+                    best[trial.index] = Refinement { steps, backward_error };
+                    let unscale = |value: T| T::from_f64(times_power(value.to_f64(), -trial.power));
+                    (0..n).for_each(|i| x.set(i, trial.index, unscale(trials.x[i + c * n])));
+                }
+            }
+            // false for NaN: it does not become better
+            let goes_on = |c: &usize| errors[*c] > 2.0 * T::UNIT_ROUNDOFF && 2.0 * errors[*c] <= trials.cols[*c].last;
+            let kept: Vec<usize> = (0..errors.len()).filter(goes_on).collect();
+            if kept.is_empty() || steps == MOST_STEPS {
+                break;
+            }
+            trials.cols.iter_mut().zip(&errors).for_each(|(trial, &error)| trial.last = error);
+            trials.keep(n, &kept);
+            keep_columns(&mut r, n, &kept);
+            // x ← x + A⁻¹·r
+            self.lu.solve(MatMut::col_major(&mut r, n, kept.len())?)?;
+            trials.x.iter_mut().zip(&r).for_each(|(x, &r)| *x += r);
+        }
+        Ok(best)
     }
-    let ratios = r.iter().zip(&scale).filter(|(_, s)| **s != 0.0).map(|(r, s)| r.abs().to_f64() / s);
-    ratios.fold(0.0, larger)
+
+    /// The block as it is at first, scaled where |A|·|x| or b is near the ends of the range.
+    fn trials(&self, b: MatRef<'_, T>, x: MatRef<'_, T>) -> Trials<T> {
+        let (n, nrhs) = b.shape();
+        let mut trials =
+            Trials { x: Vec::with_capacity(n * nrhs), b: Vec::with_capacity(n * nrhs), cols: Vec::with_capacity(nrhs) };
+        for index in 0..nrhs {
+            let column = |m: MatRef<'_, T>| (0..n).map(|i| m.at(i, index).to_f64()).collect::<Vec<_>>();
+            let (x, b) = (column(x), column(b));
+            let power = power::<T>(self.size, norm_max(&x), norm_max(&b));
+            trials.x.extend(x.into_iter().map(|value| T::from_f64(times_power(value, power))));
+            trials.b.extend(b.into_iter().map(|value| T::from_f64(times_power(value, power))));
+            trials.cols.push(Trial { index, power, last: f64::INFINITY });
+        }
+        trials
+    }
+
+    /// `b − A·x`.
+    fn residuals(&self, trials: &Trials<T>) -> Result<Vec<T>> {
+        let (n, nrhs) = (self.a.rows(), trials.cols.len());
+        let mut r = trials.b.clone();
+        let x = MatRef::col_major(&trials.x, n, nrhs)?;
+        self.machine.gemm(Gemm::new(self.a, x, MatMut::col_major(&mut r, n, nrhs)?).alpha(-T::ONE).beta(T::ONE))?;
+        Ok(r)
+    }
+
+    /// `max |r| / (|A|·|x| + |b|)` for each column; terms of zero do not count.
+    fn backward_errors(&self, trials: &Trials<T>, r: &[T]) -> Result<Vec<f64>> {
+        let n = self.a.rows();
+        // underflow alone makes residuals of this size: `safe1` of LAPACK's gerfs
+        let underflow = (n + 1) as f64 * T::MIN_POSITIVE;
+        let ratio = |(r, scale): (&T, &T)| match (r.abs().to_f64(), scale.to_f64()) {
+            (_, 0.0) => 0.0,
+            (r, scale) if r <= underflow && scale <= underflow / T::UNIT_ROUNDOFF => 0.0,
+            (r, scale) => r / scale,
+        };
+        let scale = self.scales(trials)?;
+        let columns = r.chunks(n).zip(scale.chunks(n));
+        Ok(columns.map(|(r, scale)| r.iter().zip(scale).map(ratio).fold(0.0, larger)).collect())
+    }
+
+    /// `|A|·|x| + |b|`, a panel of rows after the other.
+    fn scales(&self, trials: &Trials<T>) -> Result<Vec<T>> {
+        let (n, nrhs) = (self.a.rows(), trials.cols.len());
+        let magnitudes = |values: &[T]| values.iter().map(|&value| magnitude(value)).collect::<Vec<T>>();
+        let (x, mut scale) = (magnitudes(&trials.x), magnitudes(&trials.b));
+        let height = (BLOCK_ELEMENTS / n).clamp(MIN_BLOCK_COLS, n.max(MIN_BLOCK_COLS));
+        let mut panel = Vec::new();
+        for first in (0..n).step_by(height) {
+            let rows = first..n.min(first + height);
+            panel.clear();
+            (0..n).for_each(|j| panel.extend(rows.clone().map(|i| magnitude(self.a.at(i, j)))));
+            let (abs_a, abs_x) = (MatRef::col_major(&panel, rows.len(), n)?, MatRef::col_major(&x, n, nrhs)?);
+            let target = MatMut::col_major(&mut scale, n, nrhs)?.sub(rows, 0..nrhs);
+            self.machine.gemm(Gemm::new(abs_a, abs_x, target).beta(T::ONE))?;
+        }
+        Ok(scale)
+    }
+}
+
+impl<T: Scalar> Trials<T> {
+    fn keep(&mut self, n: usize, kept: &[usize]) {
+        keep_columns(&mut self.x, n, kept);
+        keep_columns(&mut self.b, n, kept);
+        self.cols = kept.iter().map(|&c| self.cols[c]).collect();
+    }
+}
+
+/// Moves the columns `kept`, in rising order, to the front and drops the others.
+fn keep_columns<T: Copy>(data: &mut Vec<T>, n: usize, kept: &[usize]) {
+    kept.iter().enumerate().for_each(|(to, &from)| data.copy_within(from * n..(from + 1) * n, to * n));
+    data.truncate(kept.len() * n);
+}
+
+fn magnitude<T: Scalar>(value: T) -> T {
+    T::from_f64(value.abs().to_f64())
+}
+
+fn norm_max(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
+}
+
+/// The power of two that brings |A|·|x| and |b| near one, if they leave the middle half of the range.
+fn power<T: Scalar>(a: f64, x: f64, b: f64) -> i32 {
+    let ends = -exponent(T::MIN_POSITIVE).unwrap_or(0);
+    let ax = exponent(a).zip(exponent(x)).map(|(a, x)| a + x);
+    let Some(size) = ax.max(exponent(b)).filter(|size| size.abs() > ends / 2) else { return 0 };
+    // the solution itself stays in the range
+    (-size).min(ends - 2 - exponent(x).unwrap_or(0))
 }

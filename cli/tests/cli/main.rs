@@ -11,6 +11,7 @@ mod good_input;
 mod outputs;
 mod peers;
 mod programs;
+mod quality;
 #[cfg(unix)]
 mod signals;
 mod solve;

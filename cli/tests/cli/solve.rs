@@ -96,16 +96,6 @@ fn devices_that_cannot_take_part_are_not_named() {
 }
 
 #[test]
-fn an_overflow_is_no_perfect_result() {
-    let s = Sandbox::new();
-    s.text("a.csv", "1e308,1e308\n1e308,-1e308\n");
-    s.text("b.csv", "1e307\n1e308\n");
-    let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.csv"]);
-    assert_eq!(out.status, 1, "{}", out.stderr);
-    assert_eq!(s.files(), ["a.csv", "b.csv"]);
-}
-
-#[test]
 fn an_output_replaces_regular_files_only_and_no_input() {
     let s = Sandbox::new();
     s.text("a.csv", "2\n");

@@ -1,0 +1,213 @@
+//! How right a solution is, measured against the matrices as they were read: residuals
+//! in twice the precision of `f64`, by none of the routines that made the solution.
+//! The figures are bounds 8 and 13 of `docs/numerics.md`.
+
+use lapidary::{Equilibration, Lu, Scalar};
+use lapidary_conformance::oracle::double::two_sum;
+
+use crate::dense::{Dense, larger, largest};
+use crate::failure::Result;
+
+/// Columns that are measured together: a load of A serves all of them.
+const LANES: usize = 4;
+
+type Lanes = [f64; LANES];
+
+/// A·X = B as it was read, and the scales at which it is measured.
+pub struct Reference<'a, S> {
+    a: &'a Dense<S>,
+    b: &'a Dense<S>,
+    scales: &'a Equilibration,
+    /// ‖R·A·C‖₁.
+    norm: f64,
+    /// The largest magnitude in R·A·C.
+    size: f64,
+}
+
+/// What the residual of a solution says.
+pub struct Measured {
+    /// LAPACK's dget02 of the scaled system, ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), for each column.
+    pub backward_errors: Vec<f64>,
+    /// At least |b − A·x| over the largest |x|, the most of all columns, row by row.
+    residual: Vec<f64>,
+    /// What one of each scaled unknown is over the largest |x|.
+    units: Vec<f64>,
+}
+
+/// A column of X, scaled so that its largest element is about one.
+struct Column {
+    x: Vec<f64>,
+    /// The power of two that it was divided by, beside the scales of the unknowns.
+    shift: i32,
+    /// The largest |x| over `2^shift`, as `mantissa · 2^spread`.
+    mantissa: f64,
+    spread: i32,
+}
+
+/// The power of two below a magnitude; none for zero, infinity and NaN.
+fn exponent(value: f64) -> Option<i32> {
+    (value != 0.0 && value.is_finite()).then(|| libm::ilogb(value))
+}
+
+impl Column {
+    fn new<T: Scalar>(x: &[T], scales: &Equilibration) -> Column {
+        let values = || x.iter().map(|value| value.to_f64());
+        let sizes = values().zip(scales.cols()).filter_map(|(x, c)| exponent(x).map(|e| e - c));
+        let shift = sizes.max().unwrap_or(0);
+        let size = values().map(f64::abs).fold(0.0, larger);
+        let spread = exponent(size).unwrap_or(0);
+        let scaled = values().zip(scales.cols()).map(|(x, c)| libm::scalbn(x, -c - shift)).collect();
+        Column { x: scaled, shift, mantissa: libm::scalbn(size, -spread), spread: spread - shift }
+    }
+}
+
+impl<'a, S: Scalar> Reference<'a, S> {
+    /// The system, to be measured at the scales.
+    pub fn new(a: &'a Dense<S>, b: &'a Dense<S>, scales: &'a Equilibration) -> Self {
+        let (mut sums, mut size) = (vec![0.0; a.cols()], 0.0);
+        a.for_each(|i, j, value| {
+            let scaled = scale(scales, i, j, value).abs();
+            sums[j] += scaled;
+            size = larger(size, scaled);
+        });
+        Reference { a, b, scales, norm: largest(&sums), size }
+    }
+
+    /// ‖A‖₁ at the scales.
+    pub fn norm_one(&self) -> f64 {
+        self.norm
+    }
+
+    /// max|u_ij| / max|a_ij|, which the factors lost in precision.
+    pub fn growth<T: Scalar>(&self, lu: &Lu<'_, '_, T>) -> f64 {
+        let (factors, n) = (lu.factors(), self.a.cols());
+        let upper = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j)));
+        upper.map(|(i, j)| factors.at(i, j).abs().to_f64()).fold(0.0, larger) / self.size
+    }
+
+    /// Measures X, column by column.
+    pub fn measure<T: Scalar>(&self, x: &Dense<T>) -> Measured {
+        let (n, nrhs) = (self.b.rows(), self.b.cols());
+        let columns: Vec<&[T]> = x.data().chunks(n).collect();
+        let columns = |first: usize| columns[first..nrhs.min(first + LANES)].iter().map(|x| Column::new(x, self.scales));
+        let blocks = || (0..nrhs).step_by(LANES);
+        let spread = blocks().flat_map(columns).map(|column| column.spread).max().unwrap_or(0);
+        let units = self.scales.cols().iter().map(|c| libm::scalbn(1.0, c - spread)).collect();
+        let mut measured = Measured { backward_errors: Vec::with_capacity(nrhs), residual: vec![0.0; n], units };
+        for first in blocks() {
+            let columns: Vec<Column> = columns(first).collect();
+            let sums = self.residuals(first, &columns);
+            for (l, column) in columns.iter().enumerate() {
+                measured.backward_errors.push(self.backward_error::<T>(&sums, l, column));
+                let weight = libm::scalbn(1.0 / column.mantissa, spread - column.spread);
+                measured.residual.iter_mut().zip(&sums).for_each(|(most, sum)| *most = larger(*most, sum.at_least(l, n, weight)));
+            }
+        }
+        measured
+    }
+
+    /// b − A·x of up to [`LANES`] columns at their scales.
+    fn residuals(&self, first: usize, columns: &[Column]) -> Vec<Sum> {
+        let lanes = |f: &dyn Fn(usize, &Column) -> f64| {
+            let mut values = [0.0; LANES];
+            columns.iter().enumerate().for_each(|(l, column)| values[l] = f(l, column));
+            values
+        };
+        let b = self.b.view();
+        let row = |(i, r): (usize, &i32)| lanes(&|l, column| libm::scalbn(b.at(i, first + l).to_f64(), r - column.shift));
+        let mut sums: Vec<Sum> = self.scales.rows().iter().enumerate().map(row).map(Sum::new).collect();
+        let x: Vec<Halves> = (0..self.a.cols()).map(|j| Halves::new(lanes(&|_, column| column.x[j]))).collect();
+        self.a.for_each(|i, j, value| sums[i].subtract(scale(self.scales, i, j, value), &x[j]));
+        sums
+    }
+
+    fn backward_error<T: Scalar>(&self, sums: &[Sum], l: usize, column: &Column) -> f64 {
+        let error: f64 = sums.iter().map(|sum| sum.value(l).abs()).sum();
+        let x: f64 = column.x.iter().map(|x| x.abs()).sum();
+        // zero over zero is a perfect result; anything else over zero is none
+        if error == 0.0 { 0.0 } else { error / (2.0 * T::UNIT_ROUNDOFF * self.norm * x) }
+    }
+}
+
+fn scale(scales: &Equilibration, i: usize, j: usize, value: f64) -> f64 {
+    match scales.rows()[i] + scales.cols()[j] {
+        0 => value,
+        power => libm::scalbn(value, power),
+    }
+}
+
+impl Measured {
+    /// The largest backward error; NaN if there is one.
+    pub fn backward_error(&self) -> f64 {
+        largest(&self.backward_errors)
+    }
+
+    /// Bound 13: how far X may be off, over the largest element of each column, between 0 and 1.
+    pub fn error_bound<T: Scalar>(&self, lu: &Lu<'_, '_, T>, growth: f64, rcond: f64) -> Result<f64> {
+        let doubt = growth * T::UNIT_ROUNDOFF / rcond; // of the inverse that the factors stand for
+        let computed = lu.error_bound(&self.residual, &self.units)?;
+        let of_inverse = computed / (1.0 - doubt);
+        let of_solution = of_inverse / (1.0 - of_inverse);
+        let is_sound = doubt < 0.5 && of_inverse < 0.5; // false for NaN
+        Ok(if is_sound { of_solution.max(T::UNIT_ROUNDOFF / rcond).min(1.0) } else { 1.0 })
+    }
+}
+
+/// Numbers, and the leading halves of their digits (Dekker): products of halves are exact.
+struct Halves {
+    value: Lanes,
+    head: Lanes,
+}
+
+impl Halves {
+    fn new(value: Lanes) -> Halves {
+        Halves { value, head: value.map(head) }
+    }
+}
+
+fn head(value: f64) -> f64 {
+    let spread = 134_217_729.0 * value; // 2^27 + 1
+    spread - (spread - value)
+}
+
+/// Sums of products in twice the precision: `Dot2` of Ogita, Rump and Oishi, with Dekker's
+/// product, which needs no fused multiply-add and so runs in vectors everywhere.
+struct Sum {
+    value: Lanes,
+    lost: Lanes,
+    magnitudes: Lanes,
+}
+
+impl Sum {
+    fn new(value: Lanes) -> Sum {
+        Sum { value, lost: [0.0; LANES], magnitudes: value.map(f64::abs) }
+    }
+
+    /// Subtracts a·x in each lane.
+    fn subtract(&mut self, a: f64, x: &Halves) {
+        let a = -a;
+        let a_head = head(a);
+        let a_tail = a - a_head;
+        for l in 0..LANES {
+            let (x, x_head) = (x.value[l], x.head[l]);
+            let (x_tail, product) = (x - x_head, a * x);
+            let lost = a_tail * x_tail - (((product - a_head * x_head) - a_tail * x_head) - a_head * x_tail);
+            let (sum, carry) = two_sum(self.value[l], product);
+            self.value[l] = sum;
+            self.lost[l] += lost + carry;
+            self.magnitudes[l] += product.abs();
+        }
+    }
+
+    fn value(&self, l: usize) -> f64 {
+        self.value[l] + self.lost[l]
+    }
+
+    /// An upper bound of the magnitude, what `Dot2` rounds included, times `weight`.
+    fn at_least(&self, l: usize, terms: usize, weight: f64) -> f64 {
+        let rounding = 2.0 * (terms + 2) as f64 * f64::UNIT_ROUNDOFF;
+        let bound = self.value(l).abs() * (1.0 + rounding) + rounding * rounding * self.magnitudes[l];
+        // a column of zeros has no relative error, unless it is wrong
+        if bound == 0.0 { 0.0 } else { bound * weight }
+    }
+}

@@ -1,0 +1,245 @@
+//! A system from its elements as read to a solution of which the quality is known.
+
+use std::any::Any;
+use std::time::Instant;
+
+use lapidary::{Equilibration, Lu, Machine, Rounding, Scalar};
+
+use crate::accuracy::{Measured, Reference};
+use crate::dense::Dense;
+use crate::failure::Result;
+use crate::memory;
+use crate::progress::Progress;
+
+/// From this order on the work is long enough to show where it stands.
+const LONG: usize = 2048;
+
+/// A·X = B as it was read, and the scales at which it is solved.
+pub struct System<S> {
+    /// The matrix.
+    pub a: Dense<S>,
+    /// The right-hand sides.
+    pub b: Dense<S>,
+    /// Powers of two for rows and columns.
+    pub scales: Equilibration,
+}
+
+/// X and what is known about it.
+pub struct Solved<T> {
+    /// The solution, in the units of A and B.
+    pub x: Dense<T>,
+    /// Seconds to factor.
+    pub factor_seconds: f64,
+    /// Seconds to solve and refine.
+    pub solve_seconds: f64,
+    /// Corrections of X, if refinement was asked for.
+    pub refinement_steps: Option<usize>,
+    /// Bound 8, against the matrices as read.
+    pub backward_error: f64,
+    /// The reciprocal condition of the scaled matrix.
+    pub rcond: f64,
+    /// Bound 13: the relative error of X.
+    pub error_bound: f64,
+    /// What storing A, B and X in the type of the computation cost.
+    pub rounding: [Rounding; 3],
+}
+
+/// What came of a system.
+pub enum Outcome<T> {
+    /// There is a solution, right or not.
+    Solved(Box<Solved<T>>),
+    /// The pivot `info`, counted from 1, is zero.
+    Singular {
+        /// Which.
+        info: usize,
+        /// Whether A was changed by rounding it to the type of the computation.
+        rounded: bool,
+    },
+}
+
+impl<S: Scalar> System<S> {
+    /// The system, to be solved in the precision of `T`.
+    pub fn new<T: Scalar>(a: Dense<S>, b: Dense<S>) -> Result<Self> {
+        let scales = Equilibration::new(a.view(), T::DTYPE)?;
+        Ok(System { a, b, scales })
+    }
+
+    /// Equilibrates, factors, solves, refines if asked to, and measures.
+    pub fn solve<T: Scalar>(&self, machine: &Machine, refine: bool) -> Result<Outcome<T>> {
+        let progress = (self.a.rows() >= LONG).then(|| Progress::new(3));
+        let begin = |what: &str| progress.iter().for_each(|p| p.begin(what));
+        let done = || progress.iter().for_each(Progress::done);
+
+        begin("factor");
+        let start = Instant::now();
+        self.check_memory::<T>(refine)?;
+        let mut factors = Dense::zeros(self.a.rows(), self.a.cols())?;
+        let of_a = self.scales.scale_matrix(self.a.view(), factors.view_mut())?;
+        let unfactored = if refine && !self.is_stored::<T>() { Some(factors.to_col_major()?) } else { None };
+        let lu = machine.getrf(factors.view_mut())?;
+        let factor_seconds = start.elapsed().as_secs_f64();
+        done();
+        if lu.info() > 0 {
+            return Ok(Outcome::Singular { info: lu.info(), rounded: of_a.inexact > 0 });
+        }
+
+        begin("solve");
+        let start = Instant::now();
+        let mut x = Dense::zeros(self.b.rows(), self.b.cols())?;
+        let rhs = self.scales.scale_rhs(self.b.view(), x.view_mut())?;
+        let scaled_b = if refine { Some(x.to_col_major()?) } else { None };
+        lu.solve(x.view_mut())?;
+        let refined = match &scaled_b {
+            Some(b) => Some(refined(&lu, unfactored.as_ref().or_else(|| self.stored()).expect("kept above"), b, &x)?),
+            None => None,
+        };
+        let solve_seconds = start.elapsed().as_secs_f64();
+        done();
+
+        begin("check");
+        let reference = Reference::new(&self.a, &self.b, &self.scales);
+        let unscale = |mut x: Dense<T>| -> Result<_> {
+            let rounding = self.scales.unscale(x.view_mut(), &rhs.exponents)?;
+            Ok((x, rounding))
+        };
+        let refinement_steps = refined.as_ref().map(|(_, steps)| *steps);
+        let plain = unscale(x)?;
+        let ((x, of_x), measured) = match refined {
+            Some((refined, 1..)) => better(&reference, plain, unscale(refined)?),
+            Some((_, 0)) | None => {
+                let measured = reference.measure(&plain.0);
+                (plain, measured)
+            }
+        };
+        let rcond = lu.rcond(reference.norm_one())?;
+        let error_bound = measured.error_bound(&lu, reference.growth(&lu), rcond)?;
+        let (backward_error, rounding) = (measured.backward_error(), [of_a, rhs.rounding, of_x]);
+        let solved = Solved { x, factor_seconds, solve_seconds, refinement_steps, backward_error, rcond, error_bound, rounding };
+        Ok(Outcome::Solved(Box::new(solved)))
+    }
+
+    /// Refuses a system whose copies the memory does not hold.
+    fn check_memory<T: Scalar>(&self, refine: bool) -> Result<()> {
+        let (a, x) = ((self.a.rows(), self.a.cols()), (self.b.rows(), self.b.cols()));
+        let copies = match (refine, self.is_stored::<T>()) {
+            (false, _) => &[a, x][..],
+            (true, true) => &[a, x, x, x],
+            (true, false) => &[a, a, x, x, x],
+        };
+        memory::check_matrices::<T>("the copy of A that is factored, with X,", copies)
+    }
+
+    /// A itself, where it is what was factored.
+    fn stored<T: Scalar>(&self) -> Option<&Dense<T>> {
+        (&self.a as &dyn Any).downcast_ref().filter(|_| !self.scales.is_needed())
+    }
+
+    fn is_stored<T: Scalar>(&self) -> bool {
+        self.stored::<T>().is_some()
+    }
+}
+
+/// A refined copy of X and the steps that took.
+fn refined<T: Scalar>(lu: &Lu<'_, '_, T>, a: &Dense<T>, b: &Dense<T>, x: &Dense<T>) -> Result<(Dense<T>, usize)> {
+    let mut refined = x.to_col_major()?;
+    let steps = lu.refine(a.view(), b.view(), refined.view_mut())?.steps;
+    Ok((refined, steps))
+}
+
+/// Refinement looks at the system as it was rounded, row by row; the check at the system as it was
+/// read. Columns that the check finds worse go back to what they were.
+fn better<S: Scalar, T: Scalar>(
+    reference: &Reference<'_, S>,
+    (plain, rounding_of_plain): (Dense<T>, Rounding),
+    (mut refined, rounding): (Dense<T>, Rounding),
+) -> ((Dense<T>, Rounding), Measured) {
+    let (before, after) = (reference.measure(&plain), reference.measure(&refined));
+    let errors = before.backward_errors.iter().zip(&after.backward_errors);
+    let is_worse = |before: f64, after: f64| after > before || (after.is_nan() && !before.is_nan());
+    let worse: Vec<usize> = errors.enumerate().filter(|&(_, (&before, &after))| is_worse(before, after)).map(|(k, _)| k).collect();
+    if worse.is_empty() {
+        return ((refined, rounding), after);
+    }
+    if worse.len() == before.backward_errors.len() {
+        return ((plain, rounding_of_plain), before);
+    }
+    let n = plain.rows();
+    for column in worse.into_iter().map(|k| k * n..(k + 1) * n) {
+        refined.data_mut()[column.clone()].copy_from_slice(&plain.data()[column]);
+    }
+    let measured = reference.measure(&refined);
+    ((refined, rounding), measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary::{Layout, Select};
+
+    use super::*;
+
+    /// A system of small integers with a known solution, the last row near a sum of the others,
+    /// rows and columns times powers of two.
+    fn known(rng: &mut fastrand::Rng, nrhs: usize) -> (Dense<f64>, Dense<f64>, Vec<f64>) {
+        let n = rng.usize(2..14);
+        let mut integer = |most: i32| f64::from(rng.i32(-most..=most));
+        let mut a: Vec<f64> = (0..n * n).map(|_| integer(1000)).collect();
+        let x: Vec<f64> = (0..n * nrhs).map(|_| integer(1000)).collect();
+        if rng.bool() {
+            let size = 1 << rng.u32(0..9);
+            for j in 0..n {
+                a[n - 1 + j * n] = (0..n - 1).map(|i| a[i + j * n]).sum::<f64>() * 65536.0 + f64::from(rng.i32(-size..=size));
+            }
+        }
+        let spread = if rng.bool() { 0 } else { 200 };
+        let mut powers = || (0..n).map(|_| 2.0_f64.powi(rng.i32(-spread..=spread))).collect::<Vec<_>>();
+        let (rows, cols) = (powers(), powers());
+        let b = (0..n * nrhs).map(|e| (0..n).map(|j| a[e % n + j * n] * x[j + e / n * n]).sum::<f64>() * rows[e % n]);
+        let b = Dense::from_vec(b.collect(), n, nrhs, Layout::ColMajor);
+        a.iter_mut().enumerate().for_each(|(e, a)| *a *= rows[e % n] * cols[e / n]);
+        let x = x.iter().enumerate().map(|(e, x)| x / cols[e % n]).collect();
+        (Dense::from_vec(a, n, n, Layout::ColMajor), b, x)
+    }
+
+    /// The largest error of a column over its largest element.
+    fn error<T: Scalar>(x: &Dense<T>, exact: &[f64]) -> f64 {
+        let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, value| most.max(value.abs()));
+        let columns = x.data().chunks(x.rows()).zip(exact.chunks(x.rows()));
+        let of_column = |(x, y): (&[T], &[f64])| {
+            let size = most(&mut y.iter().copied());
+            most(&mut x.iter().zip(y).map(|(x, y)| x.to_f64() - y)) / if size == 0.0 { 1.0 } else { size }
+        };
+        most(&mut columns.map(of_column))
+    }
+
+    fn claims_hold<T: Scalar>(seeds: std::ops::Range<u64>, refine: bool) {
+        let machine = Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap();
+        let (mut solved, mut sharp) = (0, 0);
+        for seed in seeds {
+            let (a, b, exact) = known(&mut fastrand::Rng::with_seed(seed), 1 + seed as usize % 6);
+            let system = System::new::<T>(a, b).unwrap();
+            let Outcome::Solved(found) = system.solve::<T>(&machine, refine).unwrap() else { continue };
+            // what overflows in f32 has no digits
+            if !found.x.data().iter().all(|x| x.is_finite()) || exact.iter().any(|x| x.abs() > 1e30) {
+                continue;
+            }
+            let (error, bound) = (error(&found.x, &exact), found.error_bound);
+            // at one nothing is claimed
+            assert!(
+                error <= bound || bound == 1.0,
+                "seed {seed}: error {error:e}, at most {bound:e} claimed, rcond {:e}",
+                found.rcond
+            );
+            solved += 1;
+            sharp += usize::from(bound < 1000.0 * (error + T::UNIT_ROUNDOFF / found.rcond));
+        }
+        assert!(solved > 100 && sharp * 10 > solved * 9, "{sharp} of {solved} bounds are sharp");
+    }
+
+    #[test]
+    fn claimed_errors_are_never_below_real_ones() {
+        claims_hold::<f64>(0..400, false);
+        claims_hold::<f64>(400..600, true);
+        claims_hold::<f32>(600..1000, false);
+        claims_hold::<f32>(1000..1200, true);
+    }
+}

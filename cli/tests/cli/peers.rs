@@ -13,7 +13,7 @@ fn compile(folder: &Path, name: &str, source: &str, cfg: &[&str]) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
     rustc.args(["--edition=2021", "--crate-type=cdylib", "-Copt-level=1", "-Awarnings"]).arg(source).arg("-o").arg(&path);
     rustc.args(cfg.iter().flat_map(|cfg| ["--cfg", cfg]));
-    let status = rustc.env("SUFFIX", "_").env("C_SUFFIX", "").status().expect("rustc runs");
+    let status = rustc.env("PREFIX", "").env("SUFFIX", "_").env("C_SUFFIX", "").status().expect("rustc runs");
     assert!(status.success(), "{rustc:?}");
     path
 }

@@ -113,7 +113,7 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};
     /// let machine = Machine::open(&Select::all())?;
-    /// let (a, b) = ([4.0, 1.0, 2.0, 3.0], [6.0, 4.0]);
+    /// let (a, b) = ([4.0_f64, 1.0, 2.0, 3.0], [6.0, 4.0]);
     /// let (mut factors, mut x) = (a, b);
     /// let lu = machine.gesv(MatMut::col_major(&mut factors, 2, 2)?, MatMut::col_major(&mut x, 2, 1)?)?;
     /// x[0] += 1e-3; // spoiled

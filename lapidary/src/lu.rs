@@ -107,8 +107,8 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
 
     /// Improves a solution x of A·x = b step by step; `a` is the matrix before
     /// factorisation. Right-hand sides whose backward error does not become smaller
-    /// stay as they are. It takes up to six times the memory of a block of right-hand
-    /// sides, some 8 MiB each.
+    /// stay as they are. They are refined 128 or more together, and the work takes some
+    /// six times the memory of 128 of them.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};

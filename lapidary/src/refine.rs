@@ -16,11 +16,11 @@ use crate::machine::Machine;
 
 /// Steps after which refinement stops, as in LAPACK.
 const MOST_STEPS: usize = 5;
-/// Elements of a block of right-hand sides, and of the panel of |A| that meets it:
-/// large enough for products at full speed, small beside A.
-const BLOCK_ELEMENTS: usize = 1 << 20;
-/// The least columns of a block, so that reading A is shared.
-const MIN_BLOCK_COLS: usize = 16;
+/// Elements of a block of right-hand sides, and of the panel of |A| that meets it: few enough
+/// that a block stays in a core's cache from one pass to the next.
+const BLOCK_ELEMENTS: usize = 1 << 15;
+/// The least columns of a block, so that many share the reading of A.
+const MIN_BLOCK_COLS: usize = 128;
 
 /// What a refinement reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -173,7 +173,7 @@ impl<T: Scalar> System<'_, T> {
         let (n, nrhs) = (self.a.rows(), trials.cols.len());
         let magnitudes = |values: &[T]| values.iter().map(|&value| magnitude(value)).collect::<Vec<T>>();
         let (x, mut scale) = (magnitudes(&trials.x), magnitudes(&trials.b));
-        let height = (BLOCK_ELEMENTS / n).clamp(MIN_BLOCK_COLS, n.max(MIN_BLOCK_COLS));
+        let height = (BLOCK_ELEMENTS / n).max(MIN_BLOCK_COLS);
         let mut panel = Vec::new();
         for first in (0..n).step_by(height) {
             let rows = first..n.min(first + height);

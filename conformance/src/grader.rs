@@ -43,6 +43,12 @@ impl Grader {
 
     /// Tries a property. A panic is a failure; the case is named where the subject is [`Guarded`](crate::Guarded).
     pub fn grade<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
+        self.grade_within(subject, property, subject.memory_limit())
+    }
+
+    /// Tries a property of what need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
+    /// `memory_limit` is what limits the memory of each of its devices, in bytes.
+    pub fn grade_within<S>(&self, subject: &S, property: &Property<S>, memory_limit: Option<usize>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
         // nothing of ours is left half-way: the ledger is whole after each figure
         let outcome = catch_unwind(AssertUnwindSafe(|| property.check(subject, &self.scope, &ledger)));
@@ -54,7 +60,7 @@ impl Grader {
         let skipped = match &outcome {
             Ok(()) => skipped,
             Err(failure) if failure.check == room::CHECK => Some(failure.detail.clone()),
-            Err(failure) if failure.lacks_memory => too_little_memory(subject),
+            Err(failure) if failure.lacks_memory => too_little_memory(memory_limit),
             // what is short of memory elsewhere, as for a thread, says so in other ways
             Err(failure) if failure.compares_nothing() => room::given(room::SPARE).err(),
             Err(_) => None,
@@ -75,9 +81,9 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
 }
 
 /// Why a call may lack memory through no fault of the subject.
-pub(crate) fn too_little_memory<S: Subject>(subject: &S) -> Option<String> {
+pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
     let limited = |bytes| format!("memory lacks, with a limit of {bytes} bytes; raise it to try them");
-    subject.memory_limit().map(limited).or_else(|| room::given(room::ALWAYS).err())
+    memory_limit.map(limited).or_else(|| room::given(room::ALWAYS).err())
 }
 
 /// The report of a property whose trial has begun and never ended; `detail` says how that is known.

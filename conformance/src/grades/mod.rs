@@ -64,7 +64,7 @@ const NOT_MEASURED: &str = "not measured";
 /// A grade that could not be given, since a call failed, memory lacks, or it is of a routine that the
 /// subject lacks.
 fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
-    let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject).is_some();
+    let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject.memory_limit()).is_some();
     let failed = error.kind() != ErrorKind::Unsupported && !lacks_memory;
     let verdict = if failed { "failed" } else { NOT_MEASURED };
     let told = grade(dtype, name, error.to_string(), verdict, "A call that the grade needs ended in an error.");

@@ -12,7 +12,7 @@ use crate::graded::Graded;
 pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
     let (pair, grader) = (Pair { one, other, closeness }, Grader::strict(scope.clone()));
     let compared = agreements::<Graded, Graded, T>();
-    all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade(&pair, property)));
+    all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade_within(&pair, property, None)));
 }
 
 /// No trial went wrong that is not explained.

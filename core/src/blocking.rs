@@ -42,6 +42,10 @@ pub fn block_count(n: usize, r: usize) -> usize {
     n.div_ceil(r.clamp(1, n.max(1)))
 }
 
+/// More blocks than this along one side are not gone through to count commands: a plan
+/// has at least one command for each block, and nobody makes a plan of that length.
+pub(crate) const MAX_COUNTED_BLOCKS: usize = 1 << 20;
+
 /// About half of `n`; a multiple of 16 where that is within an eighth of the
 /// half, since kernels like whole vectors.
 fn half(n: usize) -> usize {

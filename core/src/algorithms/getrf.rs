@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use crate::args::{Checked, Getrf};
-use crate::blocking::{Blocking, block_count, partition};
+use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
 use crate::command::Queue;
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
@@ -95,9 +95,13 @@ fn strips_of_task(strips: usize, blocking: &Blocking) -> usize {
     strips.div_ceil(blocking.share).max(1)
 }
 
-/// Number of commands of [`plan`], which is not made.
+/// Number of commands of [`plan`], which is not made; of more than a million panels, a lower bound.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
+    let count = block_count(p.order(), blocking.nb);
+    if count > MAX_COUNTED_BLOCKS {
+        return count;
+    }
     let panels = partition(p.order(), blocking.nb);
     // info is loaded; a product and a mark follow; pivots and info are stored
     let (of_factor, of_panel, of_load_and_store) = (5, 2, 2);

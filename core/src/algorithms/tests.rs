@@ -177,6 +177,14 @@ fn commands_are_counted_before_a_plan_is_made() {
     }
 }
 
+#[test]
+fn commands_of_endless_problems_are_counted_without_their_blocks() {
+    let endless = 9_999_999_999_999;
+    for problem in problems(endless, endless) {
+        assert!(problem.commands(&within(Some(1 << 20), 1)) > MAX_COMMANDS, "{problem:?}");
+    }
+}
+
 /// Whether a problem fits the memory of devices that have so much.
 fn runs_within(problem: &Problem<f64>, limit: usize, devices: usize) -> bool {
     let plan = problem.plan(&within(Some(limit), devices)).unwrap();

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::algorithms::gemm::column_major;
 use crate::args::{Checked, Trsm};
-use crate::blocking::{Blocking, block_count, partition};
+use crate::blocking::{Blocking, MAX_COUNTED_BLOCKS, block_count, partition};
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
@@ -120,9 +120,13 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
     plan
 }
 
-/// Number of commands of [`plan`], which is not made.
+/// Number of commands of [`plan`], which is not made; of more than a million blocks, a lower bound.
 #[must_use]
 pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
+    let blocks = block_count(p.order(), blocking.nb);
+    if blocks > MAX_COUNTED_BLOCKS {
+        return blocks;
+    }
     let of_division = if p.mode == TrsmMode::Substitution { 1 } else { 3 };
     let of_block = |along: Range<usize>| match p.alpha == T::ZERO {
         true => 2,

@@ -1,5 +1,5 @@
-//! How right a solution is, measured against the matrices as they were read: residuals
-//! in twice the precision of `f64`, by none of the routines that made the solution.
+//! Measures the error of a solution against the matrices as they were read. The residuals are
+//! computed in twice the precision of `f64`, without the routines that computed the solution.
 //! The figures are bounds 8 and 13 of `docs/numerics.md`.
 
 use lapidary::{Equilibration, Lu, Scalar};
@@ -8,7 +8,7 @@ use lapidary_conformance::oracle::double::two_sum;
 use crate::dense::{Dense, larger, largest};
 use crate::failure::Result;
 
-/// Columns that are measured together: a load of A serves all of them.
+/// Columns of X that are measured in one pass over A.
 const LANES: usize = 4;
 
 type Lanes = [f64; LANES];
@@ -28,9 +28,9 @@ pub struct Reference<'a, S> {
 pub struct Measured {
     /// LAPACK's dget02 of the scaled system, ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), for each column.
     pub backward_errors: Vec<f64>,
-    /// At least |b − A·x| over the largest |x|, the most of all columns, row by row.
+    /// For each row, an upper bound of |b − A·x| / max|x|, the largest over the columns.
     residual: Vec<f64>,
-    /// What one of each scaled unknown is over the largest |x|.
+    /// For each scaled unknown, its unit in the units of A and B, divided by the largest |x|.
     units: Vec<f64>,
 }
 
@@ -124,7 +124,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
     fn backward_error<T: Scalar>(&self, sums: &[Sum], l: usize, column: &Column) -> f64 {
         let error: f64 = sums.iter().map(|sum| sum.value(l).abs()).sum();
         let x: f64 = column.x.iter().map(|x| x.abs()).sum();
-        // zero over zero is a perfect result; anything else over zero is none
+        // X = 0 is exact if the residual is zero; otherwise its backward error is infinite
         if error == 0.0 { 0.0 } else { error / (2.0 * T::UNIT_ROUNDOFF * self.norm * x) }
     }
 }

@@ -99,8 +99,8 @@ impl ProgramCache {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores a binary. A folder that cannot be written is no error: the
-    /// program runs, and is compiled again next time. It is a [trouble](Self::trouble).
+    /// Stores a binary. A folder that cannot be written is no error: the binary is compiled again next
+    /// time, and [`trouble`](Self::trouble) says why it was not stored.
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
             if let Err(error) = write(&path, key, binary) {
@@ -110,7 +110,7 @@ impl ProgramCache {
         }
     }
 
-    /// Why the first program that could not be stored could not.
+    /// The path and the error of the first binary that could not be stored.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)

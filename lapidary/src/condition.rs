@@ -72,7 +72,7 @@ pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, '_, T>, residual: &[f64], units
     Ok(if bound.is_nan() { f64::INFINITY } else { bound })
 }
 
-/// Magnitudes over the largest of them, and that.
+/// Divides the magnitudes of `values` by the largest one; returns the quotients and that largest magnitude.
 fn normalised<T: Scalar>(values: &[f64]) -> (Vec<T>, f64) {
     let largest = values.iter().fold(0.0, |most: f64, value| if value.is_nan() { f64::INFINITY } else { most.max(value.abs()) });
     let over = if largest == 0.0 { 1.0 } else { largest };

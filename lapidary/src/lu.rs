@@ -96,8 +96,8 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// Estimates how far a computed solution x of A·x = b is off, as LAPACK's `gerfs` does:
     /// `max_j units[j]·(|A⁻¹|·residual)_j`, an upper bound of `max_j units[j]·|x − A⁻¹·b|_j`
     /// where `residual[i]` is at least `|b − A·x|_i`. With units of one it is the error in
-    /// the maximum norm. Like [`rcond`](Self::rcond) it is seldom below the bound by more than a factor
-    /// of three; infinite if it leaves the range of numbers.
+    /// the maximum norm. The result is an estimate, as that of [`rcond`](Self::rcond): it may be smaller than
+    /// the upper bound, but seldom by more than a factor of three. It is infinite if the bound exceeds the range of `f64`.
     ///
     /// # Errors
     /// A is singular or not square, the slices are not of its order, or a device failed.
@@ -106,9 +106,8 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     }
 
     /// Improves a solution x of A·x = b step by step; `a` is the matrix before
-    /// factorisation. Right-hand sides whose backward error does not become smaller
-    /// stay as they are. They are refined 128 or more together, and the work takes some
-    /// six times the memory of 128 of them.
+    /// factorisation. A column of X changes only if that reduces its backward error.
+    /// Columns are refined in blocks of at least 128; the workspace is about six blocks.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};

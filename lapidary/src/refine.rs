@@ -5,8 +5,8 @@
 //! error `max |b − A·x| / (|A|·|x| + |b|)` is a few units of roundoff, also
 //! where the factorisation lost digits to growth.
 //!
-//! Right-hand sides go in blocks, so that residuals and corrections are products and
-//! solves of many columns; those that need no further step leave their block.
+//! Right-hand sides are refined in blocks: the residuals of a block are one product and its
+//! corrections one solve. A column that needs no further step is removed from its block.
 
 use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
 
@@ -16,10 +16,10 @@ use crate::machine::Machine;
 
 /// Steps after which refinement stops, as in LAPACK.
 const MOST_STEPS: usize = 5;
-/// Elements of a block of right-hand sides, and of the panel of |A| that meets it: few enough
-/// that a block stays in a core's cache from one pass to the next.
+/// Elements in one block of X, and in one panel of rows of |A| that multiplies the block.
+/// A block of this size stays in a core's cache between the residual and the solve.
 const BLOCK_ELEMENTS: usize = 1 << 15;
-/// The least columns of a block, so that many share the reading of A.
+/// Each block has at least this many columns, because every block reads all of A.
 const MIN_BLOCK_COLS: usize = 128;
 
 /// What a refinement reached.
@@ -77,7 +77,8 @@ struct System<'s, T> {
     size: f64,
 }
 
-/// Right-hand sides that may need another step, and trial solutions, both packed by columns.
+/// The right-hand sides of a block that may need another step, with their trial solutions. Both are
+/// packed column-major.
 struct Trials<T> {
     x: Vec<T>,
     b: Vec<T>,
@@ -88,14 +89,14 @@ struct Trials<T> {
 struct Trial {
     /// The column of the block.
     index: usize,
-    /// Solution and right-hand side are multiplied by 2^power here.
+    /// x and b are stored multiplied by 2^power.
     power: i32,
     /// The backward error before the last step.
     last: f64,
 }
 
 impl<T: Scalar> System<'_, T> {
-    /// Refines a block; X gets a correction only if that made its backward error smaller.
+    /// Refines a block. A corrected column is stored in X only if its backward error is smaller than before.
     fn refine(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<Vec<Refinement>> {
         let n = self.a.rows();
         let mut trials = self.trials(b, x.as_ref());
@@ -112,7 +113,7 @@ impl<T: Scalar> System<'_, T> {
                     (0..n).for_each(|i| x.set(i, trial.index, unscale(trials.x[i + c * n])));
                 }
             }
-            // false for NaN: it does not become better
+            // a NaN error compares as false, which ends the refinement of its column
             let goes_on = |c: &usize| errors[*c] > 2.0 * T::UNIT_ROUNDOFF && 2.0 * errors[*c] <= trials.cols[*c].last;
             let kept: Vec<usize> = (0..errors.len()).filter(goes_on).collect();
             if kept.is_empty() || steps == MOST_STEPS {
@@ -128,7 +129,7 @@ impl<T: Scalar> System<'_, T> {
         Ok(best)
     }
 
-    /// The block as it is at first, scaled where |A|·|x| or b is near the ends of the range.
+    /// Copies a block of X and B. A column is scaled by a power of two if |A|·|x| or b would overflow or underflow.
     fn trials(&self, b: MatRef<'_, T>, x: MatRef<'_, T>) -> Trials<T> {
         let (n, nrhs) = b.shape();
         let mut trials =
@@ -153,7 +154,8 @@ impl<T: Scalar> System<'_, T> {
         Ok(r)
     }
 
-    /// `max |r| / (|A|·|x| + |b|)` for each column; terms of zero do not count.
+    /// The componentwise backward error `max_i |r|_i / (|A|·|x| + |b|)_i` of each column. A component with a
+    /// denominator of zero contributes zero, since its residual is zero too.
     fn backward_errors(&self, trials: &Trials<T>, r: &[T]) -> Result<Vec<f64>> {
         let n = self.a.rows();
         // underflow alone makes residuals of this size: `safe1` of LAPACK's gerfs
@@ -168,7 +170,7 @@ impl<T: Scalar> System<'_, T> {
         Ok(columns.map(|(r, scale)| r.iter().zip(scale).map(ratio).fold(0.0, larger)).collect())
     }
 
-    /// `|A|·|x| + |b|`, a panel of rows after the other.
+    /// `|A|·|x| + |b|`, computed by panels of rows, so that |A| is never stored as a whole.
     fn scales(&self, trials: &Trials<T>) -> Result<Vec<T>> {
         let (n, nrhs) = (self.a.rows(), trials.cols.len());
         let magnitudes = |values: &[T]| values.iter().map(|&value| magnitude(value)).collect::<Vec<T>>();

@@ -15,7 +15,8 @@ fn power(e: i32) -> f64 {
 #[test]
 fn rows_and_columns_reach_one_without_rounding() {
     let (rows, cols) = ([900, -1000, 40], [-60, 0, 70]);
-    // the largest elements of rows and columns stand on the diagonal, 1.75 before they are spoiled
+    // before its rows and columns are multiplied by powers of two, the matrix has 1.75 on the diagonal
+    // and 0.3 elsewhere: the largest element of each row and column is on the diagonal
     let at = |i: usize, j: usize| (if i == j { 1.75 } else { 0.3 }) * power(rows[i] + cols[j]);
     for layout in [Layout::ColMajor, Layout::RowMajor] {
         let by_lines = |l: usize, e: usize| if layout == Layout::ColMajor { at(e, l) } else { at(l, e) };

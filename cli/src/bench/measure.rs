@@ -65,7 +65,7 @@ pub struct Measured {
     pub peer: Option<(Samples, Check)>,
     /// What our devices did in the last repetition, if they are traced.
     pub events: Vec<TraceEvent>,
-    /// Calls, ours and the peer's, that were timed while threads of this process still worked.
+    /// Number of timed calls, ours and the peer's, before which the threads of this process did not become idle.
     pub unrested: usize,
 }
 
@@ -81,8 +81,9 @@ impl Measured {
     }
 }
 
-/// Runs each once to warm up, then `reps` times in turn, so that drifting clocks and temperatures
-/// meet both alike. The first result and the last one are checked. Each round is a step of `progress`.
+/// Runs our routine and the peer's once to warm up, then `reps` times in alternation, so that drifting
+/// clock rates affect both alike. The results of the first and the last run are checked. `progress`
+/// advances by one for each repetition.
 pub fn measure<T: Scalar>(
     problem: &mut Problem<'_, T>,
     peer: Option<&Peer<T>>,
@@ -122,8 +123,9 @@ pub fn measure<T: Scalar>(
     Ok(Measured { ours: (samples(ours), check), peer, events, unrested })
 }
 
-/// Makes the operands ready, which is not timed. With a peer, waits until no thread works, since a
-/// BLAS looks for work for tens of milliseconds after a call; tells how many calls find no rest.
+/// Resets the operands before a timed call. With a peer it also waits until the threads of this process
+/// are idle, because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if they
+/// did not become idle, else 0.
 fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, has_peer: bool) -> Result<usize> {
     problem.reset()?;
     Ok(usize::from(has_peer && !rest()))

@@ -22,12 +22,12 @@ pub(super) struct Source {
     pub affixes: Affixes,
 }
 
-/// What the names of all routines carry, where it is stated.
+/// The prefix and suffix that a library adds to the names of its routines, as the user states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Affixes {
-    /// What stands before the name, `cblas_` included.
+    /// Stands before the whole symbol: with `scipy_`, cblas's dgemm is `scipy_cblas_dgemm`.
     pub prefix: Option<String>,
-    /// What stands after the name and Fortran's underscore.
+    /// Stands at the end of the symbol, after Fortran's underscore.
     pub suffix: Option<String>,
 }
 

@@ -4,7 +4,8 @@
 //! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
 //! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
 //! it has no dot product; with `--cfg versioned` it says which LAPACK it follows. With `--cfg fatal`
-//! it ends the process where the variable `FATE` says, as `getrs=exit` or `load=exit`.
+//! the environment variable `FATE` names a routine and a way to end the process: `getrs=exit` calls
+//! `exit` in getrs, `load=exit` while the library is loaded.
 #![cfg(not(empty))]
 
 use std::ffi::{c_char, c_int};

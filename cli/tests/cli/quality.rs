@@ -93,19 +93,24 @@ fn digits_in_single_precision_are_those_of_the_matrix_as_read() {
     assert_eq!(figures["trusted_digits"], 0, "{figures:#}");
 }
 
+/// Wilkinson's matrix of order n, whose factors grow to 2^(n-1), as the text of a CSV file.
+fn wilkinson(n: usize) -> String {
+    let entry = |i: usize, j: usize| {
+        if j + 1 == n || i == j {
+            1.0
+        } else if i > j {
+            -1.0
+        } else {
+            0.0
+        }
+    };
+    csv((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()))
+}
+
 #[test]
 fn growth_of_the_factors_costs_digits() {
     let s = Sandbox::new();
     for n in 10..=16_usize {
-        let entry = |i: usize, j: usize| {
-            if j + 1 == n || i == j {
-                1.0
-            } else if i > j {
-                -1.0
-            } else {
-                0.0
-            }
-        };
         let b: Vec<i64> = (0..n).map(|i| (noise(n, i) * 2.0_f64.powi(40)) as i64).collect();
         // L·y = b, U·x = y without rounding, times 2^(n-1)
         let mut y: Vec<i128> = Vec::new();
@@ -113,7 +118,7 @@ fn growth_of_the_factors_costs_digits() {
         let last = y[n - 1];
         let x_of = |i: usize| if i + 1 == n { last } else { (y[i] << (n - 1)) - (last << i) };
         let exact: Vec<f64> = (0..n).map(|i| x_of(i) as f64 / 2.0_f64.powi(n as i32 - 1)).collect();
-        let a = csv((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()));
+        let a = wilkinson(n);
         let b: Vec<f64> = b.iter().map(|&b| b as f64).collect();
         let (run, figures) = solve(&s, &a, &column(&b), &[]);
         outcome(&run, 0);
@@ -196,16 +201,7 @@ fn refinement_never_makes_x_worse() {
 fn a_wrong_solution_is_written_only_when_asked() {
     let s = Sandbox::new();
     let n = 70;
-    let entry = |i: usize, j: usize| {
-        if j + 1 == n || i == j {
-            1.0
-        } else if i > j {
-            -1.0
-        } else {
-            0.0
-        }
-    };
-    let a = csv((0..n).map(|i| (0..n).map(|j| entry(i, j)).collect()));
+    let a = wilkinson(n);
     let b = column(&(0..n).map(|i| noise(3, i)).collect::<Vec<_>>());
     let (run, figures) = solve(&s, &a, &b, &[]);
     assert_eq!((run.status, &figures["x_written"]), (1, &false.into()), "{}", run.stdout);

@@ -93,7 +93,7 @@ mod tests {
     fn memory_lacks_where_a_modest_request_was_refused() {
         let [aborted, success] = [6, 0].map(std::os::unix::process::ExitStatusExt::from_raw);
         let words = heard(&["memory allocation of 4330560 bytes failed\n", "stack backtrace:\n"]);
-        assert!(words.lacks_memory(aborted).unwrap().contains("4229 KiB"));
+        assert!(words.lacks_memory(aborted).unwrap().contains("4230 KiB"));
         assert!(words.lacks_memory(success).is_none());
         assert!(heard(&["memory allocation of 1152921504606846976 bytes failed"]).lacks_memory(aborted).is_none());
         assert!(heard(&["free(): invalid pointer"]).lacks_memory(aborted).is_none());

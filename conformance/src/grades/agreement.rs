@@ -18,7 +18,7 @@ const ATTEMPTS: usize = 5;
 type Comparison<S> = for<'a, 'p> fn(&Trial<'a, Pair<'p, S, S>>) -> Result<(), Failure>;
 
 /// A grade for each routine, on one device and on several.
-pub fn agreement<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Grade; 3] {
+pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Grade; 3] {
     let routines: [(&str, Comparison<S>); 3] = [
         ("gemm", |pair| pair.agree_in_gemm::<T>(&GemmCase { fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) })),
         ("trsm", |pair| {

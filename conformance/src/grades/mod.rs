@@ -7,6 +7,7 @@ mod format;
 mod order;
 mod probe;
 
+pub use agreement::one_and_several;
 use lapidary_core::{DType, Error, ErrorKind, Scalar};
 
 use crate::Subject;
@@ -49,7 +50,7 @@ fn graded_in<S: Subject, T: Scalar>(subject: &S, trials: &[TrialReport]) -> Vec<
         ("order of summation", order::fingerprint::<S, T>(subject)),
     ];
     all.extend(measured.into_iter().map(|(name, grade)| grade.unwrap_or_else(|error| not_given(subject, dtype, name, &error))));
-    all.extend(subject.one_and_several().into_iter().flat_map(|both| agreement::agreement::<S, T>(&both)));
+    all.extend(subject.one_and_several().into_iter().flat_map(|both| one_and_several::<S, T>(&both)));
     all
 }
 

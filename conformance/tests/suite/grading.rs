@@ -182,15 +182,11 @@ impl Subject for Against {
 fn one_device_and_several_are_compared_routine_by_routine() {
     use Fault::{AlwaysForward, LastPlaceOfU, LastPlaceOfX, RoundsBeta};
     let compared = |fault: Fault, count: Answer| {
-        let subject = Against(Wrong(AlwaysForward), fault, count);
-        let trial = Grader::strict(scope(1)).grade(&subject, &properties_in::<_, f64>()[0]);
-        let grades = grades::grades(&subject, &[trial]);
-        let asked = grades.into_iter().filter(|grade| grade.name.contains("one device and several"));
-        asked.map(|grade| (grade.verdict, grade.failed, grade.value)).collect::<Vec<_>>()
+        let both = Against(Wrong(AlwaysForward), fault, count).one_and_several().unwrap();
+        grades::one_and_several::<_, f64>(&both).map(|grade| (grade.verdict, grade.failed, grade.value))
     };
-    let verdicts =
-        |fault, count: Answer| compared(fault, count).into_iter().map(|(verdict, failed, _)| (verdict, failed)).collect::<Vec<_>>();
-    let told = |verdicts: [&str; 3]| verdicts.map(|verdict| (verdict.to_owned(), verdict == "too far apart")).to_vec();
+    let verdicts = |fault, count: Answer| compared(fault, count).map(|(verdict, failed, _)| (verdict, failed));
+    let told = |verdicts: [&str; 3]| verdicts.map(|verdict| (verdict.to_owned(), verdict == "too far apart"));
     for count in [None, Some(2)] {
         let verdicts = |fault| verdicts(fault, Ok(count));
         assert_eq!(verdicts(AlwaysForward), told(["same bits"; 3]));
@@ -205,6 +201,10 @@ fn one_device_and_several_are_compared_routine_by_routine() {
     for (verdict, failed, value) in compared(AlwaysForward, Err("the second does not open")) {
         assert!(verdict == "not measured" && !failed && value.contains("the second does not open"), "{verdict}: {value}");
     }
+    let subject = Against(Wrong(AlwaysForward), AlwaysForward, Err("the second does not open"));
+    let trial = Grader::strict(scope(1)).grade(&subject, &properties_in::<_, f64>()[0]);
+    let grades = grades::grades(&subject, &[trial]);
+    assert_eq!(grades.iter().filter(|grade| grade.name.contains("one device and several")).count(), 3);
 }
 
 /// The plain loops, and devices with so many bytes of memory.

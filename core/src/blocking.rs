@@ -81,8 +81,8 @@ fn order(step: usize) -> usize {
 impl Resources {
     /// The largest cube, clipped to `extents` (m, n and k of a product), of which two sets of A, B and C
     /// fit: one at work, one on its way. Each face of a cube costs as much memory as the others, so that
-    /// no operand is loaded much more often than another; where an extent is short, the others grow in
-    /// its place, and the same memory is filled by as few commands.
+    /// no operand is loaded much more often than another; where an extent is short, the others grow,
+    /// so that the tiles still fill the memory and commands stay few.
     fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
         let clipped = |order: usize| extents.map(|extent| extent.min(order));
         let fits = |order: usize| {
@@ -93,7 +93,7 @@ impl Resources {
             taken <= limit / self.element / 2 && (order <= MOST_TILE || largest <= MOST_ELEMENTS)
         };
         let longest = extents.into_iter().fold(LEAST_TILE, usize::max);
-        let (mut least, mut most) = (LEAST_TILE, longest + 1);
+        let (mut least, mut most) = (LEAST_TILE, longest.saturating_add(1));
         while most - least > 1 {
             let middle = least.midpoint(most);
             let side = if fits(order(middle)) { &mut least } else { &mut most };
@@ -130,7 +130,7 @@ impl Resources {
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
         let (nb, nc, kc) = match self.copy_limit {
-            None => (TRSM_NB, per_device.next_multiple_of(8).min(MOST_TILE), usize::MAX),
+            None => (TRSM_NB, per_device.min(MOST_TILE).next_multiple_of(8), usize::MAX),
             Some(limit) => {
                 let extents = match mode {
                     TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],

@@ -103,8 +103,8 @@ pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
     let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
     // C is loaded unless it is only written, and stored
     let of_c = if p.beta == T::ZERO { 1 } else { 2 };
-    let of_sum = if p.scales_only() { 1 } else { 3 * block_count(p.k, blocking.kc) };
-    tiles.saturating_mul(of_c + of_sum)
+    let of_sum = if p.scales_only() { 1 } else { block_count(p.k, blocking.kc).saturating_mul(3) };
+    tiles.saturating_mul(of_sum.saturating_add(of_c))
 }
 
 /// One tile of C: the sum over k, the old C entering with the first term.

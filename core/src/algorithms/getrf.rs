@@ -111,11 +111,11 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         let strips = block_count(p.n - next.end, blocking.nc);
         let tasks = strips.div_ceil(strips_of_task(strips, blocking));
         let lookahead = if next.is_empty() { 0 } else { of_panel + of_strip + of_factor };
-        lookahead + tasks * of_panel + strips * of_strip
+        tasks.saturating_mul(of_panel).saturating_add(strips.saturating_mul(of_strip)).saturating_add(lookahead)
     };
     let first = if panels.is_empty() { 0 } else { of_load_and_store + of_factor };
     let exchanges = if p.pivoting { 4 * panels.len().saturating_sub(1) } else { 0 };
-    first + panels.iter().enumerate().map(of_step).sum::<usize>() + exchanges
+    panels.iter().enumerate().map(of_step).fold(first + exchanges, usize::saturating_add)
 }
 
 fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {

@@ -64,7 +64,7 @@ pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
 /// Number of commands of [`plan`], which is not made.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
-    4 * block_count(p.across(), blocking.nc)
+    block_count(p.across(), blocking.nc).saturating_mul(4)
 }
 
 /// Appends the exchanges to a plan, one task for each strip.

@@ -32,15 +32,17 @@ pub enum Problem<T> {
     Laswp(laswp::Problem),
 }
 
-/// A memory limit that cuts a problem into more than [`MAX_COMMANDS`].
+/// A memory limit that cuts a problem into too many commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitTooSmall {
     /// The routine.
     pub operation: &'static str,
     /// The limit in bytes.
     pub limit: usize,
-    /// Commands that it takes.
+    /// Commands that it takes, or more.
     pub commands: usize,
+    /// Commands that are allowed: [`MAX_COMMANDS`], or those that the problem takes without a limit, if they are more.
+    pub allowed: usize,
     /// Bytes that suffice.
     pub least: usize,
 }
@@ -49,9 +51,9 @@ impl LimitTooSmall {
     /// The error, with the name by which people know the device.
     #[must_use]
     pub fn of(self, device: &str) -> Error {
-        let LimitTooSmall { operation, limit, commands, least } = self;
+        let LimitTooSmall { operation, limit, commands, allowed, least } = self;
         let message = format!(
-            "{device} is limited to {limit} bytes, which cuts the problem into {commands} commands of at most {MAX_COMMANDS}: \
+            "{device} is limited to {limit} bytes, which cuts the problem into {commands} or more commands; {allowed} are allowed: \
              the limit is too small, at least {least} bytes are needed"
         );
         Error::new(ErrorKind::OutOfMemory, operation, message)
@@ -110,28 +112,32 @@ impl<T: Scalar> Problem<T> {
     /// # Errors
     /// As [`Problem::plan`].
     pub fn check(&self, devices: &Resources) -> Result<(), LimitTooSmall> {
-        let (Some(limit), commands) = (devices.copy_limit, self.commands(devices)) else { return Ok(()) };
+        let Some(limit) = devices.copy_limit else { return Ok(()) };
+        let commands = self.commands(devices);
         if commands <= MAX_COMMANDS {
             return Ok(());
         }
-        let least = self.least_limit(devices, limit);
-        let refusal = |least| LimitTooSmall { operation: self.operation(), limit, commands, least };
-        least.map_or(Ok(()), |least| Err(refusal(least)))
+        let within = |copy_limit| self.commands(&Resources { copy_limit, ..*devices });
+        let allowed = MAX_COMMANDS.max(within(None)).max(within(Some(usize::MAX)));
+        if commands <= allowed {
+            return Ok(());
+        }
+        let least = least_limit(limit, |limit| within(Some(limit)) <= allowed);
+        Err(LimitTooSmall { operation: self.operation(), limit, commands, allowed, least })
     }
+}
 
-    /// A limit above `small`, which is too small, that suffices where one byte less does not.
-    fn least_limit(&self, devices: &Resources, small: usize) -> Option<usize> {
-        let suffices = |limit| self.commands(&Resources { copy_limit: Some(limit), ..*devices }) <= MAX_COMMANDS;
-        let (mut small, mut enough) = (small, small.max(1));
-        while !suffices(enough) {
-            (small, enough) = (enough, enough.checked_mul(2)?);
-        }
-        while enough - small > 1 {
-            let middle = small + (enough - small) / 2;
-            *(if suffices(middle) { &mut enough } else { &mut small }) = middle;
-        }
-        Some(enough)
+/// A limit above `small`, which is too small, that suffices where one byte less does not; `usize::MAX` suffices.
+fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
+    let mut enough = small.max(1);
+    while !suffices(enough) {
+        (small, enough) = (enough, enough.saturating_mul(2));
     }
+    while enough - small > 1 {
+        let middle = small + (enough - small) / 2;
+        *(if suffices(middle) { &mut enough } else { &mut small }) = middle;
+    }
+    enough
 }
 
 fn gemm_blocking<T>(p: &gemm::Problem<T>, devices: &Resources) -> Blocking {

@@ -179,9 +179,14 @@ fn commands_are_counted_before_a_plan_is_made() {
 
 #[test]
 fn commands_of_endless_problems_are_counted_without_their_blocks() {
-    let endless = 9_999_999_999_999;
-    for problem in problems(endless, endless) {
+    let endless = [9_999_999_999_999, usize::MAX].map(|n| problems(n, n));
+    let flat = [problems(usize::MAX, 9), problems(9, usize::MAX)];
+    for problem in endless.iter().flatten() {
         assert!(problem.commands(&within(Some(1 << 20), 1)) > MAX_COMMANDS, "{problem:?}");
+    }
+    for problem in endless.iter().chain(&flat).flatten() {
+        // no sum overflows
+        [None, Some(1 << 10), Some(usize::MAX)].map(|limit| problem.check(&within(limit, 1)).err());
     }
 }
 
@@ -218,6 +223,11 @@ fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
         assert!(narrow.commands(&within(limit, 1)) > MAX_COMMANDS);
         assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
     }
+    // but a limit that makes them many more is
+    let problem = Problem::<f64>::Getrf { problem: factorisation(9000, 9000, Layout::ColMajor), nb: Some(1) };
+    let small = problem.check(&within(Some(1 << 10), 1)).unwrap_err();
+    assert!(small.allowed > MAX_COMMANDS && small.commands > small.allowed, "{small:?}");
+    assert_eq!(problem.check(&within(Some(small.least), 1)), Ok(()));
 }
 
 /// The quick returns of the reference BLAS.

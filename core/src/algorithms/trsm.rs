@@ -130,9 +130,9 @@ pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
     let of_division = if p.mode == TrsmMode::Substitution { 1 } else { 3 };
     let of_block = |along: Range<usize>| match p.alpha == T::ZERO {
         true => 2,
-        false => 3 * block_count(p.solved(&along).len(), blocking.kc) + of_division + 3,
+        false => block_count(p.solved(&along).len(), blocking.kc).saturating_mul(3).saturating_add(of_division + 3),
     };
-    let of_strip: usize = partition(p.order(), blocking.nb).into_iter().map(of_block).sum();
+    let of_strip = partition(p.order(), blocking.nb).into_iter().map(of_block).fold(0, usize::saturating_add);
     of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
 }
 

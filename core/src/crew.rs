@@ -1,9 +1,9 @@
 //! The engine's threads: a crew that stays and takes part in each run.
 //!
-//! [`Crew::run`] calls a body once for each lane, all at the same time, the
-//! first on the caller's own thread, and returns when all have returned. The
-//! lanes wait for one another, so each needs a thread of its own; the crew
-//! grows to the largest number asked for.
+//! [`Crew::run`] calls a body once for each thread of a run, all at the same
+//! time, the first on the caller's own thread, and returns when all have
+//! returned. These threads wait for one another, so each must be its own; the
+//! crew grows to the largest number asked for.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

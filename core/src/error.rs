@@ -8,7 +8,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, so that a program can act on it.
 ///
-/// A zero pivot is no error of a factorisation: it is `info` in its result. To solve with such factors is one.
+/// A zero pivot is not an error of a factorisation: the result reports it as `info`. Solving with such
+/// factors is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// An argument of the caller is wrong; nothing was computed or written.

@@ -97,8 +97,8 @@ impl RawMat {
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 
-    /// The stride as kernels may reckon with it: after a single line nothing follows, so that its stride may be
-    /// any number, of which a multiple would overflow.
+    /// The stride that kernels get. The stride of a single line is never used; a huge one is replaced, since
+    /// multiples of it would overflow.
     #[inline]
     fn bounded_stride(rows: usize, cols: usize, ld: usize, layout: Layout) -> usize {
         /// Bytes of an element times the lines that a kernel takes at once, and more.
@@ -180,7 +180,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
-    /// Whoever says that `T` is an element has been believed; kernels rely on it.
+    /// Checks at compile time that `T::DTYPE` has the size and alignment of `T`; kernels rely on it.
     const IS_DESCRIBED: () = assert!(T::DTYPE.describes::<T>(), "DTYPE has another size or alignment than the type");
 
     /// A view of foreign memory. A null `data` stands for memory that is never read.

@@ -69,7 +69,7 @@ mod sealed {
 ///
 /// # Safety
 /// `DTYPE` must describe the type: same size, same alignment, and every bit pattern a value.
-/// Views look at size and alignment when they are compiled.
+/// Views check size and alignment at compile time.
 pub unsafe trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
     /// The type as data.
     const DTYPE: DType;

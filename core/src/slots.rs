@@ -19,8 +19,8 @@ pub trait Supply {
     /// Memory for a physical register that has none.
     ///
     /// # Errors
-    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) if the device has less than its limit says:
-    /// it goes on with what it has. [`DeviceLost`](crate::ErrorKind::DeviceLost) counts as no memory at all. Any other error ends the run.
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) if the device
+    /// has less than its limit says: it goes on with what it has. [`DeviceLost`](crate::ErrorKind::DeviceLost) counts as no memory at all. Any other error ends the run.
     fn obtain(&mut self, slot: Slot) -> Result<()>;
     /// The memory of a physical register goes back to the device.
     fn release(&mut self, slot: SlotId);

@@ -172,7 +172,7 @@ impl<'p, T: Scalar> Run<'p, T> {
                     }
                 }
             }
-            // a lane that was asked early may have work by what a later one did
+            // a later lane may have made work for one that was asked before it
             if !(changed && lanes.len() > 1) {
                 state.waiting += 1;
                 state = wait(&self.changed, state);

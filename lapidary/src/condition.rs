@@ -26,15 +26,16 @@ pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, '_, T>, norm: f64) -> Result<f64> {
     if lu.info() != 0 || norm == 0.0 {
         return Ok(0.0);
     }
-    // A⁻¹ alone may leave the range of T; times ‖A‖₁, nearly, it is as large as the condition
+    // A⁻¹ alone may overflow or underflow in T; scaled by about ‖A‖₁ its norm is about the condition number
     let unit = unit::<T>(n, norm);
     let scaled_inverse = inverse_norm(n, |op, x: &mut [T]| {
         x.iter_mut().for_each(|value| *value = *value * unit);
         lu.solve_with(op, MatMut::col_major(x, n, 1)?)
     })?;
     let rcond = unit.to_f64() / norm / scaled_inverse;
-    // what overflows is far beyond the reach of the precision, and so is what an infinite factor hides
-    Ok(if rcond.is_finite() && has_finite_pivots(lu) { rcond.min(1.0) } else { 0.0 })
+    // overflow, or an infinite pivot, means a condition beyond the precision
+    let is_known = rcond.is_finite() && lu.pivots("rcond")?.iter().all(|pivot| pivot.is_finite());
+    Ok(if is_known { rcond.min(1.0) } else { 0.0 })
 }
 
 /// The power of two next to `norm` that leaves room for `1/n` below it and for sums above it.
@@ -42,11 +43,6 @@ fn unit<T: Scalar>(n: usize, norm: f64) -> T {
     let least = exponent(T::MIN_POSITIVE).unwrap_or(0);
     let room = i32::try_from(n.ilog2()).unwrap_or(0) + 2;
     T::from_f64(times_power(1.0, exponent(norm).unwrap_or(0).clamp(least + room, -least - room)))
-}
-
-fn has_finite_pivots<T: Scalar>(lu: &Lu<'_, '_, T>) -> bool {
-    let factors = lu.factors();
-    factors.host_ptr().is_none() || (0..factors.rows()).all(|i| factors.at(i, i).is_finite())
 }
 
 /// `max_j units_j·(|A⁻¹|·residual)_j`.

@@ -52,6 +52,10 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
         self.factors.as_ref()
     }
 
+    pub(crate) fn pivots(&self, operation: &'static str) -> Result<Vec<T>> {
+        self.machine.pivots(operation, self.factors())
+    }
+
     /// `B ← A⁻¹·B`.
     ///
     /// # Errors

@@ -61,7 +61,7 @@ pub(crate) enum Which {
     Listed(Vec<usize>),
 }
 
-/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`. Capital letters are as good.
+/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`. Upper and lower case are alike.
 ///
 /// ```
 /// use lapidary::Select;
@@ -82,7 +82,7 @@ impl Select {
         Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
     }
 
-    /// Devices `0..count` of one kind. Of none there is no machine: that selection is written `none`.
+    /// Devices `0..count` of one kind. With `count = 0` the selection is empty; it prints as `none` and opens no machine.
     #[must_use]
     pub fn first(backend: Backend, count: usize) -> Self {
         let pick = Pick { backend, which: Which::Listed((0..count).collect()) };

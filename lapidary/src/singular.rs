@@ -8,14 +8,17 @@ use crate::machine::Machine;
 impl Machine {
     /// Refuses factors of which a pivot is exactly zero.
     pub(crate) fn require_pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<()> {
-        let pivots = lu.diagonal();
-        let n = pivots.cols();
-        let zero = if pivots.host_ptr().is_some() {
-            (0..n).position(|i| pivots.at(0, i) == T::ZERO)
-        } else {
-            self.fetch(operation, pivots)?.iter().position(|&pivot| pivot == T::ZERO)
-        };
+        let zero = self.pivots(operation, lu)?.iter().position(|&pivot| pivot == T::ZERO);
         zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_STAYS)))
+    }
+
+    /// The pivots of factors, wherever they lie.
+    pub(crate) fn pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<Vec<T>> {
+        let pivots = lu.diagonal();
+        match pivots.host_ptr() {
+            Some(_) => Ok((0..pivots.cols()).map(|i| pivots.at(0, i)).collect()),
+            None => self.fetch(operation, pivots),
+        }
     }
 
     /// A row of a matrix on a device, by way of a product: one times the row.

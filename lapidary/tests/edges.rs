@@ -79,6 +79,15 @@ fn factors_with_a_zero_pivot_solve_nothing_wherever_they_lie() {
     }
 }
 
+#[test]
+fn the_condition_of_factors_with_an_infinite_pivot_is_beyond_the_precision_wherever_they_lie() {
+    for machine in machines() {
+        let a = [1.0, 0.0, 0.0, 0.0, f64::INFINITY, 0.0, 0.0, 0.0, 1.0];
+        let mut there = machine.upload(square(&a)).unwrap();
+        assert_eq!(machine.getrf(there.view_mut()).unwrap().rcond(1.0).unwrap(), 0.0, "{}", name(&machine));
+    }
+}
+
 /// Between a single column and the next there may be any number of elements.
 #[test]
 fn a_single_column_takes_the_largest_stride() {

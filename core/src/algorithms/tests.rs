@@ -186,7 +186,9 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
     }
     for problem in endless.iter().chain(&flat).flatten() {
         // no sum overflows
-        [None, Some(1 << 10), Some(usize::MAX)].map(|limit| problem.check(&within(limit, 1)).err());
+        for limit in [None, Some(1 << 10), Some(usize::MAX)] {
+            let _ = problem.check(&within(limit, 1));
+        }
     }
 }
 

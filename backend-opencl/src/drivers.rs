@@ -45,5 +45,6 @@ fn refusal(file: &Path) -> Option<String> {
     // SAFETY: the library is registered as a driver, and the loader has run its initialisers already if it loads
     let error = unsafe { libloading::Library::new(library) }.err()?;
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    Some(format!("the OpenCL driver of {} does not load: {why}", file.display()))
+    // systems that run 32- and 64-bit programs have drivers for both
+    (!why.contains("wrong ELF class")).then(|| format!("the OpenCL driver of {} does not load: {why}", file.display()))
 }

@@ -1,5 +1,7 @@
 //! What OpenCL devices there are.
 
+use std::sync::OnceLock;
+
 use cl3::device::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_SIZE,
     CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
@@ -87,7 +89,9 @@ pub fn list() -> Listing {
         Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("the OpenCL loader finds no driver".to_owned()),
         Err(code) => listing.notes.push(failed("clGetPlatformIDs", code).to_string()),
     }
-    listing.notes.extend(drivers::unloadable());
+    // asked once, since every driver is loaded for the question
+    static UNLOADABLE: OnceLock<Vec<String>> = OnceLock::new();
+    listing.notes.extend_from_slice(UNLOADABLE.get_or_init(drivers::unloadable));
     listing
 }
 

@@ -14,7 +14,8 @@ pub(crate) fn unloadable() -> Vec<String> {
         return vec![format!("the Vulkan loader is not there: {why}")];
     }
     let told = |file: &PathBuf| {
-        let why = refusal(&library(file)?)?;
+        let text = fs::read_to_string(file).ok()?;
+        let why = refusal(&library(&text, file.parent()?)?).filter(|why| !why.contains(OTHER_WIDTH))?;
         Some(format!("the Vulkan driver of {} does not load: {why}", file.display()))
     };
     registered().iter().filter_map(told).collect()
@@ -36,12 +37,20 @@ fn registered() -> Vec<PathBuf> {
     files
 }
 
-/// The library that a manifest names: a path from the manifest's folder, or a name to look for.
-fn library(manifest: &Path) -> Option<PathBuf> {
-    let text = fs::read_to_string(manifest).ok()?;
-    let (_, rest) = text.split_once("\"library_path\"")?;
-    let (path, _) = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split_once('"')?;
-    Some(if path.contains('/') { manifest.parent()?.join(path) } else { path.into() })
+/// What `dlopen` says of a library for programs of another pointer width. It is no fault: systems that run
+/// 32- and 64-bit programs have drivers for both.
+const OTHER_WIDTH: &str = "wrong ELF class";
+
+/// The library that a manifest names: a path from the manifest's folder, or a name to look for. None if it is
+/// for programs of another pointer width.
+fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
+    let text = |field: &str| {
+        let (_, rest) = manifest.split_once(&format!("\"{field}\""))?;
+        let (text, _) = rest.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?.split_once('"')?;
+        Some(text)
+    };
+    let path = text("library_path").filter(|_| text("library_arch").is_none_or(|bits| bits == usize::BITS.to_string()))?;
+    Some(if path.contains('/') { folder.join(path) } else { path.into() })
 }
 
 /// Why a library does not load, if it does not.
@@ -49,4 +58,19 @@ fn refusal(library: &Path) -> Option<String> {
     // SAFETY: the library is the loader or registered as a driver, whose initialisers the loader runs as well
     let error = unsafe { libloading::Library::new(library) }.err()?;
     Some(error.source().map_or_else(|| error.to_string(), ToString::to_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library;
+    use std::path::Path;
+
+    #[test]
+    fn drivers_for_programs_of_another_pointer_width_are_passed_over() {
+        let of = |fields: &str| library(&format!(r#"{{"ICD": {{"library_path": "../x.so"{fields}}}}}"#), Path::new("/etc/icd.d"));
+        let there = Path::new("/etc/icd.d/../x.so");
+        assert_eq!(of("").as_deref(), Some(there));
+        assert_eq!(of(&format!(r#", "library_arch" : "{}""#, usize::BITS)).as_deref(), Some(there));
+        assert_eq!(of(r#", "library_arch": "16""#), None);
+    }
 }

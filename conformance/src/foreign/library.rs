@@ -83,7 +83,7 @@ fn with_stack<R: Send>(operation: &'static str, act: impl FnOnce() -> Result<R> 
     const BYTES: usize = 64 << 20;
     let refused = |error| {
         let what = format!("no thread with a stack of {} MiB can be started", BYTES >> 20);
-        Error::new(ErrorKind::OutOfMemory, operation, what).caused_by(error)
+        Error::new(ErrorKind::OutOfHostMemory, operation, what).caused_by(error)
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(BYTES).spawn_scoped(scope, act).map_err(refused)?;

@@ -38,7 +38,7 @@ fn emulator(root: &Path) -> Option<PathBuf> {
     if !emulator.exists() {
         // what a run that was cut short has left
         let folder = root.to_str()?;
-        packages::as_root("rm", &["-rf", folder]);
+        packages::as_root("rm", &["-rf", "--one-file-system", folder]);
         println!("filling {folder}");
         packages::as_root("debootstrap", &["--variant=minbase", EMULATOR, "trixie", folder]);
     }

@@ -3,6 +3,7 @@
 use lapidary::{DType, Layout, MatMut, MatRef, Op, Scalar};
 
 use crate::failure::{Failure, Result};
+use crate::memory;
 
 /// A packed matrix in host memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,11 +169,14 @@ impl Numbers {
         }
     }
 
-    /// The matrix with elements of type `T`, rounded to the nearest where `T` is narrower.
-    pub fn into_dense<T: Scalar>(self) -> Dense<T> {
+    /// The matrix in double precision, if there is memory for it.
+    pub fn into_f64(self) -> Result<Dense<f64>> {
         match self {
-            Numbers::F32(a) => convert(a),
-            Numbers::F64(a) => convert(a),
+            Numbers::F32(a) => {
+                memory::check_matrices::<f64>("the copy in f64 of a matrix in f32", &[(a.rows, a.cols)])?;
+                Ok(convert(a))
+            }
+            Numbers::F64(a) => Ok(a),
         }
     }
 }

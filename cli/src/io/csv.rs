@@ -12,9 +12,10 @@ use super::lines::Lines;
 use super::{number, parse_number};
 use crate::dense::Dense;
 use crate::failure::Result;
+use crate::memory;
 
-/// Reads the rows; the matrix is row-major.
-pub fn read(path: &Path, input: impl BufRead) -> Result<Dense<f64>> {
+/// Reads the rows of a file of `size` bytes, if there is memory for them; the matrix is row-major.
+pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
     let mut lines = Lines::new(input);
     let (mut data, mut rows, mut cols) = (Vec::new(), 0, 0);
     let mut blank = false;
@@ -35,6 +36,7 @@ pub fn read(path: &Path, input: impl BufRead) -> Result<Dense<f64>> {
         let length = data.len() - before;
         if rows == 0 {
             cols = length;
+            check_memory(path, size, lines.text.len() + 1, cols)?;
         }
         if length != cols {
             return Err(lines.fail(path, format!("the row has {length} values, the first row has {cols}")));
@@ -42,6 +44,12 @@ pub fn read(path: &Path, input: impl BufRead) -> Result<Dense<f64>> {
         rows += 1;
     }
     Ok(Dense::from_vec(data, rows, cols, Layout::RowMajor))
+}
+
+/// Refuses a matrix for which there is no memory if its rows are all as long as the first one.
+fn check_memory(path: &Path, size: u64, row_bytes: usize, cols: usize) -> Result<()> {
+    let rows = usize::try_from(size).unwrap_or(usize::MAX) / row_bytes;
+    memory::check_matrices::<f64>(&format!("{}: the matrix of about {rows} rows, {cols} columns,", path.display()), &[(rows, cols)])
 }
 
 fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {

@@ -134,7 +134,7 @@ pub fn open(path: &Path) -> Result<Source> {
     let body = match format {
         Format::Npy => Body::Npy(npy::Reader::new(path, input, size)?),
         Format::Mtx => Body::Mtx(mtx::Reader::new(path, input, size)?),
-        Format::Csv => Body::Csv(csv::read(path, input)?),
+        Format::Csv => Body::Csv(csv::read(path, input, size)?),
     };
     let source = Source { path: path.to_owned(), body };
     match source.shape() {
@@ -147,7 +147,7 @@ pub fn open(path: &Path) -> Result<Source> {
 /// Opens a file that is not empty and tells its size.
 fn open_file(path: &Path) -> Result<(File, u64)> {
     let unread = |e: std::io::Error| Failure::file(path, format!("cannot read: {e}"));
-    // asked before it is opened: a pipe would wait for who writes it
+    // checked before opening, since opening a pipe waits for its writer
     let meta = std::fs::metadata(path).map_err(unread)?;
     if meta.is_dir() {
         return Err(Failure::file(path, "is a folder"));

@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
     let job = Job { args, machine: &machine, vector: b.vector, read_seconds: start.elapsed().as_secs_f64() };
     match (a.numbers, b.numbers) {
         (Numbers::F32(a), Numbers::F32(b)) => job.solve_as(args.dtype.unwrap_or(DTypeFlag::F32), a, b),
-        (a, b) => job.solve_as(args.dtype.unwrap_or(DTypeFlag::F64), a.into_dense::<f64>(), b.into_dense()),
+        (a, b) => job.solve_as(args.dtype.unwrap_or(DTypeFlag::F64), a.into_f64()?, b.into_f64()?),
     }
 }
 
@@ -165,9 +165,10 @@ impl Job<'_> {
     /// A zero pivot is a property of A, which the user must know by its place.
     fn singular<T: Scalar>(&self, mut report: Report, info: usize, rounded: bool) -> Result<()> {
         report.figure("info", info).figure("singular", true).figure("passed", false).figure("x_written", false);
-        let (when, advice) = match rounded {
-            true => (format!(" after rounding to {}", T::DTYPE), "; --dtype f64 keeps its digits"),
-            false => (String::new(), ""),
+        let (when, advice) = match T::DTYPE {
+            DType::F32 if rounded => (" after rounding to f32", "; --dtype f64 keeps its digits"),
+            _ if rounded => (" after scaling in f64", ""),
+            _ => ("", ""),
         };
         let fate = if self.args.output.is_some() { "; there is no X to write" } else { "" };
         let singular = Failure::check(format!(

@@ -31,7 +31,7 @@ fn ratio(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }
 
-/// LAPACK's dget02: the largest ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε) over the columns.
+/// LAPACK's dget02 of the equilibrated system (bound 12): the largest ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε) over the columns.
 pub fn solution<T: Scalar>(a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
     match Equilibration::new(a.view(), T::DTYPE) {
         Ok(scales) => Reference::new(a, b, &scales).measure(x).backward_error(),

@@ -102,13 +102,15 @@ impl<S: Scalar> System<S> {
             let rounding = self.scales.unscale(x.view_mut(), &rhs.exponents)?;
             Ok((x, rounding))
         };
-        let refinement_steps = refined.as_ref().map(|(_, steps)| *steps);
         let plain = unscale(x)?;
-        let ((x, of_x), measured) = match refined {
-            Some((refined, 1..)) => better(&reference, plain, unscale(refined)?),
+        let ((x, of_x), measured, refinement_steps) = match refined {
+            Some((refined, steps @ 1..)) => {
+                let (x, measured, is_refined) = better(&reference, plain, unscale(refined)?);
+                (x, measured, Some(if is_refined { steps } else { 0 }))
+            }
             Some((_, 0)) | None => {
                 let measured = reference.measure(&plain.0);
-                (plain, measured)
+                (plain, measured, scaled_b.is_some().then_some(0))
             }
         };
         let rcond = lu.rcond(reference.norm_one())?;
@@ -147,28 +149,29 @@ fn refined<T: Scalar>(lu: &Lu<'_, '_, T>, a: &Dense<T>, b: &Dense<T>, x: &Dense<
 }
 
 /// Refinement looks at the system as it was rounded, row by row; the check at the system as it was
-/// read. Columns that the check finds worse go back to what they were.
+/// read. Columns that the check finds worse go back to what they were. The last value is whether any column
+/// is refined.
 fn better<S: Scalar, T: Scalar>(
     reference: &Reference<'_, S>,
     (plain, rounding_of_plain): (Dense<T>, Rounding),
     (mut refined, rounding): (Dense<T>, Rounding),
-) -> ((Dense<T>, Rounding), Measured) {
+) -> ((Dense<T>, Rounding), Measured, bool) {
     let (before, after) = (reference.measure(&plain), reference.measure(&refined));
     let errors = before.backward_errors.iter().zip(&after.backward_errors);
     let is_worse = |before: f64, after: f64| after > before || (after.is_nan() && !before.is_nan());
     let worse: Vec<usize> = errors.enumerate().filter(|&(_, (&before, &after))| is_worse(before, after)).map(|(k, _)| k).collect();
     if worse.is_empty() {
-        return ((refined, rounding), after);
+        return ((refined, rounding), after, true);
     }
     if worse.len() == before.backward_errors.len() {
-        return ((plain, rounding_of_plain), before);
+        return ((plain, rounding_of_plain), before, false);
     }
     let n = plain.rows();
     for column in worse.into_iter().map(|k| k * n..(k + 1) * n) {
         refined.data_mut()[column.clone()].copy_from_slice(&plain.data()[column]);
     }
     let measured = reference.measure(&refined);
-    ((refined, rounding), measured)
+    ((refined, rounding), measured, true)
 }
 
 #[cfg(test)]
@@ -233,6 +236,18 @@ mod tests {
             sharp += usize::from(bound < 1000.0 * (error + T::UNIT_ROUNDOFF / found.rcond));
         }
         assert!(solved > 100 && sharp * 10 > solved * 9, "{sharp} of {solved} bounds are sharp");
+    }
+
+    #[test]
+    fn x_of_which_no_column_gets_better_is_not_refined() {
+        let dense = |data: &[f64], cols| Dense::from_vec(data.to_vec(), 2, cols, Layout::ColMajor);
+        let system = System::new::<f64>(dense(&[1.0, 0.0, 0.0, 1.0], 2), dense(&[1.0, 2.0], 1)).unwrap();
+        let reference = Reference::new(&system.a, &system.b, &system.scales);
+        for (plain, refined, is_refined) in [([1.0, 2.0], [1.0, 3.0], false), ([1.0, 3.0], [1.0, 2.0], true)] {
+            let x = |data| (dense(data, 1), Rounding::default());
+            let ((found, _), _, is) = better(&reference, x(&plain), x(&refined));
+            assert_eq!((found.data(), is), (&[1.0, 2.0][..], is_refined));
+        }
     }
 
     #[test]

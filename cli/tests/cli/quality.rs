@@ -79,8 +79,16 @@ fn what_is_held_exactly_draws_no_note() {
     assert!(run.stderr.is_empty() && !run.stdout.contains("equilibrated"), "{}{}", run.stdout, run.stderr);
     assert_eq!((&figures["rounding"]["a"]["inexact"], &figures["rounding"]["b"]["inexact"]), (&0.into(), &0.into()));
     let (run, figures) = solve(&s, "4,1\n-2,0.1\n", "1\n1\n", &["--dtype", "f32"]);
-    assert!(run.stdout.contains("A: 1 elements rounded"), "{}", run.stdout);
+    assert!(run.stdout.contains("A: 1 element rounded,"), "{}", run.stdout);
     assert_eq!(figures["rounding"]["a"]["inexact"], 1);
+}
+
+#[test]
+fn a_matrix_that_scaling_makes_singular_is_not_blamed_on_a_precision() {
+    let s = Sandbox::new();
+    let (run, _) = solve(&s, "1,1,0\n1048576,1048576,5e-324\n0,1,1\n", "1\n1\n1\n", &[]);
+    outcome(&run, 1);
+    assert!(run.stderr.contains("A is singular after scaling in f64: info") && !run.stderr.contains("--dtype"), "{}", run.stderr);
 }
 
 /// The residual of what single precision made of A is no measure for A.

@@ -7,7 +7,7 @@ use super::Job;
 use crate::dense::{Dense, largest};
 use crate::io;
 use crate::options::{computing, describe, names};
-use crate::report::{Report, fixed, note, seconds};
+use crate::report::{Report, counted, fixed, note, seconds};
 use crate::residual::LU_THRESHOLD;
 use crate::system::{Solved, System};
 
@@ -59,7 +59,7 @@ pub fn quality<T: Scalar>(report: &mut Report, solved: &Solved<T>, passed: bool)
     report.line("condition", format!("rcond {rcond:.2e}"));
     report.line("error of X", format!("at most about {error_bound:.1e}: {digits} digits of X can be trusted"));
     if let Some(steps) = steps {
-        report.line("refinement", format!("{steps} steps"));
+        report.line("refinement", counted(steps, "step"));
     }
     report.figure("refinement_steps", steps).figure("rcond", rcond);
     report.figure("error_bound", error_bound).figure("trusted_digits", digits);
@@ -72,7 +72,7 @@ fn rounding<T: Scalar>(report: &mut Report, solved: &Solved<T>) {
     let named = || ["A", "b", "X"].into_iter().zip(&solved.rounding);
     let lost = |(name, rounding): (&str, &Rounding)| {
         let Rounding { inexact, underflowed, .. } = *rounding;
-        (inexact > 0).then(|| format!("{name}: {inexact} elements rounded, {underflowed} of them below its range"))
+        (inexact > 0).then(|| format!("{name}: {} rounded, {underflowed} of them below its range", counted(inexact, "element")))
     };
     let lost: Vec<String> = named().filter_map(lost).collect();
     if !lost.is_empty() {
@@ -93,16 +93,18 @@ fn trusted_digits<T: Scalar>(error_bound: f64) -> u32 {
 
 /// Says in plain words when the answer is doubtful: below a third of the digits.
 pub fn warn<T: Scalar>(solved: &Solved<T>) {
-    let (digits, all) = (trusted_digits::<T>(solved.error_bound), trusted_digits::<T>(0.0));
-    let is_singular = solved.rcond < T::UNIT_ROUNDOFF;
-    match digits {
-        0 if is_singular => note("warning: A is singular to working precision; no digit of X can be trusted"),
-        0 => note("warning: no digit of X can be trusted"),
-        1.. if digits <= all / 3 => {
-            note(&format!("warning: A is ill-conditioned; only about {digits} of {all} digits of X can be trusted"));
-        }
-        1.. => {}
-    }
+    warning::<T>(solved.rcond, solved.error_bound).iter().for_each(|text| note(text));
+}
+
+fn warning<T: Scalar>(rcond: f64, error_bound: f64) -> Option<String> {
+    let (digits, all) = (trusted_digits::<T>(error_bound), trusted_digits::<T>(0.0));
+    let trusted = if digits == 0 { "no digit".to_owned() } else { format!("only about {digits} of {all} digits") };
+    let cause = match digits {
+        0 if rcond < T::UNIT_ROUNDOFF => "A is singular to working precision; ",
+        1.. if rcond < T::UNIT_ROUNDOFF.powf(2.0 / 3.0) => "A is ill-conditioned; ",
+        _ => "",
+    };
+    (digits <= all / 3).then(|| format!("warning: {cause}{trusted} of X can be trusted"))
 }
 
 /// X, or what can be said of it in a few figures.
@@ -128,4 +130,19 @@ fn norm_frobenius(values: &[f64]) -> f64 {
     let size = largest(&values.iter().map(|value| value.abs()).collect::<Vec<_>>());
     let over = if size > 0.0 && size.is_finite() { size } else { 1.0 };
     over * values.iter().map(|value| (value / over).powi(2)).sum::<f64>().sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::warning;
+
+    #[test]
+    fn a_doubtful_x_is_told_and_a_is_blamed_only_where_it_is_to_blame() {
+        let of = |rcond, error| warning::<f64>(rcond, error).unwrap_or_default();
+        assert_eq!(of(1e-3, 1e-13), "");
+        assert_eq!(of(1e-3, 1e-4), "warning: only about 4 of 15 digits of X can be trusted");
+        assert_eq!(of(1e-12, 1e-4), "warning: A is ill-conditioned; only about 4 of 15 digits of X can be trusted");
+        assert_eq!(of(1e-3, 1.0), "warning: no digit of X can be trusted");
+        assert_eq!(of(1e-18, 1.0), "warning: A is singular to working precision; no digit of X can be trusted");
+    }
 }

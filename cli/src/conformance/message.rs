@@ -51,7 +51,7 @@ impl Message {
         let framed = [&[MARK][..], &text, b"\n"].concat();
         let mut out = std::io::stdout().lock();
         if out.write_all(&framed).and_then(|()| out.flush()).is_err() {
-            std::process::abort();
+            end();
         }
     }
 
@@ -62,6 +62,18 @@ impl Message {
             Some(at) => (&line[..at], Some(serde_json::from_slice(&line[at + 1..]))),
         }
     }
+}
+
+/// Ends the process at once. Nothing orderly runs, since a library whose call hangs may hang there too; on Unix
+/// nothing is dumped.
+fn end() -> ! {
+    #[cfg(unix)]
+    // SAFETY: the call ends the process in any state
+    unsafe {
+        libc::_exit(1)
+    }
+    #[cfg(not(unix))]
+    std::process::abort()
 }
 
 /// Where the job comes from.
@@ -78,8 +90,7 @@ impl Orders {
             let _ = std::io::stdin().read_line(&mut job);
             let _ = sender.send(job);
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
-            // not an orderly exit: a library whose call hangs may hang there too
-            std::process::abort();
+            end();
         });
         Orders(receiver)
     }

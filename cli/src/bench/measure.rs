@@ -81,6 +81,14 @@ impl Measured {
     }
 }
 
+/// The peer beside which our routine is timed.
+struct Beside<'a, T: Scalar> {
+    /// A call of its routine.
+    call: &'a dyn Fn(&mut Problem<'_, T>) -> Result<()>,
+    /// Waits until the threads of this process are idle; false if they do not become so.
+    rest: &'a dyn Fn() -> bool,
+}
+
 /// Runs our routine and the peer's once to warm up, then `reps` times in alternation, so that drifting
 /// clock rates affect both alike. The results of the first and the last run are checked. `progress`
 /// advances by one for each repetition.
@@ -91,28 +99,40 @@ pub fn measure<T: Scalar>(
     reps: usize,
     progress: &Progress,
 ) -> Result<Measured> {
+    let call = |problem: &mut Problem<'_, T>| peer.map_or(Ok(()), |peer| problem.peer(peer));
+    let beside = Beside { call: &call, rest: &rest };
+    take_turns(problem, peer.map(|_| &beside), machine, reps, progress)
+}
+
+fn take_turns<T: Scalar>(
+    problem: &mut Problem<'_, T>,
+    beside: Option<&Beside<'_, T>>,
+    machine: &Machine,
+    reps: usize,
+    progress: &Progress,
+) -> Result<Measured> {
     problem.reset()?;
     problem.ours()?;
     let mut check = problem.check_ours()?;
     let mut peer_check = None;
-    if let Some(peer) = peer {
+    if let Some(peer) = beside {
         problem.reset()?;
-        problem.peer(peer)?;
+        (peer.call)(problem)?;
         peer_check = Some(problem.check());
     }
     progress.done();
     let (mut ours, mut theirs, mut events, mut unrested) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..reps {
-        unrested += prepare(problem, peer.is_some())?;
+        unrested += prepare(problem, beside)?;
         machine.take_trace();
         ours.push(timed(|| problem.ours())?);
         events = machine.take_trace();
         if ours.len() == reps {
             check = check.worse(problem.check_ours()?);
         }
-        if let Some(peer) = peer {
-            unrested += prepare(problem, true)?;
-            theirs.push(timed(|| problem.peer(peer))?);
+        if let Some(peer) = beside {
+            unrested += prepare(problem, beside)?;
+            theirs.push(timed(|| (peer.call)(problem))?);
         }
         progress.done();
     }
@@ -126,9 +146,9 @@ pub fn measure<T: Scalar>(
 /// Resets the operands before a timed call. With a peer it also waits until the threads of this process
 /// are idle, because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if they
 /// did not become idle, else 0.
-fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, has_peer: bool) -> Result<usize> {
+fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, beside: Option<&Beside<'_, T>>) -> Result<usize> {
     problem.reset()?;
-    Ok(usize::from(has_peer && !rest()))
+    Ok(beside.map_or(0, |peer| usize::from(!(peer.rest)())))
 }
 
 /// Seconds of one run.
@@ -140,7 +160,39 @@ fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::Samples;
+    use std::cell::RefCell;
+
+    use lapidary::{Diag, Machine, Op, Select, Side, Uplo};
+
+    use super::{Beside, Problem, Samples, take_turns};
+    use crate::progress::Progress;
+    use crate::residual::Triangle;
+    use crate::shape::{Routine, Shape};
+
+    #[test]
+    fn beside_a_peer_each_timed_call_of_either_side_waits_for_rest() {
+        let machine = Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap();
+        let a = Triangle { side: Side::Left, uplo: Uplo::Lower, op: Op::NoTrans, diag: Diag::NonUnit };
+        let shape = Shape { routine: Routine::Gemm, m: 3, n: 3, k: 3, nrhs: 1, op_b: Op::NoTrans, a };
+        let mut problem = Problem::<f64>::new(shape, 1, &machine, false).unwrap();
+        let log = RefCell::new(String::new());
+        let call = |problem: &mut Problem<'_, f64>| {
+            log.borrow_mut().push('p');
+            problem.ours()
+        };
+        let rest = || {
+            log.borrow_mut().push('r');
+            false
+        };
+        let beside = Beside { call: &call, rest: &rest };
+        let measured = take_turns(&mut problem, Some(&beside), &machine, 2, &Progress::new(3)).unwrap();
+        assert!(measured.passed() && measured.unrested == 4);
+        // ours follows the first wait of a repetition
+        assert_eq!(*log.borrow(), "prrprrp");
+        log.take();
+        assert_eq!(take_turns(&mut problem, None, &machine, 2, &Progress::new(3)).unwrap().unrested, 0);
+        assert_eq!(*log.borrow(), "");
+    }
 
     #[test]
     fn medians() {

@@ -210,12 +210,14 @@ fn a_file_with_a_trial_twice_or_an_unknown_one_is_not_gone_on_with() {
 #[test]
 fn trials_for_which_memory_lacks_are_skipped_with_the_reason() {
     let s = Sandbox::new();
-    let limited = ["--filter", "f64::getrf::random", "--memory-limit", "1K", "--json", "r.json"];
+    let limited = ["--filter", "f64::*random*", "--memory-limit", "1K", "--json", "r.json"];
     let run = s.run(&[&["conformance", "--device", "cpu:0"][..], &limited].concat());
     outcome(&run, 2);
     assert!(run.stdout.contains("memory lacks, with a limit of 1024 bytes"), "{}", run.stdout);
-    let trial = &s.json("r.json")["trials"][0];
-    assert_eq!((&trial["verdict"], &trial["failure"]["check"]), (&"skipped".into(), &"getrf: completes".into()));
+    let report = s.json("r.json");
+    let trials = report["trials"].as_array().unwrap();
+    assert!(trials.len() >= 3 && trials.iter().all(|trial| trial["verdict"] == "skipped"), "{report}");
+    assert!(trials.iter().any(|trial| trial["failure"]["check"] == "getrf: completes"), "{report}");
     let grades = s.json("r.json")["grades"].clone();
     assert!(grades.as_array().unwrap().iter().all(|grade| grade["failed"] == false), "{grades}");
 }
@@ -227,7 +229,7 @@ fn trials_for_which_memory_lacks_are_skipped_with_the_reason() {
 fn a_small_address_space_skips_trials() {
     let s = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lapidary");
-    let command = format!("ulimit -v 250000; '{program}' conformance --device cpu:0 --filter 'f64::*::skinny' --json r.json");
+    let command = format!("ulimit -v 200000; '{program}' conformance --device cpu:0 --filter 'f64::*::skinny' --json r.json");
     let output = std::process::Command::new("sh").args(["-c", &command]).current_dir(s.path()).output().unwrap();
     let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 2)), "{told}");

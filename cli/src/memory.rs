@@ -1,4 +1,4 @@
-//! Work for which the host memory lacks is refused; else the system would end the program.
+//! Refuses work that needs more host memory than can be had; the system would end the program instead.
 
 use std::env::VarError;
 

@@ -61,7 +61,7 @@ impl Grader {
             Ok(()) => skipped,
             Err(failure) if failure.check == room::CHECK => Some(failure.detail.clone()),
             Err(failure) if failure.lacks_memory => too_little_memory(memory_limit),
-            // what is short of memory elsewhere, as for a thread, says so in other ways
+            // lack of memory elsewhere, such as for a thread, shows as other errors
             Err(failure) if failure.compares_nothing() => room::given(room::SPARE).err(),
             Err(_) => None,
         };
@@ -82,7 +82,7 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
 
 /// Why a call may lack memory through no fault of the subject.
 pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
-    let limited = |bytes| format!("memory lacks, with a limit of {bytes} bytes; raise it to try them");
+    let limited = |bytes| format!("too little memory: the limit is {bytes} bytes; raise it to run this trial");
     memory_limit.map(limited).or_else(|| room::given(room::ALWAYS).err())
 }
 

@@ -32,7 +32,7 @@ pub(crate) const CHECK: &str = "suite: room";
 /// # Errors
 /// It does not; the text says so.
 pub(crate) fn given(bytes: usize) -> Result<(), String> {
-    let refused = |_| format!("memory lacks: the system gives this process no further {} MiB", bytes >> 20);
+    let refused = |_| format!("too little memory: the system refuses this process {} MiB more", bytes >> 20);
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn given(bytes: usize) -> Result<(), String> {
 /// their copies, and the oracle's pairs of numbers.
 ///
 /// # Errors
-/// It does not: what lacks memory is no failure of the subject.
+/// It does not, which is no failure of the subject.
 pub(crate) fn for_elements(count: usize) -> Result<(), Failure> {
     let lacking = |why| Failure { lacks_memory: true, ..Failure::new(CHECK, why) };
     given(64 * count).map_err(lacking)
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn what_no_system_gives_is_refused_by_its_size() {
         assert!(given(1 << 20).is_ok());
-        assert!(given(usize::MAX / 4).unwrap_err().contains("memory lacks"));
+        assert!(given(usize::MAX / 4).unwrap_err().contains("too little memory"));
     }
 
     #[test]

@@ -7,12 +7,12 @@
 
 use lapidary_core::{DType, Error, Layout, MatMut, MatRef, Result, Scalar};
 
-/// Rows (or columns) whose largest elements differ by more than this power of two are
-/// scaled: about the factor of ten at which LAPACK's `laqge` begins.
+/// Rows (or columns) are scaled if the binary exponents of their largest elements differ by more than
+/// this: a factor of 8 to 16, about the factor of ten at which LAPACK's `laqge` begins.
 const MAX_SPREAD: i32 = 3;
 
-/// Powers of two for the rows and columns of A, so that the largest element of each row
-/// and column of `A' = R·A·C` is about one.
+/// Powers of two for the rows and columns of A, so that the largest element of each scaled row
+/// or column of `A' = R·A·C` lies in [1, 2).
 ///
 /// `A·X = B` becomes `A'·X' = R·B·S` with `X = C·X'·S⁻¹`, where S scales each right-hand
 /// side into the middle of the range. Numbers that the type of the computation could not
@@ -123,8 +123,9 @@ fn factors(largest: impl Iterator<Item = Option<i32>>, always: bool) -> Vec<i32>
 
 impl Equilibration {
     /// Factors for a matrix that is to be factored in the precision of `computed_in`.
-    /// They are all one unless rows or columns differ by more than a factor of eight,
-    /// or the largest element is so far from one that products may leave the range.
+    /// Rows, then columns, are scaled if the binary exponents of their largest elements differ by more
+    /// than three (a factor of 8 to 16). Rows are also scaled if the largest element of A lies outside
+    /// [2^-63, 2^64) for `f32`, [2^-511, 2^512) for `f64`, so that products may leave the range.
     ///
     /// # Errors
     /// An element is infinite or NaN, A does not lie in host memory, or `computed_in` is

@@ -166,7 +166,7 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
 }
 
 #[test]
-fn memory_that_the_host_lacks_is_called_the_hosts() {
+fn lack_of_host_memory_is_called_the_hosts() {
     let machine = Machine::open(&"cpu:0".parse().unwrap()).unwrap();
     let rows = 1 << 58;
     // SAFETY: there is no memory for a copy, so that nothing is read.

@@ -43,7 +43,7 @@ impl LastWords {
     /// Why the process ended, if it is for lack of memory.
     pub fn lacks_memory(&self, status: ExitStatus) -> Option<String> {
         let refused = self.refused.filter(|&bytes| bytes <= MODEST && !status.success())?;
-        Some(format!("memory lacks: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
+        Some(format!("too little memory: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
     }
 
     fn hear(&mut self, line: &str) {
@@ -90,7 +90,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn memory_lacks_where_a_modest_request_was_refused() {
+    fn too_little_memory_is_told_where_a_modest_request_was_refused() {
         let [aborted, success] = [6, 0].map(std::os::unix::process::ExitStatusExt::from_raw);
         let words = heard(&["memory allocation of 4330560 bytes failed\n", "stack backtrace:\n"]);
         assert!(words.lacks_memory(aborted).unwrap().contains("4230 KiB"));

@@ -54,8 +54,7 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
 /// What is said of a trial in which runs were cut off.
 const CAUSES: &str = "it crashes, hangs or was stopped";
 
-/// Why the trials of a report cannot be gone on with, if they cannot: no run writes one twice, or one
-/// that was not asked for.
+/// Why a run cannot continue from this report, if so: no run writes a trial twice, or one it did not select.
 fn strange<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
     let known: HashSet<String> = selected.iter().map(Property::full_name).chain([GRADES.to_owned()]).collect();
     let mut seen = HashSet::new();

@@ -38,8 +38,8 @@ pub struct Run<S> {
 }
 
 impl<S> Run<S> {
-    /// Tries everything. Each process gets as far as it gets: what ends it has failed, and the next one
-    /// goes on after that.
+    /// Runs all trials. If a trial ends its process, the trial has failed, and a new process continues with
+    /// the next trial.
     pub fn tried(&self) -> Result<Report> {
         let mut worker = Worker::start(self.limit)?;
         let mut report = self.begun(self.opened(&mut worker)?)?;

@@ -81,7 +81,7 @@ Examples:
   lapidary conformance --subject blas:libopenblas.so.0 --json openblas.json
   lapidary conformance --compare opencl.json openblas.json --report both.html";
 
-/// A trial by its name; of which subject is the same to those who only name it.
+/// A trial, used here by name only; the type of its subject does not matter.
 type Trial = Property<Guarded<Graded>>;
 
 impl Args {

@@ -208,12 +208,12 @@ fn a_file_with_a_trial_twice_or_an_unknown_one_is_not_gone_on_with() {
 }
 
 #[test]
-fn trials_for_which_memory_lacks_are_skipped_with_the_reason() {
+fn trials_without_enough_memory_are_skipped_with_the_reason() {
     let s = Sandbox::new();
     let limited = ["--filter", "f64::*random*", "--memory-limit", "1K", "--json", "r.json"];
     let run = s.run(&[&["conformance", "--device", "cpu:0"][..], &limited].concat());
     outcome(&run, 2);
-    assert!(run.stdout.contains("memory lacks, with a limit of 1024 bytes"), "{}", run.stdout);
+    assert!(run.stdout.contains("too little memory: the limit is 1024 bytes"), "{}", run.stdout);
     let report = s.json("r.json");
     let trials = report["trials"].as_array().unwrap();
     assert!(trials.len() >= 3 && trials.iter().all(|trial| trial["verdict"] == "skipped"), "{report}");
@@ -237,5 +237,5 @@ fn a_small_address_space_skips_trials() {
     let trials = report["trials"].as_array().unwrap();
     let of = |verdict: &str| trials.iter().filter(|trial| trial["verdict"] == verdict).count();
     assert_eq!(of("passed") + of("skipped"), trials.len(), "{told}");
-    assert!(trials.iter().any(|trial| trial["why"].as_str().unwrap().starts_with("memory lacks")), "{told}");
+    assert!(trials.iter().any(|trial| trial["why"].as_str().unwrap().starts_with("too little memory")), "{told}");
 }

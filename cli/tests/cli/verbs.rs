@@ -236,7 +236,7 @@ fn empty_variables_set_nothing() {
 }
 
 #[test]
-fn memory_that_lacks_is_refused_with_both_figures() {
+fn work_without_enough_memory_is_refused_with_both_figures() {
     let s = Sandbox::new();
     let refused = |args: &[&str], memory: &str, words: [&str; 2]| {
         let run = s.run_with(args, &[("LAPIDARY_HOST_MEMORY", memory)]);
@@ -265,7 +265,7 @@ fn memory_that_lacks_is_refused_with_both_figures() {
 /// `ulimit -v` in KiB; the command line stays as it is.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_limit_on_the_address_space_is_memory_that_lacks() {
+fn a_limit_on_the_address_space_is_a_limit_of_memory() {
     let s = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lapidary");
     let script = format!("ulimit -v 1000000; exec {program} bench gemm --n 6000 --device cpu:0");

@@ -62,7 +62,7 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
 /// What is said where nothing could be compared.
 const NOT_MEASURED: &str = "not measured";
 
-/// A grade that could not be given, since a call failed, memory lacks, or it is of a routine that the
+/// A grade that could not be given, since a call failed, memory is too small, or it is of a routine that the
 /// subject lacks.
 fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
     let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject.memory_limit()).is_some();

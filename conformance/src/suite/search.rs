@@ -10,7 +10,7 @@ use crate::cases::Case;
 use crate::{Failure, Scope};
 
 /// Tries random cases and shrinks a failure to a short one. The cases depend on
-/// the scope alone. The first one for which memory lacks ends the search: simpler ones show nothing of it.
+/// the scope alone. The first one without enough memory ends the search: simpler ones show nothing of it.
 ///
 /// # Errors
 /// The failure of the shortest case found.
@@ -52,7 +52,7 @@ fn shortest<C: Case + Debug>(
     }
 }
 
-/// Checks a case unless memory has lacked for one before; a failure of that kind is put aside.
+/// Checks a case unless one before had too little memory; a failure of that kind is put aside.
 fn check_unless<C>(lacking: &RefCell<Option<Failure>>, case: &C, check: &dyn Fn(&C) -> Result<(), Failure>) -> Result<(), Failure> {
     if lacking.borrow().is_some() {
         return Ok(());

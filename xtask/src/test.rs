@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
 /// The steps in their order.
-const STEPS: [&str; 10] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "loom", "readme", "tests", "oclgrind"];
+const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "readme", "tests", "oclgrind"];
 
 /// The step that is run only when it is named: it takes long, and installs much.
 const SYSTEMS: &str = "systems";
@@ -36,6 +36,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("clippy", || clippy(ws))?;
     steps.step("msrv", || msrv(ws))?;
     steps.step("wasm", || types::browser(ws))?;
+    steps.step("types", || types::arm(ws))?;
     steps.step("loom", || loom(ws))?;
     steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {

@@ -15,6 +15,11 @@ pub fn browser(ws: &Workspace) -> Result<String> {
     check(ws, BROWSER, &["--package", "lapidary-core", "--package", "lapidary-kernels"])
 }
 
+/// Checks the program and all that it is made of for the first of the other systems, whose C differs from ours.
+pub fn arm(ws: &Workspace) -> Result<String> {
+    check(ws, &SYSTEMS[..1], &["--package", "lapidary-cli", "--all-features"])
+}
+
 /// Checks every library and program for other systems.
 pub fn systems(ws: &Workspace) -> Result<String> {
     check(ws, SYSTEMS, &["--workspace", "--exclude", "lapidary-xtask", "--all-features"])

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-/// One look at the threads.
-const WINDOW: Duration = Duration::from_millis(3);
+/// One look at the threads: longer than a tick of the kernel, which may take 10 ms. Linux adds the time of a
+/// thread that works on another processor at ticks only.
+const WINDOW: Duration = Duration::from_millis(12);
 /// Processor time within a window that counts as rest.
 const IDLE: Duration = Duration::from_micros(150);
 /// Windows after which we go on regardless.
-const MOST: usize = 200;
+const MOST: usize = 50;
 /// What we wait where the processor time is not told.
 const BLIND: Duration = Duration::from_millis(50);
 

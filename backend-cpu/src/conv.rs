@@ -1,6 +1,6 @@
-//! From the core's operands to tiles, and from its element type to a concrete one.
+//! From the core's operands, whose element type is a value, to tiles of a concrete type.
 
-use lapidary_core::{HostRect, Instruction, Memory, Op, Operand, Scalar};
+use lapidary_core::{HostRect, Memory, Op, Operand};
 
 use crate::buffer::Buffer;
 use crate::tile::Tile;
@@ -21,23 +21,14 @@ pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_, Buffer>) -> Tile<T> {
     unsafe { Tile::new(origin, operand.rows, operand.cols, operand.ld) }
 }
 
-/// The same instruction for the concrete type `U`, which `T` is.
-#[inline]
-pub(crate) fn concrete<'a, T: Scalar, U: Scalar>(
-    instruction: &Instruction<T, Operand<'a, Buffer>>,
-) -> Instruction<U, Operand<'a, Buffer>> {
-    assert_eq!(T::DTYPE, U::DTYPE, "both are the same type");
-    // SAFETY: equal `DTYPE`s describe the same plain representation.
-    instruction.map_scalars(|value| unsafe { std::mem::transmute_copy(&value) })
-}
-
 /// A host rectangle as a tile, and how it stands in the rectangle: one of its
 /// strides is 1.
 ///
 /// # Safety
-/// The rectangle lies in memory that may be accessed.
-pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect<T>) -> (Tile<T>, Op) {
-    let HostRect { origin, row_stride, col_stride, rows, cols } = rect;
+/// The rectangle lies in memory that may be accessed and holds elements of type `T`.
+pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect) -> (Tile<T>, Op) {
+    let HostRect { row_stride, col_stride, rows, cols, .. } = rect;
+    let origin = rect.origin.cast();
     // SAFETY: as the caller promises.
     unsafe {
         if row_stride == 1 {

@@ -1,9 +1,9 @@
 //! A CPU core as a device.
 
-use lapidary_core::{DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar};
+use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar};
 
 use crate::buffer::Buffer;
-use crate::conv::{concrete, host_tile, tile};
+use crate::conv::{host_tile, tile};
 use crate::fast::{self, Lanes};
 use crate::reference;
 use crate::tile::Tile;
@@ -102,58 +102,72 @@ impl Device for CpuDevice {
         })
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe {
-            let packed = Tile::new(to.start::<T>(), from.rows, from.cols, from.rows);
-            let (source, op) = host_tile(from);
-            move_elements(op, source, packed);
-        }
+        unsafe { transfer(from, to, Direction::Write) }
         Ok(())
     }
 
-    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe {
-            let packed = Tile::new(from.start::<T>(), to.rows, to.cols, to.rows);
-            let (target, op) = host_tile(to);
-            move_elements(op, packed, target);
-        }
+        unsafe { transfer(to, from, Direction::Read) }
         Ok(())
     }
 
     #[inline]
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` is that of tiles.
         unsafe {
-            match (self.path, T::DTYPE) {
-                (Path::Reference, _) => by_definition(instruction),
-                (Path::Fast, DType::F32) => at_speed::<f32>(&concrete(instruction)),
-                (Path::Fast, DType::F64) => at_speed::<f64>(&concrete(instruction)),
-                (Path::Fast, DType::I32) => unreachable!("no scalar is an integer"),
+            match (self.path, instruction.dtype()) {
+                (Path::Reference, DType::F32) => by_definition::<f32>(instruction),
+                (Path::Reference, DType::F64) => by_definition::<f64>(instruction),
+                (Path::Fast, DType::F32) => at_speed::<f32>(instruction),
+                (Path::Fast, DType::F64) => at_speed::<f64>(instruction),
+                (_, DType::I32) => unreachable!("instructions compute with no integers"),
             }
         }
         Ok(())
     }
 }
 
-/// `B ← op(A)` for any element type.
+/// Seen from the device: into its buffer, or out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Write,
+    Read,
+}
+
+/// Moves elements between a rectangle and a buffer.
 ///
 /// # Safety
-/// The contract of tiles.
-unsafe fn move_elements<T: Element>(op: Op, a: Tile<T>, b: Tile<T>) {
-    // SAFETY: as the caller promises; `cast` keeps the type.
+/// The contract of [`Device::write`] or [`Device::read`].
+unsafe fn transfer(rect: HostRect, buffer: &Buffer, direction: Direction) {
+    // SAFETY: as the caller promises; the rectangle holds elements of the type it names.
     unsafe {
-        match T::DTYPE {
-            DType::F32 => fast::copy::<f32>(op, a.cast(), b.cast()),
-            DType::F64 => fast::copy::<f64>(op, a.cast(), b.cast()),
+        match rect.dtype {
+            DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(op, a, b)),
+            DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(op, a, b)),
             // pivots: one column, or one row of a transposed column
-            DType::I32 => {
+            DType::I32 => carry(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());
                     b.set(row, col, if op.is_trans() { a.get(col, row) } else { a.get(row, col) });
                 }
-            }
+            }),
+        }
+    }
+}
+
+/// # Safety
+/// The contract of tiles, and the rectangle holds elements of type `T`.
+unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let packed = Tile::new(buffer.start(), rect.rows, rect.cols, rect.rows);
+        let (host, op) = host_tile(rect);
+        match direction {
+            Direction::Write => copy(op, host, packed),
+            Direction::Read => copy(op, packed, host),
         }
     }
 }
@@ -163,10 +177,10 @@ macro_rules! carry_out {
     ($module:ident, $instruction:expr) => {
         match *$instruction {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
-                $module::gemm(op_a, op_b, alpha, tile(a), tile(b), beta, tile(c));
+                $module::gemm(op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));
             }
             Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
-                $module::trsm(side, uplo, op, diag, alpha, tile(a), tile(b));
+                $module::trsm(side, uplo, op, diag, alpha.get::<T>(), tile(a), tile(b));
             }
             Instruction::Trtri { uplo, diag, a, inverse } => $module::trtri(uplo, diag, tile::<T>(a), tile(inverse)),
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
@@ -174,14 +188,14 @@ macro_rules! carry_out {
             }
             Instruction::Laswp { swaps, a, ipiv } => $module::laswp(swaps, tile::<T>(a), tile(ipiv)),
             Instruction::Copy { a, b } => $module::copy(Op::NoTrans, tile::<T>(a), tile(b)),
-            Instruction::Scale { beta, c } => $module::scale(beta, tile(c)),
+            Instruction::Scale { beta, c } => $module::scale(beta.get::<T>(), tile(c)),
         }
     };
 }
 
 /// # Safety
 /// The contract of tiles.
-unsafe fn by_definition<T: Scalar>(instruction: &Instruction<T, Operand<'_, Buffer>>) {
+unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_, Buffer>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(reference, instruction) }
 }
@@ -189,7 +203,7 @@ unsafe fn by_definition<T: Scalar>(instruction: &Instruction<T, Operand<'_, Buff
 /// # Safety
 /// The contract of tiles.
 #[inline]
-unsafe fn at_speed<T: Lanes>(instruction: &Instruction<T, Operand<'_, Buffer>>) {
+unsafe fn at_speed<T: Lanes>(instruction: &Instruction<Operand<'_, Buffer>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(fast, instruction) }
 }

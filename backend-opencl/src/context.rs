@@ -83,7 +83,7 @@ impl OpenClDevice {
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::HostRect;
+    use lapidary_core::{DType, HostRect};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
         let [one, other] = <[_; 2]>::try_from(opened).unwrap().map(|device| device.unwrap());
         assert!(one.is_peer_of(&other) || !one.found().is_cpu);
         let memory = one.alloc_host(64).unwrap();
-        let rect = HostRect { origin: memory.ptr().cast::<f64>(), row_stride: 1, col_stride: 8, rows: 8, cols: 1 };
+        let rect = HostRect { origin: memory.ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: 8, rows: 8, cols: 1 };
         assert!(other.is_pinned(&rect));
         drop(memory);
         assert!(!other.is_pinned(&rect));

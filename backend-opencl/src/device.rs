@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
-use lapidary_core::{
-    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
-};
+use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result};
 use lapidary_kernels::Products;
 
 use crate::buffer::{Buffer, CommandQueue, Context};
@@ -169,10 +167,10 @@ impl OpenClDevice {
         })
     }
 
-    pub(crate) fn is_pinned<T>(&self, rect: &HostRect<T>) -> bool {
+    pub(crate) fn is_pinned(&self, rect: &HostRect) -> bool {
         let start = rect.origin.addr();
         let last = (rect.rows.max(1) - 1) * rect.row_stride + (rect.cols.max(1) - 1) * rect.col_stride;
-        let end = start + (last + 1) * size_of::<T>();
+        let end = start + (last + 1) * rect.dtype.size();
         self.context
             .pinned
             .lock()
@@ -299,7 +297,7 @@ impl Device for OpenClDevice {
         self.while_there(|| self.alloc_within_reserve(bytes))
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
         self.while_there(|| {
             self.after_application(to)?;
             // SAFETY: the contract of the trait.
@@ -307,7 +305,7 @@ impl Device for OpenClDevice {
         })
     }
 
-    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
         self.while_there(|| {
             self.after_application(from)?;
             // SAFETY: the contract of the trait.
@@ -315,9 +313,9 @@ impl Device for OpenClDevice {
         })
     }
 
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
         // SAFETY: the contract of the trait.
-        self.while_there(|| unsafe { self.kernels().run(&instruction.map(view)) })
+        self.while_there(|| unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view)) })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::iter::successors;
 use std::sync::Arc;
 
-use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
+use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
 use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, TileParams, instructions};
 
 use crate::buffer::{Buffer, Context, Event};
@@ -98,14 +98,14 @@ impl Kernels {
 
     /// Before the first instruction of its kind: goes down to tiles, strips of panels and groups that
     /// search, solve and exchange of a size that the device's compiler takes.
-    fn settle<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
+    fn settle(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
         // products, and the rows of the tallest panel and of the shortest
         let (multiplies, panel) = match instruction {
             Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
             Instruction::Getrf { a, .. } => (true, Some((a.rows, (a.rows - a.rows.min(a.cols)).max(1)))),
             Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, None),
         };
-        let (dtype, at) = (T::DTYPE, usize::from(T::DTYPE == DType::F64));
+        let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, settled, .. } = self;
         if let (true, false, Products::Tile(first)) = (multiplies, settled.products[at], choices.product(dtype)) {
             // safe choices go down in local memory
@@ -163,14 +163,14 @@ impl Kernels {
         self.choices.product(DType::F32).plain(DType::F32)
     }
 
-    /// Runs an instruction to its end.
+    /// Runs an instruction on matrices of `dtype` to its end.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>) -> Result<()> {
+    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
         // SAFETY: as the caller promises. The queue is drained after a failure too:
         // what was enqueued must not touch memory that the caller takes back.
-        let result = self.settle(instruction).and_then(|()| unsafe { instructions::enqueue(self, instruction) });
+        let result = self.settle(dtype, instruction).and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let drained = self.queue.finish();
         // what failed while it ran is known to its event alone
         let ran = std::mem::take(&mut self.pending)
@@ -245,7 +245,8 @@ mod tests {
         kernels.choices.exchangers = 2 * most.next_power_of_two();
         let buffer = Buffer::new(&kernels.context, 8).unwrap();
         let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
-        kernels.settle(&Instruction::<f32, _>::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part }).unwrap();
+        let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part };
+        kernels.settle(DType::F32, &panel).unwrap();
         assert!(kernels.choices.searchers <= most, "{}", kernels.choices.searchers);
         assert!(kernels.choices.strips <= most, "{}", kernels.choices.strips);
         let Choices { solvers: [solvers, _], exchangers, .. } = kernels.choices;

@@ -58,7 +58,7 @@ impl Transfers {
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer meanwhile.
-    pub unsafe fn run<T: Copy + Send>(&self, context: &Context, rect: HostRect<T>, is_pinned: bool, buffer: &Buffer) -> Result<()> {
+    pub unsafe fn run(&self, context: &Context, rect: HostRect, is_pinned: bool, buffer: &Buffer) -> Result<()> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(());
         }
@@ -101,8 +101,8 @@ impl Transfers {
     }
 
     /// The driver walks the rectangle.
-    unsafe fn direct<T>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let size = size_of::<T>();
+    unsafe fn direct(&self, rect: &HostRect, buffer: &Buffer) -> Result<()> {
+        let size = rect.dtype.size();
         let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
         let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
@@ -139,8 +139,8 @@ impl Transfers {
     /// Pieces of the rectangle pass through pinned memory, several at a time: to
     /// the device each thread fills one piece while the driver moves its other
     /// one, from it one thread empties a piece while the driver fills another's.
-    unsafe fn staged<T: Copy + Send>(&self, context: &Context, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
-        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
+    unsafe fn staged(&self, context: &Context, rect: &HostRect, buffer: &Buffer) -> Result<()> {
+        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         // as many threads as there is memory for, at least one
         let mut rings = vec![self.take_two(context)?];
         rings.extend((1..copiers(pieces.len())).map_while(|_| self.take_two(context).ok()));
@@ -161,9 +161,9 @@ impl Transfers {
         })
     }
 
-    unsafe fn piece<T: Copy>(
+    unsafe fn piece(
         &self,
-        rect: &HostRect<T>,
+        rect: &HostRect,
         buffer: &Buffer,
         piece: &Piece,
         staging: &mut Staging,
@@ -172,7 +172,7 @@ impl Transfers {
         if let Some(event) = under_way.take() {
             wait(&event)?;
         }
-        let (bytes, at) = (piece.count() * size_of::<T>(), piece.offset(rect.rows) * size_of::<T>());
+        let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
         let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), staging.ptr(), std::ptr::null());
         // SAFETY: the piece lies in both, and the pinned memory holds it.
         unsafe {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Instant;
 
-use lapidary_core::{Device, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
+use lapidary_core::{Device, HostRect, Instruction, Op, Operand, Result, Scalar};
 
 use crate::buffer::Buffer;
 use crate::device::WgpuDevice;
@@ -44,10 +44,9 @@ impl<'d, T: Scalar> Batch<'d, T> {
     /// # Errors
     /// The device failed.
     pub fn seconds(&self, times: usize) -> Result<f64> {
-        let operand =
-            |i: usize| Operand { memory: Memory::Buffer(&self.buffers[i]), offset: 0, rows: self.n, cols: self.n, ld: self.n };
-        let [op_a, op_b] = self.ops;
-        let (alpha, beta) = (T::ONE, T::ZERO);
+        let (n, [op_a, op_b]) = (self.n, self.ops);
+        let operand = |i: usize| Operand::packed(&self.buffers[i], n, n, T::DTYPE);
+        let (alpha, beta) = (T::ONE.into(), T::ZERO.into());
         let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
         let start = Instant::now();
         // SAFETY: the buffers are ours and hold the operands.
@@ -67,6 +66,6 @@ impl<'d, T: Scalar> Batch<'d, T> {
     }
 }
 
-fn square<T>(origin: *mut T, n: usize) -> HostRect<T> {
-    HostRect { origin, row_stride: 1, col_stride: n, rows: n, cols: n }
+fn square<T: Scalar>(origin: *mut T, n: usize) -> HostRect {
+    HostRect { origin: origin.cast(), dtype: T::DTYPE, row_stride: 1, col_stride: n, rows: n, cols: n }
 }

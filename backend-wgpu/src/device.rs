@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lapidary_core::{
-    DType, Device, DeviceInfo, Element, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result, Scalar,
-};
+use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result};
 use lapidary_kernels::{Choices, Products, Target};
 
 use crate::buffer::Buffer;
@@ -131,13 +129,9 @@ impl WgpuDevice {
     ///
     /// # Safety
     /// As [`Device::launch`].
-    pub(crate) unsafe fn launch_times<T: Scalar>(
-        &self,
-        instruction: &Instruction<T, Operand<'_, Buffer>>,
-        times: usize,
-    ) -> Result<()> {
+    pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_, Buffer>>, times: usize) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { self.kernels().run(&instruction.map(view), times) }
+        unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times) }
     }
 
     /// The programs it keeps.
@@ -317,17 +311,17 @@ impl Device for WgpuDevice {
         })
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.load.write(&from, to) }
     }
 
-    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.store.read(from, &to) }
     }
 
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.launch_times(instruction, 1) }
     }

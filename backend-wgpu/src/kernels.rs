@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{Error, ErrorKind, Instruction, ProgramCache, Result, Scalar};
+use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
 use lapidary_kernels::{Arg, Call, Choices, Limits, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
@@ -89,14 +89,14 @@ impl Kernels {
         self.scratch = Scratch::default();
     }
 
-    /// Runs an instruction that many times, to the end of the last.
+    /// Runs an instruction on matrices of `dtype` that many times, to the end of the last.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run<T: Scalar>(&mut self, instruction: &Instruction<T, View<'_>>, times: usize) -> Result<()> {
+    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<()> {
         let queue = Arc::clone(&self.queue);
         // SAFETY: as the caller promises.
-        let mut enqueue = |_| unsafe { instructions::enqueue(self, instruction) };
+        let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
         // calls of an instruction that failed are not run

@@ -49,7 +49,7 @@ impl Transfers {
     ///
     /// # Safety
     /// The rectangle may be read, and nothing writes it or the buffer meanwhile.
-    pub unsafe fn write<T: Copy + Send>(&self, rect: &HostRect<T>, buffer: &Buffer) -> Result<()> {
+    pub unsafe fn write(&self, rect: &HostRect, buffer: &Buffer) -> Result<()> {
         side_by_side(self.dealt(rect), |_, pieces| {
             // SAFETY: as the caller promises; pieces do not overlap.
             pieces.into_iter().try_for_each(|piece| unsafe { self.fill(rect, piece, buffer) })
@@ -60,7 +60,7 @@ impl Transfers {
     ///
     /// # Safety
     /// The rectangle may be written, and nothing else touches it or writes the buffer meanwhile.
-    pub unsafe fn read<T: Copy + Send>(&self, buffer: &Buffer, rect: &HostRect<T>) -> Result<()> {
+    pub unsafe fn read(&self, buffer: &Buffer, rect: &HostRect) -> Result<()> {
         side_by_side(self.dealt(rect), |_, pieces| {
             let mut under_way = VecDeque::new();
             for piece in pieces {
@@ -69,7 +69,7 @@ impl Transfers {
                     // SAFETY: as the caller promises; pieces do not overlap.
                     unsafe { self.empty(first, rect)? };
                 }
-                let fetch = || self.fetch(buffer, piece, rect.rows, size_of::<T>());
+                let fetch = || self.fetch(buffer, piece, rect.rows, rect.dtype.size());
                 let fetched = fetch().or_else(|error| match under_way.pop_front() {
                     Some(first) if error.kind() == ErrorKind::OutOfMemory => {
                         // SAFETY: as above.
@@ -86,16 +86,16 @@ impl Transfers {
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.
-    fn dealt<T>(&self, rect: &HostRect<T>) -> Vec<Vec<Piece>> {
-        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / size_of::<T>());
+    fn dealt(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
+        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         let threads = copiers(pieces.len());
         (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
     }
 
     /// Submits the copy of a piece to the device.
-    unsafe fn fill<T: Copy>(&self, rect: &HostRect<T>, piece: Piece, buffer: &Buffer) -> Result<()> {
+    unsafe fn fill(&self, rect: &HostRect, piece: Piece, buffer: &Buffer) -> Result<()> {
         let staging = self.take()?;
-        let (bytes, at) = extent(&piece, rect.rows, size_of::<T>());
+        let (bytes, at) = extent(&piece, rect.rows, rect.dtype.size());
         let submission = self.queue.guarded("write", |device| {
             let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
             // SAFETY: the memory is mapped, holds the piece and is ours alone; the rest as the caller promises.
@@ -123,8 +123,8 @@ impl Transfers {
     }
 
     /// Waits for a piece from the device and unpacks it.
-    unsafe fn empty<T: Copy>(&self, UnderWay { piece, staging, submission }: UnderWay, rect: &HostRect<T>) -> Result<()> {
-        let (bytes, _) = extent(&piece, rect.rows, size_of::<T>());
+    unsafe fn empty(&self, UnderWay { piece, staging, submission }: UnderWay, rect: &HostRect) -> Result<()> {
+        let (bytes, _) = extent(&piece, rect.rows, rect.dtype.size());
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
@@ -198,10 +198,10 @@ mod tests {
     fn hundreds_of_pieces_pass_through_few_buffers() {
         let Some(queue) = queue().map(Arc::new) else { return };
         let (rows, cols) = (40, 50);
-        let mut from: Vec<u64> = (0..rows as u64 * cols as u64).collect();
-        let mut to = vec![0; from.len()];
+        let mut from: Vec<f64> = (0..rows * cols).map(|i| i as f64).collect();
+        let mut to = vec![0.0; from.len()];
         let register = Buffer::new(&queue, size_of_val(&from[..])).unwrap();
-        let rect = |data: &mut [u64]| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols };
+        let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode).in_pieces(8));
         // the device is at work for longer than it takes to pack them all

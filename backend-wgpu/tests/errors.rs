@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapidary_backend_wgpu::{WgpuDevice, list, wgpu};
-use lapidary_core::{Device, ErrorKind, Instruction, Memory, Op, Operand, ProgramCache};
+use lapidary_core::{DType, Device, ErrorKind, Instruction, Op, Operand, ProgramCache, Value};
 
 /// The first adapter as a device; none where there is no adapter.
 fn first() -> Option<WgpuDevice> {
@@ -20,9 +20,10 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     const N: usize = 1024;
     let Some(device) = first() else { return };
     let buffers = [(); 3].map(|()| device.alloc(N * N * size_of::<f32>()).unwrap());
-    let operand = |i: usize| Operand { memory: Memory::Buffer(&buffers[i]), offset: 0, rows: N, cols: N, ld: N };
+    let operand = |i: usize| Operand::packed(&buffers[i], N, N, DType::F32);
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-    let product = Instruction::Gemm { alpha: 1.0_f32, op_a, a: operand(0), op_b, b: operand(1), beta: 0.0, c: operand(2) };
+    let (alpha, beta) = (Value::F32(1.0), Value::F32(0.0));
+    let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
     // SAFETY: the buffers are ours and hold the operands.
     unsafe { device.launch(&product).unwrap() };
     let device = device.with_patience(Duration::ZERO);

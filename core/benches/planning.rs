@@ -8,31 +8,40 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Blocking, Endless, Layout, Op, Plan, Reach, Schedule, Step};
+use lapidary_core::{Blocking, DType, Endless, Layout, Op, Plan, Reach, Schedule, Step, Value};
 
-fn gemm_plan(tiles: usize) -> Plan<f64> {
+fn gemm_plan(tiles: usize) -> Plan {
     let n = tiles * 8;
-    let problem = gemm::Problem { m: n, n, k: n, alpha: 1.0, op_a: Op::NoTrans, op_b: Op::NoTrans, beta: 1.0 };
+    let problem =
+        gemm::Problem { m: n, n, k: n, alpha: Value::F64(1.0), op_a: Op::NoTrans, op_b: Op::NoTrans, beta: Value::F64(1.0) };
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
 /// One task: a small result, to which two sets of tiles of a long inner extent are added in turn.
-fn long_plan(pieces: usize) -> Plan<f64> {
-    let problem = gemm::Problem { m: 8, n: 8, k: pieces * 8, alpha: 1.0, op_a: Op::NoTrans, op_b: Op::NoTrans, beta: 1.0 };
+fn long_plan(pieces: usize) -> Plan {
+    let problem = gemm::Problem {
+        m: 8,
+        n: 8,
+        k: pieces * 8,
+        alpha: Value::F64(1.0),
+        op_a: Op::NoTrans,
+        op_b: Op::NoTrans,
+        beta: Value::F64(1.0),
+    };
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
 /// Bytes of two sets of tiles.
 const TWO_SETS: usize = 6 * 8 * 8 * 8;
 
-fn getrf_plan(panels: usize) -> Plan<f64> {
+fn getrf_plan(panels: usize) -> Plan {
     let n = panels * 8;
-    let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor };
+    let problem = getrf::Problem { m: n, n, pivoting: true, layout: Layout::ColMajor, dtype: DType::F64 };
     getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX })
 }
 
 /// Lets two devices take every command and report it done at once.
-fn dispatch(schedule: &Schedule<f64>) {
+fn dispatch(schedule: &Schedule) {
     let mut dispatcher = schedule.dispatcher();
     let lanes: Vec<_> = dispatcher.lanes().collect();
     while !dispatcher.is_done() {
@@ -44,7 +53,7 @@ fn dispatch(schedule: &Schedule<f64>) {
     }
 }
 
-fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan<f64>, memory: usize, sizes: &[usize]) {
+fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan, memory: usize, sizes: &[usize]) {
     let mut group = c.benchmark_group(name);
     group.sample_size(10);
     for &size in sizes {

@@ -4,7 +4,6 @@ use enum_dispatch::enum_dispatch;
 
 use crate::instruction::{Access, Instruction, Reg, Region};
 use crate::plan::{MatrixId, Registers};
-use crate::scalar::Scalar;
 
 /// Index of a command in its plan.
 pub type CommandId = u32;
@@ -76,9 +75,9 @@ pub struct St {
 
 /// Runs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exec<T> {
+pub struct Exec {
     /// The instruction.
-    pub instruction: Instruction<T>,
+    pub instruction: Instruction,
 }
 
 /// An empty command that is done when all earlier commands of its queue and task are.
@@ -98,13 +97,13 @@ pub struct Bar {
 /// One command of a plan.
 #[enum_dispatch(Effects)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Command<T: Scalar> {
+pub enum Command {
     /// Loads a register from its window.
     Ld(Ld),
     /// Stores a register into its window.
     St(St),
     /// Runs an instruction.
-    Exec(Exec<T>),
+    Exec(Exec),
     /// An empty command to depend on.
     Mark(Mark),
     /// An empty command that waits.
@@ -144,7 +143,7 @@ impl Effects for St {
     }
 }
 
-impl<T: Scalar> Effects for Exec<T> {
+impl Effects for Exec {
     fn queue(&self) -> Queue {
         Queue::Exec
     }
@@ -178,7 +177,7 @@ impl Effects for Bar {
 }
 
 /// Visits each register of a command once, also when operands share one.
-pub fn distinct_registers<T: Scalar>(command: &Command<T>, mut visit: impl FnMut(Reg)) {
+pub fn distinct_registers(command: &Command, mut visit: impl FnMut(Reg)) {
     let (mut seen, mut count) = ([Reg(0); 3], 0);
     command.registers(&mut |reg| {
         if !seen[..count].contains(&reg) {

@@ -17,9 +17,11 @@
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::enums::Layout;
 use crate::error::Result;
 use crate::instruction::Instruction;
-use crate::scalar::{Element, Scalar};
+use crate::matrix::{Home, RawMat};
+use crate::scalar::{DType, Element};
 
 /// What a device is and has.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +50,14 @@ pub struct DeviceInfo {
     pub bandwidth: f64,
 }
 
+impl DeviceInfo {
+    /// Whether instructions on matrices of that type run here.
+    #[must_use]
+    pub fn computes(&self, dtype: DType) -> bool {
+        dtype != DType::F64 || self.f64
+    }
+}
+
 /// A column-major rectangle in memory that a device reaches.
 #[derive(Debug)]
 pub struct Operand<'a, B> {
@@ -61,6 +71,8 @@ pub struct Operand<'a, B> {
     pub cols: usize,
     /// Elements between neighbouring columns.
     pub ld: usize,
+    /// Type of the elements.
+    pub dtype: DType,
 }
 
 /// The memory of an operand.
@@ -70,6 +82,25 @@ pub enum Memory<'a, B> {
     Host(NonNull<u8>),
     /// A buffer of the device.
     Buffer(&'a B),
+}
+
+impl<'a, B> Operand<'a, B> {
+    /// A matrix without gaps that begins where a buffer begins.
+    #[must_use]
+    pub fn packed(buffer: &'a B, rows: usize, cols: usize, dtype: DType) -> Self {
+        Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1), dtype }
+    }
+}
+
+impl<B> Instruction<Operand<'_, B>> {
+    /// Type of the elements of its matrices.
+    #[inline]
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        let mut first = None;
+        self.operands(|operand, _| first = first.or(Some(operand.dtype)));
+        first.expect("an instruction has an operand")
+    }
 }
 
 // derived, these would ask for `B: Clone`
@@ -89,9 +120,11 @@ impl<B> Copy for Memory<'_, B> {}
 /// A rectangle of host memory: one side of a transfer. Element (i, j) lies
 /// `i·row_stride + j·col_stride` elements after `origin`.
 #[derive(Clone, Copy, Debug)]
-pub struct HostRect<T> {
-    /// Element (0, 0).
-    pub origin: *mut T,
+pub struct HostRect {
+    /// Element (0, 0), at an address that is aligned for the type unless the rectangle is empty.
+    pub origin: *mut u8,
+    /// Type of the elements.
+    pub dtype: DType,
     /// Elements between neighbouring rows.
     pub row_stride: usize,
     /// Elements between neighbouring columns.
@@ -102,11 +135,49 @@ pub struct HostRect<T> {
     pub cols: usize,
 }
 
+impl HostRect {
+    /// A slice as a matrix of so many rows, column-major without gaps.
+    ///
+    /// # Panics
+    /// The slice holds no whole number of columns.
+    #[must_use]
+    pub fn packed<E: Element>(data: &mut [E], rows: usize) -> Self {
+        assert!(data.len().is_multiple_of(rows), "{} elements are no columns of {rows}", data.len());
+        let cols = data.len().checked_div(rows).unwrap_or(0);
+        HostRect { origin: data.as_mut_ptr().cast(), dtype: E::DTYPE, row_stride: 1, col_stride: rows, rows, cols }
+    }
+
+    /// A matrix in host memory.
+    ///
+    /// # Panics
+    /// The matrix lies on a device.
+    #[must_use]
+    pub fn whole(raw: &RawMat) -> Self {
+        Self::part(raw, 0, 0, raw.rows, raw.cols)
+    }
+
+    /// The rectangle of `rows` × `cols` at (`row`, `col`) of a matrix in host memory.
+    ///
+    /// # Panics
+    /// The matrix lies on a device.
+    #[must_use]
+    pub fn part(raw: &RawMat, row: usize, col: usize, rows: usize, cols: usize) -> Self {
+        let Home::Host(base) = raw.home else { panic!("a rectangle of the host lies in host memory") };
+        // wrapping: an empty rectangle may lie anywhere
+        let origin = base.as_ptr().wrapping_add((raw.offset + raw.index(row, col)) * raw.dtype.size());
+        let (row_stride, col_stride) = match raw.layout {
+            Layout::ColMajor => (1, raw.ld),
+            Layout::RowMajor => (raw.ld, 1),
+        };
+        HostRect { origin, dtype: raw.dtype, row_stride, col_stride, rows, cols }
+    }
+}
+
 // SAFETY: it says where memory is. Whoever reaches that does so by unsafe functions, and answers for
 // what other threads do there.
-unsafe impl<T: Send> Send for HostRect<T> {}
+unsafe impl Send for HostRect {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for HostRect<T> {}
+unsafe impl Sync for HostRect {}
 
 /// A device: memory, transfers, kernels.
 pub trait Device: Send + Sync + 'static {
@@ -131,7 +202,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Self::Buffer) -> Result<()>;
+    unsafe fn write(&self, from: HostRect, to: &Self::Buffer) -> Result<()>;
 
     /// Unpacks a buffer into a host rectangle; memory between its lines is not written.
     ///
@@ -140,7 +211,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn read<T: Element>(&self, from: &Self::Buffer, to: HostRect<T>) -> Result<()>;
+    unsafe fn read(&self, from: &Self::Buffer, to: HostRect) -> Result<()>;
 
     /// Runs an instruction.
     ///
@@ -150,7 +221,7 @@ pub trait Device: Send + Sync + 'static {
     ///
     /// # Errors
     /// The kernel could not be built or failed.
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Self::Buffer>>) -> Result<()>;
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Self::Buffer>>) -> Result<()>;
 }
 
 /// Something done with devices of any backend, one by one: a closure cannot be generic.

@@ -29,7 +29,6 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::instruction::{Access, Reg};
 use crate::plan::Plan;
-use crate::scalar::Scalar;
 use crate::schedule::Rest;
 use crate::slots::{Slot, SlotId, Slots, Supply};
 
@@ -107,8 +106,8 @@ struct DeviceState {
 
 /// The state of a run.
 #[derive(Debug)]
-pub struct Dispatcher<'p, T: Scalar> {
-    plan: &'p Plan<T>,
+pub struct Dispatcher<'p> {
+    plan: &'p Plan,
     graph: &'p Graph,
     reach: &'p [Reach],
     devices: Vec<DeviceState>,
@@ -134,10 +133,10 @@ pub struct Dispatcher<'p, T: Scalar> {
     changed: bool,
 }
 
-impl<'p, T: Scalar> Dispatcher<'p, T> {
+impl<'p> Dispatcher<'p> {
     /// The state before the first command of what is left to do.
     #[must_use]
-    pub fn new(plan: &'p Plan<T>, graph: &'p Graph, reach: &'p [Reach], rest: &Rest) -> Self {
+    pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach], rest: &Rest) -> Self {
         let done = rest.done.clone();
         let mut task_waits = graph.tasks.waits().to_vec();
         for (task, _) in (0..).zip(&done).filter(|(_, done)| **done) {
@@ -439,7 +438,7 @@ impl<'p, T: Scalar> Dispatcher<'p, T> {
 }
 
 impl DeviceState {
-    fn new<T: Scalar>(plan: &Plan<T>, reach: &Reach) -> Self {
+    fn new(plan: &Plan, reach: &Reach) -> Self {
         let registers = plan.registers();
         let copies = (0..)
             .map(Reg)

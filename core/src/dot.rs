@@ -3,12 +3,11 @@
 use std::fmt;
 
 use crate::command::Effects;
-use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 
-struct Dot<'a, T: Scalar>(&'a Schedule<T>);
+struct Dot<'a>(&'a Schedule);
 
-impl<T: Scalar> Schedule<T> {
+impl Schedule {
     /// Commands as nodes, boxed by task; dependencies as arrows: those between
     /// tasks run from box to box.
     pub fn dot(&self) -> impl fmt::Display + '_ {
@@ -16,10 +15,10 @@ impl<T: Scalar> Schedule<T> {
     }
 }
 
-impl<T: Scalar> fmt::Display for Dot<'_, T> {
+impl fmt::Display for Dot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.0.plan();
-        writeln!(f, "digraph \"{} {}\" {{", plan.operation(), T::DTYPE)?;
+        writeln!(f, "digraph \"{} {}\" {{", plan.operation(), plan.dtype())?;
         writeln!(f, "  compound=true; rankdir=TB; node [shape=box, fontname=monospace, style=filled, fillcolor=white];")?;
         for (t, task) in plan.tasks().iter().enumerate() {
             writeln!(f, "  subgraph cluster_{t} {{ label=\"{t}: {}\"; style=filled; fillcolor=gray95;", task.label)?;
@@ -35,7 +34,7 @@ impl<T: Scalar> fmt::Display for Dot<'_, T> {
     }
 }
 
-impl<T: Scalar> Dot<'_, T> {
+impl Dot<'_> {
     fn command_arrows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for command in (0..).take(self.0.plan().commands().len()) {
             for later in self.0.graph().commands.successors(command) {

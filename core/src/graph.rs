@@ -10,7 +10,6 @@ use crate::command::{Bar, Command, CommandId, Effects, Mark, Queue, Space, disti
 use crate::instruction::{Access, Reg, Region};
 use crate::plan::{MatrixInfo, Plan, Registers, Task};
 use crate::ranges::AccessMap;
-use crate::scalar::Scalar;
 
 /// Adjacency in compressed rows: for each node the nodes that wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +86,7 @@ pub struct Graph {
 impl Graph {
     /// Finds all dependencies of `plan`, in time linear in its commands.
     #[must_use]
-    pub fn new<T: Scalar>(plan: &Plan<T>) -> Self {
+    pub fn new(plan: &Plan) -> Self {
         let mut search = Search::new(plan.matrices());
         for (index, task) in plan.tasks().iter().enumerate() {
             search.task(index, task, plan.commands(), plan.registers());
@@ -108,7 +107,7 @@ impl Graph {
     }
 }
 
-fn lives<T: Scalar>(plan: &Plan<T>) -> Vec<Life> {
+fn lives(plan: &Plan) -> Vec<Life> {
     let mut lives = vec![Life { first: CommandId::MAX, last: 0, uses: 0 }; plan.registers().len()];
     for (id, command) in (0..).zip(plan.commands()) {
         distinct_registers(command, |reg| {
@@ -161,7 +160,7 @@ impl<'p> Search<'p> {
         }
     }
 
-    fn task<T: Scalar>(&mut self, index: usize, task: &Task, commands: &[Command<T>], registers: &Registers) {
+    fn task(&mut self, index: usize, task: &Task, commands: &[Command], registers: &Registers) {
         self.seen_task.push(u32::MAX);
         self.clear_registers(task, registers);
         for id in task.commands.clone() {
@@ -214,7 +213,7 @@ impl<'p> Search<'p> {
     /// `Mark` waits for what is earlier in its queue, `Bar` for all that is
     /// earlier; since a queue passes neither before it is done, only what came
     /// after the last one needs an edge.
-    fn auxiliary<T: Scalar>(&mut self, id: CommandId, task: &Task, commands: &[Command<T>]) {
+    fn auxiliary(&mut self, id: CommandId, task: &Task, commands: &[Command]) {
         let earlier = (task.commands.start..id).rev();
         match commands[id as usize] {
             Command::Bar(Bar { queue }) => {

@@ -13,7 +13,7 @@
 use std::fmt;
 
 use crate::enums::{Diag, Op, Side, Uplo};
-use crate::scalar::Scalar;
+use crate::value::Value;
 
 /// A virtual register: a linear region of one device's memory, holding a
 /// column-major matrix.
@@ -120,11 +120,11 @@ pub struct Swaps {
 
 /// A kernel run on operands.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Instruction<T, O = Tile> {
+pub enum Instruction<O = Tile> {
     /// `C ← α·op(A)·op(B) + β·C`.
     Gemm {
         /// Factor of the product.
-        alpha: T,
+        alpha: Value,
         /// How A enters.
         op_a: Op,
         /// Left factor.
@@ -134,7 +134,7 @@ pub enum Instruction<T, O = Tile> {
         /// Right factor.
         b: O,
         /// Factor of the old C.
-        beta: T,
+        beta: Value,
         /// Result.
         c: O,
     },
@@ -149,7 +149,7 @@ pub enum Instruction<T, O = Tile> {
         /// Diagonal of A.
         diag: Diag,
         /// Factor of B.
-        alpha: T,
+        alpha: Value,
         /// The triangle.
         a: O,
         /// Right-hand sides, replaced by the solution.
@@ -199,13 +199,13 @@ pub enum Instruction<T, O = Tile> {
     /// `C ← β·C`.
     Scale {
         /// The factor.
-        beta: T,
+        beta: Value,
         /// The matrix.
         c: O,
     },
 }
 
-impl<T: Copy, O: Copy> Instruction<T, O> {
+impl<O: Copy> Instruction<O> {
     /// The standard name of the kernel.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -257,7 +257,7 @@ impl<T: Copy, O: Copy> Instruction<T, O> {
     /// The same instruction on other operands, visited in the order of
     /// [`Instruction::operands`].
     #[inline]
-    pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<T, P> {
+    pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<P> {
         match *self {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
                 Instruction::Gemm { alpha, op_a, a: f(a), op_b, b: f(b), beta, c: f(c) }
@@ -276,27 +276,7 @@ impl<T: Copy, O: Copy> Instruction<T, O> {
     }
 }
 
-impl<T: Copy, O: Copy> Instruction<T, O> {
-    /// The same instruction with its factors as another type.
-    #[inline]
-    pub fn map_scalars<U>(&self, f: impl Fn(T) -> U) -> Instruction<U, O> {
-        match *self {
-            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
-                Instruction::Gemm { alpha: f(alpha), op_a, a, op_b, b, beta: f(beta), c }
-            }
-            Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
-                Instruction::Trsm { side, uplo, op, diag, alpha: f(alpha), a, b }
-            }
-            Instruction::Trtri { uplo, diag, a, inverse } => Instruction::Trtri { uplo, diag, a, inverse },
-            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => Instruction::Getrf { pivoting, first_row, a, ipiv, info },
-            Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a, ipiv },
-            Instruction::Copy { a, b } => Instruction::Copy { a, b },
-            Instruction::Scale { beta, c } => Instruction::Scale { beta: f(beta), c },
-        }
-    }
-}
-
-impl<T: Scalar> Instruction<T> {
+impl Instruction {
     /// Floating-point operations, for cost models.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
@@ -333,17 +313,28 @@ mod tests {
     #[test]
     fn operations_are_counted_as_usual() {
         let tile = |rows, cols| Tile { reg: Reg(0), region: Region::whole(rows, cols) };
-        let count = |instruction: Instruction<f64>| instruction.flops();
+        let count = |instruction: Instruction| instruction.flops();
         let (op_a, op_b) = (Op::Trans, Op::NoTrans);
-        let product = Instruction::Gemm { alpha: 1.0, op_a, a: tile(5, 3), op_b, b: tile(5, 4), beta: 1.0, c: tile(3, 4) };
+        let product = Instruction::Gemm {
+            alpha: Value::F64(1.0),
+            op_a,
+            a: tile(5, 3),
+            op_b,
+            b: tile(5, 4),
+            beta: Value::F64(1.0),
+            c: tile(3, 4),
+        };
         assert_eq!(count(product), 2.0 * 3.0 * 4.0 * 5.0);
         let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-        assert_eq!(count(Instruction::Trsm { side, uplo, op, diag, alpha: 1.0, a: tile(3, 3), b: tile(3, 5) }), 3.0 * 3.0 * 5.0);
+        assert_eq!(
+            count(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a: tile(3, 3), b: tile(3, 5) }),
+            3.0 * 3.0 * 5.0
+        );
         assert_eq!(count(Instruction::Trtri { uplo, diag, a: tile(6, 6), inverse: tile(6, 6) }), 72.0);
         let panel = |m, n| Instruction::Getrf { pivoting: true, first_row: 0, a: tile(m, n), ipiv: tile(n, 1), info: tile(1, 1) };
         // 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n)
         let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));
         assert_eq!((square, tall), (2.0 / 3.0 * 216.0, 2.0 * 9.0 * 9.0 - 12.0 * 9.0 + 2.0 / 3.0 * 27.0));
-        assert_eq!(count(Instruction::Scale { beta: 2.0, c: tile(3, 3) }), 0.0);
+        assert_eq!(count(Instruction::Scale { beta: Value::F64(2.0), c: tile(3, 3) }), 0.0);
     }
 }

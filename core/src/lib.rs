@@ -56,6 +56,7 @@ pub mod simulate;
 mod slots;
 mod staging;
 mod sync;
+pub mod value;
 
 pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
 pub use blocking::{Blocking, Resources};
@@ -78,3 +79,4 @@ pub use schedule::{Rest, Schedule, Short};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
 pub use staging::{Piece, copiers, side_by_side};
+pub use value::Value;

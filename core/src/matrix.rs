@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 use crate::enums::Layout;
 use crate::error::{Error, Result};
-use crate::scalar::Element;
+use crate::scalar::{DType, Element};
 
 /// The name of a buffer that lives in one device's memory across calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,8 @@ pub struct RawMat {
     pub ld: usize,
     /// How elements follow one another.
     pub layout: Layout,
+    /// Type of the elements.
+    pub dtype: DType,
 }
 
 impl RawMat {
@@ -197,7 +199,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         RawMat::span(rows, cols, ld, layout)?;
         let ld = RawMat::bounded_stride(rows, cols, ld, layout);
         let home = Home::Host(NonNull::new(data.cast_mut()).unwrap_or(NonNull::dangling()).cast());
-        Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout }, marker: PhantomData })
+        Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData })
     }
 
     /// A view of a whole resident buffer, packed column-major.
@@ -207,7 +209,15 @@ impl<'a, T: Element> MatRef<'a, T> {
     #[must_use]
     pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
         let () = Self::IS_DESCRIBED;
-        let raw = RawMat { home: Home::Device(buffer), offset: 0, rows, cols, ld: rows.max(1), layout: Layout::ColMajor };
+        let raw = RawMat {
+            home: Home::Device(buffer),
+            offset: 0,
+            rows,
+            cols,
+            ld: rows.max(1),
+            layout: Layout::ColMajor,
+            dtype: T::DTYPE,
+        };
         MatRef { raw, marker: PhantomData }
     }
 

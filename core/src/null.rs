@@ -6,7 +6,6 @@
 use crate::device::{Device, DeviceInfo, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
-use crate::scalar::{Element, Scalar};
 use crate::sync::{Arc, Mutex, lock};
 
 /// What a null device was asked.
@@ -141,15 +140,15 @@ impl Device for NullDevice {
         Ok(NullBuffer { bytes, record: Arc::clone(&self.record) })
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, _: &NullBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, _: &NullBuffer) -> Result<()> {
         self.note(Request::Write(from.rows, from.cols))
     }
 
-    unsafe fn read<T: Element>(&self, _: &NullBuffer, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, _: &NullBuffer, to: HostRect) -> Result<()> {
         self.note(Request::Read(to.rows, to.cols))
     }
 
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, NullBuffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, NullBuffer>>) -> Result<()> {
         self.note(Request::Launch(instruction.name()))
     }
 }

@@ -12,7 +12,8 @@ use std::ops::{Index, Range};
 use crate::command::{Bar, Command, CommandId, Exec, Ld, Mark, Queue, St};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps, Tile};
-use crate::scalar::{DType, Element, Scalar};
+use crate::scalar::{DType, Element};
+use crate::value::Value;
 
 /// Index of a matrix in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,33 +139,34 @@ impl fmt::Display for Label {
 
 /// The commands of one call.
 #[derive(Clone, Debug)]
-pub struct Plan<T: Scalar> {
+pub struct Plan {
     operation: &'static str,
+    dtype: DType,
     matrices: Vec<MatrixInfo>,
     registers: Registers,
     tasks: Vec<Task>,
-    commands: Vec<Command<T>>,
+    commands: Vec<Command>,
 }
 
 fn id(len: usize) -> u32 {
     u32::try_from(len).expect("a plan holds fewer than 2^32 commands")
 }
 
-impl<T: Scalar> Plan<T> {
-    /// An empty plan of `operation`.
+impl Plan {
+    /// An empty plan of `operation` on matrices of `dtype`.
     #[must_use]
-    pub fn new(operation: &'static str) -> Self {
-        Plan { operation, matrices: Vec::new(), registers: Registers::default(), tasks: Vec::new(), commands: Vec::new() }
+    pub fn new(operation: &'static str, dtype: DType) -> Self {
+        Plan { operation, dtype, matrices: Vec::new(), registers: Registers::default(), tasks: Vec::new(), commands: Vec::new() }
     }
 
     /// Declares a matrix of scalars that is only read.
     pub fn input(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
-        self.declare(MatrixInfo { name, rows, cols, dtype: T::DTYPE, layout, written: false })
+        self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: false })
     }
 
     /// Declares a matrix of scalars that is written.
     pub fn output(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
-        self.declare(MatrixInfo { name, rows, cols, dtype: T::DTYPE, layout, written: true })
+        self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: true })
     }
 
     /// Declares a column of row indices.
@@ -201,10 +203,10 @@ impl<T: Scalar> Plan<T> {
 
     /// A register of scratch memory.
     pub fn scratch(&mut self, rows: usize, cols: usize) -> Tile {
-        self.register(RegisterInfo { rows, cols, dtype: T::DTYPE, window: None })
+        self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None })
     }
 
-    fn push(&mut self, command: Command<T>) {
+    fn push(&mut self, command: Command) {
         self.commands.push(command);
         self.tasks.last_mut().expect("a command belongs to a task").commands.end += 1;
     }
@@ -222,7 +224,7 @@ impl<T: Scalar> Plan<T> {
     }
 
     /// `EXEC`: an instruction run.
-    pub fn exec(&mut self, instruction: Instruction<T>) {
+    pub fn exec(&mut self, instruction: Instruction) {
         self.push(Exec { instruction }.into());
     }
 
@@ -240,6 +242,12 @@ impl<T: Scalar> Plan<T> {
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.operation
+    }
+
+    /// The element type of the matrices, but for indices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
     }
 
     /// The declared matrices.
@@ -262,7 +270,7 @@ impl<T: Scalar> Plan<T> {
 
     /// The commands, in an order in which they could run one by one.
     #[must_use]
-    pub fn commands(&self) -> &[Command<T>] {
+    pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
@@ -309,10 +317,10 @@ fn op_name(op: Op, name: &str) -> String {
 }
 
 /// A factor in front of a term: nothing for one, a sign for minus one.
-fn factor<T: Scalar>(value: T) -> String {
-    if value == T::ONE {
+fn factor(value: Value) -> String {
+    if value.is_one() {
         String::new()
-    } else if value == -T::ONE {
+    } else if value.equals(-1.0) {
         "−".to_owned()
     } else {
         format!("{value}·")
@@ -320,8 +328,8 @@ fn factor<T: Scalar>(value: T) -> String {
 }
 
 /// The old value with its factor, as the last term of a sum.
-fn old<T: Scalar>(beta: T, c: &str) -> String {
-    if beta == T::ZERO { String::new() } else { format!(" + {}{c}", factor(beta)) }
+fn old(beta: Value, c: &str) -> String {
+    if beta.is_zero() { String::new() } else { format!(" + {}{c}", factor(beta)) }
 }
 
 /// The triangle of a matrix: `L(A)`, `U(A)`; `L₁`, `U₁` with a unit diagonal.
@@ -332,7 +340,7 @@ fn triangle(uplo: Uplo, diag: Diag, a: &str) -> String {
 }
 
 /// An instruction as mathematics.
-fn formula<T: Scalar>(instruction: &Instruction<T, String>) -> String {
+fn formula(instruction: &Instruction<String>) -> String {
     match instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
             format!("{c} ← {}{}·{}{}", factor(*alpha), op_name(*op_a, a), op_name(*op_b, b), old(*beta, c))
@@ -354,14 +362,14 @@ fn formula<T: Scalar>(instruction: &Instruction<T, String>) -> String {
             (Side::Right, false) => format!("{a} ← {a}·P({ipiv})⁻¹"),
         },
         Instruction::Copy { a, b } => format!("{b} ← {a}"),
-        Instruction::Scale { beta, c } if *beta == T::ZERO => format!("{c} ← 0"),
+        Instruction::Scale { beta, c } if beta.is_zero() => format!("{c} ← 0"),
         Instruction::Scale { beta, c } => format!("{c} ← {}{c}", factor(*beta)),
     }
 }
 
-impl<T: Scalar> fmt::Display for Plan<T> {
+impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "plan {} {}: {} tasks, {} commands", self.operation, T::DTYPE, self.tasks.len(), self.commands.len())?;
+        writeln!(f, "plan {} {}: {} tasks, {} commands", self.operation, self.dtype, self.tasks.len(), self.commands.len())?;
         for m in &self.matrices {
             let access = if m.written { "read and written" } else { "read" };
             writeln!(f, "matrix {:<5} {}×{} {} {}, {access}", m.name, m.rows, m.cols, m.dtype, m.layout)?;

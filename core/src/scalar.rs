@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
+use crate::value::Value;
+
 /// The type of a stored element, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
@@ -12,6 +14,9 @@ pub enum DType {
     F64,
     /// 32-bit signed integer: row indices of a pivot vector.
     I32,
+    /// Sixteen bytes, as a complex number has, for tests of what moves elements without computing.
+    #[cfg(test)]
+    Wide,
 }
 
 impl DType {
@@ -21,6 +26,8 @@ impl DType {
         match self {
             DType::F32 | DType::I32 => 4,
             DType::F64 => 8,
+            #[cfg(test)]
+            DType::Wide => 16,
         }
     }
 
@@ -31,6 +38,8 @@ impl DType {
             DType::F32 => align_of::<f32>(),
             DType::F64 => align_of::<f64>(),
             DType::I32 => align_of::<i32>(),
+            #[cfg(test)]
+            DType::Wide => align_of::<f64>(),
         }
     }
 
@@ -46,6 +55,8 @@ impl fmt::Display for DType {
             DType::F32 => "f32",
             DType::F64 => "f64",
             DType::I32 => "i32",
+            #[cfg(test)]
+            DType::Wide => "wide",
         })
     }
 }
@@ -98,6 +109,7 @@ pub trait Scalar:
     + AddAssign
     + SubAssign
     + std::iter::Sum
+    + Into<Value>
 {
     /// The type of magnitudes and norms.
     type Real: Scalar<Real = Self::Real> + PartialOrd;
@@ -125,6 +137,8 @@ pub trait Scalar:
     fn mul_add(self, a: Self, b: Self) -> Self;
     /// Whether the value is neither infinite nor NaN.
     fn is_finite(self) -> bool;
+    /// The number, if it is of this type.
+    fn from_value(value: Value) -> Option<Self>;
 }
 
 macro_rules! real {
@@ -167,6 +181,10 @@ macro_rules! real {
             #[inline]
             fn is_finite(self) -> bool {
                 <$t>::is_finite(self)
+            }
+            #[inline]
+            fn from_value(value: Value) -> Option<Self> {
+                if let Value::$dtype(number) = value { Some(number) } else { None }
             }
         }
     )+};

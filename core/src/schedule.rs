@@ -13,12 +13,11 @@ use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
 use crate::plan::{Plan, Task};
-use crate::scalar::Scalar;
 
 /// A plan ready to run.
 #[derive(Clone, Debug)]
-pub struct Schedule<T: Scalar> {
-    plan: Plan<T>,
+pub struct Schedule {
+    plan: Plan,
     graph: Graph,
     reach: Vec<Reach>,
     rest: Rest,
@@ -65,12 +64,12 @@ impl Short {
     }
 }
 
-impl<T: Scalar> Schedule<T> {
+impl Schedule {
     /// Finds the dependencies and checks that each device has memory enough.
     ///
     /// # Errors
     /// A device has too little.
-    pub fn new(plan: Plan<T>, reach: Vec<Reach>) -> Result<Self, Short> {
+    pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, Short> {
         let rest = Rest { done: vec![false; plan.tasks().len()] };
         Schedule { graph: Graph::new(&plan), plan, reach, rest }.check()
     }
@@ -95,7 +94,7 @@ impl<T: Scalar> Schedule<T> {
 
     /// The commands.
     #[must_use]
-    pub fn plan(&self) -> &Plan<T> {
+    pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
@@ -113,7 +112,7 @@ impl<T: Scalar> Schedule<T> {
 
     /// The state before the first command.
     #[must_use]
-    pub fn dispatcher(&self) -> Dispatcher<'_, T> {
+    pub fn dispatcher(&self) -> Dispatcher<'_> {
         Dispatcher::new(&self.plan, &self.graph, &self.reach, &self.rest)
     }
 
@@ -126,7 +125,7 @@ impl<T: Scalar> Schedule<T> {
 }
 
 /// Bytes of device memory with which a task can run by itself, in plan order.
-pub(crate) fn task_footprint<T: Scalar>(plan: &Plan<T>, graph: &Graph, reach: &Reach, task: &Task) -> usize {
+pub(crate) fn task_footprint(plan: &Plan, graph: &Graph, reach: &Reach, task: &Task) -> usize {
     let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
     for &reg in &graph.births[task.registers.start as usize..task.registers.end as usize] {
         let (life, info) = (graph.lives[reg.0 as usize], &plan.registers()[reg]);

@@ -7,7 +7,6 @@ use std::fmt;
 use crate::command::{Command, Queue};
 use crate::dispatch::{Issue, Lane, Step};
 use crate::plan::Plan;
-use crate::scalar::Scalar;
 use crate::schedule::Schedule;
 use crate::slots::Endless;
 
@@ -24,7 +23,7 @@ pub struct CostModel {
 
 impl CostModel {
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn seconds<T: Scalar>(&self, plan: &Plan<T>, command: &Command<T>) -> f64 {
+    fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
         let transfer = |reg| plan.registers()[reg].bytes() as f64 / self.bandwidth;
         let work = match command {
             Command::Ld(ld) => transfer(ld.reg),
@@ -76,7 +75,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-impl<T: Scalar> Schedule<T> {
+impl Schedule {
     /// Runs the schedule on paper: `costs` holds one model for each device.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
@@ -115,12 +114,12 @@ impl<T: Scalar> Schedule<T> {
     }
 }
 
-struct PrintedSchedule<'a, T: Scalar> {
-    schedule: &'a Schedule<T>,
+struct PrintedSchedule<'a> {
+    schedule: &'a Schedule,
     timeline: &'a Timeline,
 }
 
-impl<T: Scalar> fmt::Display for PrintedSchedule<'_, T> {
+impl fmt::Display for PrintedSchedule<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (plan, total) = (self.schedule.plan(), self.timeline.seconds());
         let devices = self.schedule.reach().len();
@@ -129,7 +128,7 @@ impl<T: Scalar> fmt::Display for PrintedSchedule<'_, T> {
             f,
             "schedule {} {}: {devices} device{plural}, {:.3} ms by the cost model",
             plan.operation(),
-            T::DTYPE,
+            plan.dtype(),
             total * 1e3
         )?;
         for device in 0..devices {
@@ -161,18 +160,20 @@ mod tests {
     use crate::dispatch::Reach;
     use crate::enums::{Layout, Op};
     use crate::instruction::{Instruction, Region};
+    use crate::scalar::DType;
+    use crate::value::Value;
 
     /// `C ← A·B + C` in two tasks, on a device that works in place and one that copies.
     #[test]
     fn a_schedule_prints_what_runs_when_where_and_in_which_memory() {
-        let mut plan = Plan::<f64>::new("gemm");
+        let mut plan = Plan::new("gemm", DType::F64);
         let (a, b) = (plan.input("A", (10, 20), Layout::ColMajor), plan.input("B", (20, 10), Layout::ColMajor));
         let c = plan.output("C", (10, 10), Layout::ColMajor);
         for cols in [0..5, 5..10] {
             plan.task("C", Region { row: 0, col: cols.start, rows: 10, cols: 5 });
             let (a, b, c) = (plan.ld(a, &(0..10), &(0..20)), plan.ld(b, &(0..20), &cols), plan.ld(c, &(0..10), &cols));
             let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-            plan.exec(Instruction::Gemm { alpha: 1.0, op_a, a, op_b, b, beta: 1.0, c });
+            plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a, op_b, b, beta: Value::F64(1.0), c });
             plan.st(c);
         }
         let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6 };

@@ -52,34 +52,46 @@ impl Piece {
     ///
     /// # Safety
     /// The piece lies in the rectangle, which may be read; `staged` holds as many elements.
-    pub unsafe fn pack<T: Copy>(&self, rect: &HostRect<T>, staged: *mut T) {
+    pub unsafe fn pack(&self, rect: &HostRect, staged: *mut u8) {
         // SAFETY: as the caller promises; the two do not overlap.
-        self.runs(rect, staged, |host, staged, count| unsafe { std::ptr::copy_nonoverlapping(host, staged, count) });
+        self.runs(rect, staged, |host, staged, bytes| unsafe { std::ptr::copy_nonoverlapping(host, staged, bytes) });
     }
 
     /// Copies the packed piece into a rectangle of the host.
     ///
     /// # Safety
     /// The piece lies in the rectangle, which may be written; `staged` holds as many elements.
-    pub unsafe fn unpack<T: Copy>(&self, staged: *const T, rect: &HostRect<T>) {
+    pub unsafe fn unpack(&self, staged: *const u8, rect: &HostRect) {
         // SAFETY: as the caller promises; the two do not overlap.
-        let copy = |host, staged: *mut T, count| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, count) };
+        let copy = |host, staged: *mut u8, bytes| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, bytes) };
         self.runs(rect, staged.cast_mut(), copy);
     }
 
-    /// Visits runs of memory that are contiguous on both sides: host, staged, length.
-    fn runs<T>(&self, rect: &HostRect<T>, staged: *mut T, visit: impl Fn(*mut T, *mut T, usize)) {
+    /// Visits runs of memory that are contiguous on both sides: host, staged, bytes.
+    fn runs(&self, rect: &HostRect, staged: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
+        // an element whose size is known when this is compiled is copied by one instruction
+        match rect.dtype.size() {
+            4 => self.runs_of(4, rect, staged, visit),
+            8 => self.runs_of(8, rect, staged, visit),
+            size => self.runs_of(size, rect, staged, visit),
+        }
+    }
+
+    #[inline(always)]
+    fn runs_of(&self, size: usize, rect: &HostRect, staged: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
         let Piece { row, col, rows, cols } = *self;
-        let place = |i: usize, j: usize| rect.origin.wrapping_add((row + i) * rect.row_stride + (col + j) * rect.col_stride);
+        let host =
+            |i: usize, j: usize| rect.origin.wrapping_add(((row + i) * rect.row_stride + (col + j) * rect.col_stride) * size);
+        let staged = |i: usize, j: usize| staged.wrapping_add((i + j * rows) * size);
         if rect.row_stride == 1 {
-            (0..cols).for_each(|j| visit(place(0, j), staged.wrapping_add(j * rows), rows));
+            (0..cols).for_each(|j| visit(host(0, j), staged(0, j), rows * size));
             return;
         }
         // a row-major rectangle is walked in squares, of which both sides stay in cache
         for j0 in (0..cols).step_by(SQUARE) {
             for i0 in (0..rows).step_by(SQUARE) {
                 for j in j0..cols.min(j0 + SQUARE) {
-                    (i0..rows.min(i0 + SQUARE)).for_each(|i| visit(place(i, j), staged.wrapping_add(i + j * rows), 1));
+                    (i0..rows.min(i0 + SQUARE)).for_each(|i| visit(host(i, j), staged(i, j), size));
                 }
             }
         }
@@ -128,6 +140,7 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
+    use crate::scalar::DType;
 
     #[test]
     fn parts_are_copied_at_the_same_time_and_the_first_error_counts() {
@@ -162,27 +175,43 @@ mod tests {
         }
     }
 
+    /// An element of sixteen bytes.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Wide(f64, f64);
+
+    impl From<u16> for Wide {
+        fn from(number: u16) -> Self {
+            Wide(number.into(), -f64::from(number))
+        }
+    }
+
     #[test]
-    fn what_is_packed_and_unpacked_is_the_same_in_either_layout() {
+    fn what_is_packed_and_unpacked_is_the_same_in_either_layout_whatever_the_size() {
+        packed_and_unpacked::<f32>(DType::F32);
+        packed_and_unpacked::<f64>(DType::F64);
+        packed_and_unpacked::<Wide>(DType::Wide);
+    }
+
+    fn packed_and_unpacked<T: Copy + PartialEq + From<u16>>(dtype: DType) {
         let (rows, cols) = (70, 41);
         for (row_stride, col_stride) in [(1, 73), (44, 1)] {
-            let mut host: Vec<u32> = (0..5000).collect();
-            let rect = HostRect { origin: host.as_mut_ptr(), row_stride, col_stride, rows, cols };
-            let mut packed = vec![0; rows * cols];
+            let mut host: Vec<T> = (0..5000).map(T::from).collect();
+            let rect = HostRect { origin: host.as_mut_ptr().cast(), dtype, row_stride, col_stride, rows, cols };
+            let mut packed = vec![T::from(0); rows * cols];
             let pieces = Piece::cut(rows, cols, 900);
             for piece in &pieces {
                 // SAFETY: both vectors hold the rectangle.
-                unsafe { piece.pack(&rect, packed.as_mut_ptr().add(piece.offset(rows))) };
+                unsafe { piece.pack(&rect, packed.as_mut_ptr().add(piece.offset(rows)).cast()) };
             }
-            assert!((0..rows * cols).all(|e| packed[e] as usize == (e % rows) * row_stride + (e / rows) * col_stride));
-            let mut back = vec![u32::MAX; 5000];
-            let into = HostRect { origin: back.as_mut_ptr(), ..rect };
+            assert!((0..rows * cols).all(|e| packed[e] == host[(e % rows) * row_stride + (e / rows) * col_stride]));
+            let mut back = vec![T::from(u16::MAX); 5000];
+            let into = HostRect { origin: back.as_mut_ptr().cast(), ..rect };
             for piece in &pieces {
                 // SAFETY: as above.
-                unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)), &into) };
+                unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &into) };
             }
-            let written = back.iter().filter(|&&element| element != u32::MAX).count();
-            assert!(written == rows * cols && back.iter().zip(&host).all(|(&b, &h)| b == u32::MAX || b == h));
+            let written = back.iter().filter(|&&element| element != T::from(u16::MAX)).count();
+            assert!(written == rows * cols && back.iter().zip(&host).all(|(&b, &h)| b == T::from(u16::MAX) || b == h));
         }
     }
 }

@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::{NullBuffer, NullDevice};
 use lapidary_core::{
-    Access, Crew, Device, DeviceInfo, Drive, Driver, Element, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
-    Queue, RawMat, Region, Result, Run, RunError, Scalar, Schedule, lanes_by_thread, reach,
+    Access, Crew, DType, Device, DeviceInfo, Drive, Driver, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
+    Queue, RawMat, Region, Result, Run, RunError, Schedule, Value, lanes_by_thread, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -79,12 +79,12 @@ fn buffer(touched: &NullBuffer, access: Access) -> Vec<Touch> {
 }
 
 /// The first element of each column, in bytes.
-fn columns<T>(start: usize, (cols, stride): (usize, usize), access: Access) -> Vec<Touch> {
-    (0..cols).map(|j| (start + j * stride * size_of::<T>(), access)).collect()
+fn columns(dtype: DType, start: usize, (cols, stride): (usize, usize), access: Access) -> Vec<Touch> {
+    (0..cols).map(|j| (start + j * stride * dtype.size(), access)).collect()
 }
 
-fn on_host<T>(rect: &HostRect<T>, access: Access) -> Vec<Touch> {
-    columns::<T>(rect.origin.addr(), (rect.cols, rect.col_stride), access)
+fn on_host(rect: &HostRect, access: Access) -> Vec<Touch> {
+    columns(rect.dtype, rect.origin.addr(), (rect.cols, rect.col_stride), access)
 }
 
 impl Device for Witness {
@@ -98,23 +98,23 @@ impl Device for Witness {
         self.null.alloc(bytes)
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &NullBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &NullBuffer) -> Result<()> {
         let touches = [on_host(&from, Access::Read), buffer(to, Access::Write)].concat();
         // SAFETY: as the caller promises.
         self.note("write", touches, || unsafe { self.null.write(from, to) })
     }
 
-    unsafe fn read<T: Element>(&self, from: &NullBuffer, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, from: &NullBuffer, to: HostRect) -> Result<()> {
         let touches = [buffer(from, Access::Read), on_host(&to, Access::Write)].concat();
         // SAFETY: as the caller promises.
         self.note("read", touches, || unsafe { self.null.read(from, to) })
     }
 
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, NullBuffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, NullBuffer>>) -> Result<()> {
         let mut touches = Vec::new();
-        instruction.operands(|Operand { memory, offset, cols, ld, .. }, access| {
+        instruction.operands(|Operand { memory, offset, cols, ld, dtype, .. }, access| {
             touches.extend(match memory {
-                Memory::Host(base) => columns::<T>(base.addr().get() + offset * size_of::<T>(), (cols, ld), access),
+                Memory::Host(base) => columns(dtype, base.addr().get() + offset * dtype.size(), (cols, ld), access),
                 Memory::Buffer(touched) => buffer(touched, access),
             });
         });
@@ -133,8 +133,8 @@ const FORK: Tasks = &[&[0..2], &[0..1], &[1..2]];
 const PAIR: Tasks = &[&[0..1, 1..2]];
 
 /// LD and EXEC for each tile of a task, then, when all are done, ST for each.
-fn plan(tasks: Tasks) -> Plan<f64> {
-    let mut plan = Plan::new("scale");
+fn plan(tasks: Tasks) -> Plan {
+    let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (2, 2), Layout::ColMajor);
     for tiles in tasks {
         let (first, last) = (&tiles[0], &tiles[tiles.len() - 1]);
@@ -143,7 +143,7 @@ fn plan(tasks: Tasks) -> Plan<f64> {
             .iter()
             .map(|cols| {
                 let tile = plan.ld(c, &(0..2), cols);
-                plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+                plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
                 tile
             })
             .collect();
@@ -157,12 +157,12 @@ fn plan(tasks: Tasks) -> Plan<f64> {
 
 fn binding() -> RawMat {
     let home = Home::Host(NonNull::dangling());
-    RawMat { home, offset: 0, rows: 2, cols: 2, ld: 2, layout: Layout::ColMajor }
+    RawMat { home, offset: 0, rows: 2, cols: 2, ld: 2, layout: Layout::ColMajor, dtype: DType::F64 }
 }
 
 /// What one run shares among its threads.
 struct Shared {
-    schedule: Schedule<f64>,
+    schedule: Schedule,
     bindings: [RawMat; 1],
     drivers: Vec<Driver<Witness>>,
 }
@@ -187,7 +187,7 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     // SAFETY: a null device touches no memory.
     let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
     let shares = lanes_by_thread(&shared.drivers.iter().collect::<Vec<_>>(), &lanes);
-    let drive = |run: &Run<'_, f64>, share: &[Lane]| shared.drivers[share[0].device].drive(run, share);
+    let drive = |run: &Run<'_>, share: &[Lane]| shared.drivers[share[0].device].drive(run, share);
     let threads: Vec<_> = shares[1..]
         .iter()
         .map(|share| {

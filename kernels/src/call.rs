@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, Scalar};
+use lapidary_core::{DType, Value};
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
@@ -97,13 +97,11 @@ impl<'a, B> Arg<'a, B> {
         [Arg::Out(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
     }
 
-    /// A factor in the precision of `T`.
-    #[allow(clippy::cast_possible_truncation, reason = "an f32 comes back unchanged")]
-    pub(crate) fn real<T: Scalar>(value: T) -> Self {
-        match T::DTYPE {
-            DType::F64 => Arg::F64(value.to_f64()),
-            DType::F32 => Arg::F32(value.to_f64() as f32),
-            DType::I32 => unreachable!("no scalar is an integer"),
+    /// A factor in its own precision.
+    pub(crate) fn factor(value: Value) -> Self {
+        match value {
+            Value::F64(number) => Arg::F64(number),
+            Value::F32(number) => Arg::F32(number),
         }
     }
 }

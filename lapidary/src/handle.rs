@@ -5,7 +5,7 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_backend_opencl::OpenClDevice;
 #[cfg(feature = "wgpu")]
 use lapidary_backend_wgpu::WgpuDevice;
-use lapidary_core::{DeviceInfo, DeviceVisitor, Drive, Driver, Element, Error, Instruction, Lane, RawMat, Result, Run, Scalar};
+use lapidary_core::{DeviceInfo, DeviceVisitor, Drive, Driver, Error, Instruction, Lane, RawMat, Result, Run};
 
 /// A device of any backend. What is called on it is one match, then static code.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Drive for Handle {
     fn info(&self) -> &DeviceInfo {
         driver!(self, d => d.info())
     }
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]) {
+    fn drive(&self, run: &Run<'_>, lanes: &[Lane]) {
         driver!(self, d => d.drive(run, lanes));
     }
     fn free_all(&self) {
@@ -56,7 +56,7 @@ impl Drive for Handle {
 impl Handle {
     /// See [`Driver::launch`].
     #[inline]
-    pub(crate) unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
         // SAFETY: as the caller promises.
         driver!(self, d => unsafe { d.launch(instruction) })
     }
@@ -85,21 +85,21 @@ impl Handle {
     }
 
     /// See [`Driver::upload`].
-    pub(crate) unsafe fn upload<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+    pub(crate) unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         // SAFETY: as the caller promises.
-        driver!(self, d => unsafe { d.upload::<E>(key, from) })
+        driver!(self, d => unsafe { d.upload(key, from) })
     }
 
     /// See [`Driver::download`].
-    pub(crate) unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
+    pub(crate) unsafe fn download(&self, key: u64, to: &RawMat) -> Result<()> {
         // SAFETY: as the caller promises.
-        driver!(self, d => unsafe { d.download::<E>(key, to) })
+        driver!(self, d => unsafe { d.download(key, to) })
     }
 
     /// See [`Driver::refill`].
-    pub(crate) unsafe fn refill<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+    pub(crate) unsafe fn refill(&self, key: u64, from: &RawMat) -> Result<()> {
         // SAFETY: as the caller promises.
-        driver!(self, d => unsafe { d.refill::<E>(key, from) })
+        driver!(self, d => unsafe { d.refill(key, from) })
     }
 
     /// Copies a resident matrix of `peer` into one of ours, if the driver does so

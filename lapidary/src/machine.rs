@@ -288,9 +288,9 @@ impl Machine {
             let [a, ipiv, info] = memory;
             let whole = Instruction::Getrf { pivoting: problem.pivoting, first_row: 0, a, ipiv, info };
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            unsafe { handle.launch::<T>(&whole)? };
+            unsafe { handle.launch(&whole)? };
         } else {
-            self.run::<T>(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
+            self.run(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
         }
         Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
@@ -343,7 +343,7 @@ impl Machine {
             return Ok(());
         }
         let memory = [a, read_column(args.ipiv)?];
-        self.run::<T>(&Problem::Laswp(problem), &memory)
+        self.run(&Problem::Laswp(problem), &memory)
     }
 
     /// `B ← A⁻¹·B`; A is replaced by its factors.
@@ -369,14 +369,14 @@ impl Machine {
         (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
-    /// Those of the devices that are still there and compute in the precision of `T`.
-    pub(crate) fn able<T: Scalar>(&self, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
+    /// Those of the devices that are still there and compute with that type.
+    pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
         let is_there = |device: &usize| self.handles[*device].lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
         if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.handles[device].lost())) {
             return Err(lost);
         }
-        let is_able = |device: usize| T::DTYPE != DType::F64 || self.handles[device].info().f64;
+        let is_able = |device: usize| self.handles[device].info().computes(dtype);
         let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
             let names: Vec<&str> = devices.iter().map(|&device| self.handles[device].info().name.as_str()).collect();

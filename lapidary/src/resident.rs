@@ -66,12 +66,12 @@ impl Machine {
         let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
-            self.able::<T>("upload", &[device])?;
+            self.able(T::DTYPE, "upload", &[device])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             let _turn = self.turn();
             self.handles.iter().for_each(Drive::trim);
             // SAFETY: a view of host memory of type T.
-            unsafe { self.handles[device].upload::<T>(key, &a.raw())? };
+            unsafe { self.handles[device].upload(key, &a.raw())? };
             Storage::Device(Resident { device, key })
         };
         Ok(DeviceMatrix { machine: self, storage, rows, cols })
@@ -166,7 +166,7 @@ impl Machine {
         cols: usize,
         adopt: impl FnOnce(u64, usize) -> Result<()>,
     ) -> Result<DeviceMatrix<'_, T>> {
-        self.able::<T>("wrap", &[0])?;
+        self.able(T::DTYPE, "wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);
@@ -238,7 +238,7 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
                     let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
                     // SAFETY: a view of host memory of type T and of the same shape.
-                    unsafe { handles[to.device].refill::<T>(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
+                    unsafe { handles[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
                 }
             }
             (Storage::Host(_), Storage::Device(_)) | (Storage::Device(_), Storage::Host(_)) => {
@@ -265,7 +265,7 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
                 Ok(())
             }
             // SAFETY: a unique view of host memory of type T and of the same shape.
-            Storage::Device(resident) => unsafe { self.machine.handles[resident.device].download::<T>(resident.key, &to.raw()) },
+            Storage::Device(resident) => unsafe { self.machine.handles[resident.device].download(resident.key, &to.raw()) },
         }
     }
 }

@@ -3,7 +3,7 @@
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Drive, Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Scalar, Schedule, reach,
+    Drive, Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Schedule, reach,
     resident_device, run,
 };
 
@@ -17,16 +17,16 @@ const MOST_ATTEMPTS: u32 = 12;
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
     /// before it runs leaves its outputs as they were.
-    pub(crate) fn run<T: Scalar>(&self, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
+    pub(crate) fn run(&self, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_for(problem.operation(), problem, memory)
     }
 
     /// The same as a part of an operation of another name.
-    pub(crate) fn run_for<T: Scalar>(&self, operation: &'static str, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
+    pub(crate) fn run_for(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_planned(operation, problem, memory).map_err(Error::untouched)
     }
 
-    fn run_planned<T: Scalar>(&self, operation: &'static str, problem: &Problem<T>, memory: &[RawMat]) -> Result<()> {
+    fn run_planned(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -45,7 +45,7 @@ impl Machine {
         // a column, such as the indices of rows, is soon copied
         let resident = home.is_some() && memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
-        let devices = self.able::<T>(operation, &devices)?;
+        let devices = self.able(problem.dtype(), operation, &devices)?;
         let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
         let _turn = self.turn();
         if home.is_some() {
@@ -60,7 +60,7 @@ impl Machine {
             };
             let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
             let (smallest, copy_limit) = copy_limit(&handles, &reaches).unzip();
-            let resources = Resources { devices: devices.len(), copy_limit, element: T::DTYPE.size(), resident };
+            let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
             let name = |device: usize| handles[device].info().name.as_str();
             let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)));
             let schedule = plan.and_then(|plan| Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device))));
@@ -92,7 +92,7 @@ impl Machine {
 
     /// Does what devices without memory left undone. The processor works on the
     /// matrices themselves, so that it needs none; its devices are made for the purpose.
-    fn finish_by_processor<T: Scalar>(&self, schedule: Schedule<T>, rest: Rest, memory: &[RawMat]) -> Result<(), RunError> {
+    fn finish_by_processor(&self, schedule: Schedule, rest: Rest, memory: &[RawMat]) -> Result<(), RunError> {
         let handles: Vec<Handle> = (0..CpuDevice::count()).map(|i| Handle::Cpu(Driver::new(CpuDevice::new(i, None)))).collect();
         let handles: Vec<&Handle> = handles.iter().collect();
         let reaches = handles.iter().enumerate().map(|(device, handle)| reach(device, handle.info(), memory)).collect();

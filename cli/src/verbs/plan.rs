@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, trsm};
 use lapidary::core::command::Queue;
-use lapidary::core::{CostModel, Lane, Reach, Resources, Schedule, Timeline};
-use lapidary::{Layout, Machine, Op, Scalar, TrsmMode};
+use lapidary::core::{CostModel, Lane, Reach, Resources, Schedule, Timeline, Value as Factor};
+use lapidary::{DType, Layout, Machine, Op, TrsmMode};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
@@ -75,15 +75,15 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Failure::usage("a list of sizes cannot be planned, give one size"));
     };
     match args.dtype {
-        DTypeFlag::F32 => show::<f32>(args, &shape),
-        DTypeFlag::F64 => show::<f64>(args, &shape),
+        DTypeFlag::F32 => show(args, &shape, DType::F32),
+        DTypeFlag::F64 => show(args, &shape, DType::F64),
     }
 }
 
-fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
-    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: T::DTYPE.size(), resident: false };
+fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
+    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: dtype.size(), resident: false };
     let nb = args.shape.nb()?;
-    let problem = problem::<T>(shape, nb)?;
+    let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;
     check_length(&problem, &resources)?;
     let plan = problem.plan(&resources).map_err(|small| small.of(EACH_DEVICE))?;
@@ -108,7 +108,7 @@ fn show<T: Scalar>(args: &Args, shape: &Shape) -> Result<()> {
 }
 
 /// Refuses what would print for hours where no limit is to blame.
-fn check_length<T: Scalar>(problem: &Problem<T>, resources: &Resources) -> Result<()> {
+fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     let commands = problem.commands(resources);
     if commands > MOST_COMMANDS {
         let message = format!("the plan takes {commands} commands; plan a smaller size, or a factorisation with a larger --nb");
@@ -125,17 +125,17 @@ const MOST_COMMANDS: usize = 1_000_000;
 const MOST_DEVICES: usize = 1024;
 
 /// The problem as the library would see it.
-fn problem<T: Scalar>(shape: &Shape, nb: Option<usize>) -> Result<Problem<T>> {
+fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
-    let alpha = T::ONE;
+    let [alpha, beta] = [1.0, 0.0].map(|number| Factor::new(dtype, number));
     Ok(match shape.routine {
-        Routine::Gemm => Problem::Gemm(gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta: T::ZERO }),
+        Routine::Gemm => Problem::Gemm(gemm::Problem { m, n, k, alpha, op_a: a.op, op_b, beta }),
         Routine::Trsm => {
             let mode = TrsmMode::default();
             Problem::Trsm(trsm::Problem { m, n, side: a.side, uplo: a.uplo, op: a.op, diag: a.diag, alpha, mode })
         }
-        Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor }, nb },
-        Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans)),
+        Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor, dtype }, nb },
+        Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
         Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
     })
 }
@@ -155,7 +155,7 @@ fn costs(args: &Args) -> Result<CostModel> {
 }
 
 /// What is planned and what it would take, as data.
-fn figures<T: Scalar>(args: &Args, shape: &Shape, schedule: &Schedule<T>, timeline: &Timeline) -> Value {
+fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline) -> Value {
     let (plan, seconds) = (schedule.plan(), timeline.seconds());
     let busy = |device| -> Map<String, Value> {
         [Queue::Ld, Queue::Exec, Queue::St]
@@ -164,7 +164,7 @@ fn figures<T: Scalar>(args: &Args, shape: &Shape, schedule: &Schedule<T>, timeli
             .collect()
     };
     json!({
-        "routine": shape.routine.name(), "dtype": T::DTYPE.to_string(),
+        "routine": shape.routine.name(), "dtype": plan.dtype().to_string(),
         "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
         "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
         "seconds": seconds, "gflops": number(shape.flops() / seconds / 1e9),
@@ -172,7 +172,7 @@ fn figures<T: Scalar>(args: &Args, shape: &Shape, schedule: &Schedule<T>, timeli
     })
 }
 
-fn events<T: Scalar>(schedule: &Schedule<T>, timeline: &Timeline) -> Vec<Event> {
+fn events(schedule: &Schedule, timeline: &Timeline) -> Vec<Event> {
     let entries = timeline.entries.iter();
     let events = entries.map(|entry| Event {
         device: entry.lane.device,

@@ -15,7 +15,7 @@ pub fn too_much_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(),
     const N: usize = 100;
     let device = trial.subject;
     let done = |result| completed("faults: completes", result);
-    let rect = |data: &mut Vec<T>| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: N, rows: N, cols: 1 };
+    let rect = |data: &mut Vec<T>| HostRect::packed(data, N);
     let (mut sent, mut got) = ((0..N).map(|i| T::from_f64(crate::bounds::real(i))).collect::<Vec<T>>(), vec![T::ZERO; N]);
     trial.ledger.evidence("", N);
     let buffer = completed("faults: completes", device.alloc(N * size_of::<T>()))?;

@@ -1,7 +1,7 @@
 //! Every instruction on one device at a size that an interpreter bears, on one
 //! thread: below the routines, and for a backend's own tests.
 
-use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo};
+use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
 
 use super::launches::{FIRST_ROW, Launches, Placed};
 use crate::bounds::{self, real};
@@ -67,8 +67,8 @@ fn products_beyond<D: Device, T: Scalar>(trial: &Trial<'_, D>, least: usize) -> 
         let [m, n, k] = [on.extent(), on.extent(), on.extent()].map(|extent| least + extent);
         let ((rows_a, cols_a), (rows_b, cols_b)) = (op_a.shape((m, k)), op_b.shape((k, n)));
         let (a, b, c) = (on.uniform::<T>(rows_a, cols_a), on.uniform::<T>(rows_b, cols_b), on.uniform::<T>(m, n));
-        let (alpha, beta) = (T::from_f64(0.5), T::from_f64(-2.0));
-        let computed = on.run([&a, &b, &c], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
+        let (alpha, beta) = (Value::new(T::DTYPE, 0.5), Value::new(T::DTYPE, -2.0));
+        let computed = on.run::<T, 3>([&a, &b, &c], |[a, b, c]| Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
         let exact = product::<T>(0.5, &a.under(op_a), &b.under(op_b), -2.0, &c);
         let seen = on.seen(format!("{op_a}{op_b}"), k);
         seen.worst("program: gemm", bounds::gemm_componentwise::<T>(k), exact.worst(&computed, 0.0))?;
@@ -89,7 +89,7 @@ pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let [a_there, b_there] = [on.place::<T>(&a)?, on.place::<T>(&b)?];
     for c_there in [on.unwritten::<T>(m, n)?, on.place::<T>(&poison)?] {
         let [a, b, c] = [&a_there, &b_there, &c_there].map(Placed::operand);
-        let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, T::ONE, T::ZERO);
+        let (op_a, op_b, alpha, beta) = (Op::NoTrans, Op::NoTrans, Value::new(T::DTYPE, 1.0), Value::new(T::DTYPE, 0.0));
         on.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })?;
         let worst = exact.worst(&on.fetch::<T>(&c_there)?, 0.0);
         on.seen("NN", k).worst("program: gemm", bounds::gemm_componentwise::<T>(k), worst)?;
@@ -104,8 +104,8 @@ pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
 pub fn moves<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let [m, n] = [on.extent(), on.extent()];
-    let (a, c, beta) = (on.uniform::<T>(m, n), on.uniform::<T>(m, n), T::from_f64(-2.0));
-    let scaled = on.run([&c], |[c]| Instruction::Scale { beta, c })?;
+    let (a, c, beta) = (on.uniform::<T>(m, n), on.uniform::<T>(m, n), Value::new(T::DTYPE, -2.0));
+    let scaled = on.run::<T, 1>([&c], |[c]| Instruction::Scale { beta, c })?;
     on.seen("", m).exact("program: scale", equal("program: scale", &scaled, &c.map(|c| -2.0 * c)))?;
     let copied = on.run::<T, 2>([&a, &c], |[a, b]| Instruction::Copy { a, b })?;
     on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))
@@ -127,8 +127,8 @@ pub fn triangles<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failu
         {
             // from the right, X·op(T) = B, it is op(T)ᵀ·Xᵀ = Bᵀ
             let to_side = |b: &Dense| if side == Side::Left { b.clone() } else { b.t() };
-            let (alpha, right) = (T::ONE, on.uniform::<T>(n, nrhs));
-            let x = on.run([&a, &to_side(&right)], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
+            let (alpha, right) = (Value::new(T::DTYPE, 1.0), on.uniform::<T>(n, nrhs));
+            let x = on.run::<T, 2>([&a, &to_side(&right)], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
             let residual = linear::<T>(&to_side(&t.under(op)), &to_side(&x), 1.0, &right);
             let worst = residual.worst(&right.map(|_| 0.0), 0.0);
             on.seen(format!("{side}{uplo}{op}{diag}"), n).worst("program: trsm", bounds::trsm_substitution::<T>(n), worst)?;

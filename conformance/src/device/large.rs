@@ -1,7 +1,7 @@
 //! A buffer of more elements than 32 bits count, moved whole and worked on by instructions.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, Diag, Element, HostRect, Instruction, Memory, Op, Operand, Scalar, Side, Swaps, Uplo};
+use lapidary_core::{DType, Device, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, Uplo, Value};
 
 use crate::properties::large::{Large, ROWS, TERMS, bytes};
 use crate::properties::memory::completed;
@@ -26,16 +26,17 @@ pub fn one_buffer<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let Large { c, a, b, triangle, swaps, cols } = &mut large;
     let (there, a, b) = (upload(device, c)?, upload(device, a)?, upload(device, b)?);
     let (triangle, ipiv) = (upload(device, triangle)?, upload(device, swaps)?);
-    let launch = |instruction: &Instruction<T, Operand<'_, D::Buffer>>| {
+    let launch = |instruction: &Instruction<Operand<'_, D::Buffer>>| {
         // SAFETY: the operands lie in buffers of ours.
         done(unsafe { device.launch(instruction) })
     };
-    let (factor, c_there) = (T::ONE, whole(&there, ROWS, *cols));
+    let whole = |buffer, rows, cols| Operand::packed(buffer, rows, cols, T::DTYPE);
+    let (factor, c_there) = (Value::new(T::DTYPE, 1.0), whole(&there, ROWS, *cols));
     let (left, right) = (whole(&a, ROWS, TERMS), whole(&b, TERMS, *cols));
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
     launch(&Instruction::Gemm { alpha: factor, op_a, a: left, op_b, b: right, beta: factor, c: c_there })?;
     let in_order = Swaps { side: Side::Left, forward: true, first_row: 0 };
-    launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: whole(&ipiv, ROWS, 1) })?;
+    launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: Operand::packed(&ipiv, ROWS, 1, DType::I32) })?;
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
     launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
     // what is not brought back is seen
@@ -57,11 +58,7 @@ fn upload<D: Device, E: Element>(device: &D, data: &mut [E]) -> Result<D::Buffer
 }
 
 /// Elements in columns of C's height, so that none of its extents is beyond 32 bits.
-fn rect<E>(data: &mut [E]) -> HostRect<E> {
+fn rect<E: Element>(data: &mut [E]) -> HostRect {
     let rows = if data.len().is_multiple_of(ROWS) { ROWS } else { data.len() };
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: data.len() / rows }
-}
-
-fn whole<B>(buffer: &B, rows: usize, cols: usize) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows }
+    HostRect::packed(data, rows)
 }

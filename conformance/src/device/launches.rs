@@ -1,7 +1,7 @@
 //! Instructions on operands that lie inside larger buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
+use lapidary_core::{DType, Device, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
 
 use crate::cases::{Fill, Rng};
 use crate::oracle::Dense;
@@ -34,12 +34,13 @@ pub(super) struct Placed<B> {
     rows: usize,
     cols: usize,
     ld: usize,
+    dtype: DType,
 }
 
 impl<B> Placed<B> {
     pub(super) fn operand(&self) -> Operand<'_, B> {
-        let Placed { buffer, offset, rows, cols, ld } = self;
-        Operand { memory: Memory::Buffer(buffer), offset: *offset, rows: *rows, cols: *cols, ld: *ld }
+        let Placed { buffer, offset, rows, cols, ld, dtype } = self;
+        Operand { memory: Memory::Buffer(buffer), offset: *offset, rows: *rows, cols: *cols, ld: *ld, dtype: *dtype }
     }
 }
 
@@ -69,17 +70,18 @@ impl<'a, D: Device> Launches<'a, D> {
     fn upload<E: Element>(&self, data: &mut [E]) -> Result<D::Buffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
         // SAFETY: the memory and the buffer are ours, and of that size.
-        done(unsafe { self.device.write(column(data), &buffer) })?;
+        done(unsafe { self.device.write(HostRect::packed(data, data.len()), &buffer) })?;
         Ok(buffer)
     }
 
     fn download<E: Element>(&self, buffer: &D::Buffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
+        let rows = data.len();
         // SAFETY: the memory and the buffer are ours, and of that size.
-        done(unsafe { self.device.read(buffer, column(&mut data)) })?;
+        done(unsafe { self.device.read(buffer, HostRect::packed(&mut data, rows)) })?;
         Ok(data)
     }
 
-    pub(super) fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<(), Failure> {
+    pub(super) fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<(), Failure> {
         // SAFETY: the operands lie in buffers of ours.
         done(unsafe { self.device.launch(instruction) })
     }
@@ -88,7 +90,7 @@ impl<'a, D: Device> Launches<'a, D> {
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
         inputs: [&Dense; M],
-        instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<T, Operand<'b, D::Buffer>>,
+        instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<Operand<'b, D::Buffer>>,
     ) -> Result<Dense, Failure> {
         let placed = inputs.into_iter().map(|data| self.place::<T>(data)).collect::<Result<Vec<_>, _>>()?;
         self.launch(&instruction(std::array::from_fn(|i| placed[i].operand())))?;
@@ -100,18 +102,18 @@ impl<'a, D: Device> Launches<'a, D> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
         let mut inside = vec![T::from_f64(AROUND); OFFSET + (cols + GAP) * ld];
         data.elements().for_each(|((i, j), x)| inside[OFFSET + i + j * ld] = T::from_f64(x));
-        Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld })
+        Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld, dtype: T::DTYPE })
     }
 
     /// Memory that was never written, as a matrix.
     pub(super) fn unwritten<T: Scalar>(&self, rows: usize, cols: usize) -> Result<Placed<D::Buffer>, Failure> {
         let buffer = done(self.device.alloc(rows * cols * size_of::<T>()))?;
-        Ok(Placed { buffer, offset: 0, rows, cols, ld: rows })
+        Ok(Placed { buffer, offset: 0, rows, cols, ld: rows, dtype: T::DTYPE })
     }
 
     /// The matrix, when nothing around it was written.
     pub(super) fn fetch<T: Scalar>(&self, placed: &Placed<D::Buffer>) -> Result<Dense, Failure> {
-        let Placed { buffer, offset, rows, cols, ld } = placed;
+        let Placed { buffer, offset, rows, cols, ld, .. } = placed;
         let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
         let is_element = |at: usize| at >= *offset && (at - offset) % ld < *rows;
         canaries("an operand", (0..all.len()).find(|&at| !is_element(at) && all[at].to_f64() != AROUND))?;
@@ -127,7 +129,7 @@ impl<'a, D: Device> Launches<'a, D> {
     fn integers(&self, data: &[i32]) -> Result<Placed<D::Buffer>, Failure> {
         let around = [UNTOUCHED; AROUND_INDICES];
         let buffer = self.upload(&mut [&around, data, &around].concat())?;
-        Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES })
+        Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES, dtype: DType::I32 })
     }
 
     /// The integers, when nothing around them was written.
@@ -143,7 +145,7 @@ impl<'a, D: Device> Launches<'a, D> {
         let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
         let told = self.integers(&[0])?;
         let (a, ipiv, info) = (factors.operand(), pivots.operand(), told.operand());
-        self.launch(&Instruction::<T, _>::Getrf { pivoting, first_row: FIRST_ROW, a, ipiv, info })?;
+        self.launch(&Instruction::Getrf { pivoting, first_row: FIRST_ROW, a, ipiv, info })?;
         Ok((self.fetch::<T>(&factors)?, pivots, self.rows_of("info", &told)?[0]))
     }
 
@@ -156,11 +158,7 @@ impl<'a, D: Device> Launches<'a, D> {
     ) -> Result<Dense, Failure> {
         let swaps = Swaps { side, forward, first_row: FIRST_ROW };
         let moved = self.place::<T>(a)?;
-        self.launch(&Instruction::<T, _>::Laswp { swaps, a: moved.operand(), ipiv: pivots.operand() })?;
+        self.launch(&Instruction::Laswp { swaps, a: moved.operand(), ipiv: pivots.operand() })?;
         self.fetch::<T>(&moved)
     }
-}
-
-fn column<E>(data: &mut [E]) -> HostRect<E> {
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
 }

@@ -2,7 +2,7 @@
 //! every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, HostRect, Instruction, Memory, Operand, Scalar};
+use lapidary_core::{Device, HostRect, Instruction, Operand, Scalar};
 
 use crate::cases::Rng;
 use crate::properties::memory::completed;
@@ -99,37 +99,33 @@ impl<'d, D: Device, T: Scalar> Walk<'d, D, T> {
             Step::Write(to) => {
                 expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
                 // SAFETY: the memory and the buffer are ours, and of that size.
-                done(unsafe { device.write(rect(&mut expected[to]), &registers[to]) })?;
+                done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
             Step::Copy(to, from) => {
-                self.launch(&Instruction::Copy { a: whole(&self.registers[from]), b: whole(&self.registers[to]) })?;
+                self.launch(&Instruction::Copy { a: whole::<T, _>(&self.registers[from]), b: whole::<T, _>(&self.registers[to]) })?;
                 self.expected[to] = self.expected[from].clone();
             }
             Step::Scale(to, factor) => {
                 let beta = T::from_f64(factor);
-                self.launch(&Instruction::Scale { beta, c: whole(&self.registers[to]) })?;
+                self.launch(&Instruction::Scale { beta: beta.into(), c: whole::<T, _>(&self.registers[to]) })?;
                 self.expected[to].iter_mut().for_each(|x| *x = beta * *x);
             }
             Step::Read(from) => {
                 let mut got = vec![T::ZERO; N * N];
                 // SAFETY: the memory and the buffer are ours, and of that size.
-                done(unsafe { device.read(&registers[from], rect(&mut got)) })?;
+                done(unsafe { device.read(&registers[from], HostRect::packed(&mut got, N)) })?;
                 return Ok(got == expected[from]);
             }
         }
         Ok(true)
     }
 
-    fn launch(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<(), Failure> {
+    fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<(), Failure> {
         // SAFETY: the operands are buffers of ours.
         done(unsafe { self.device.launch(instruction) })
     }
 }
 
-fn rect<T>(data: &mut [T]) -> HostRect<T> {
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: N, rows: N, cols: N }
-}
-
-fn whole<B>(buffer: &B) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows: N, cols: N, ld: N }
+fn whole<T: Scalar, B>(buffer: &B) -> Operand<'_, B> {
+    Operand::packed(buffer, N, N, T::DTYPE)
 }

@@ -117,11 +117,8 @@ fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase, seen: &Evidenc
 }
 
 /// The rectangle of a matrix in host memory.
-fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect<T> {
-    let [row_stride, col_stride] = stored.strides();
-    let mut view = stored.view_mut();
-    let (rows, cols) = view.shape();
-    HostRect { origin: view.reborrow().host_ptr().expect("host memory"), row_stride, col_stride, rows, cols }
+fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect {
+    HostRect::whole(&stored.view_mut().raw())
 }
 
 /// Row indices: a column of integers.
@@ -133,7 +130,7 @@ pub fn indices<D: Device>(trial: &Trial<'_, D>) -> Result<(), Failure> {
         let seen = trial.ledger.evidence("", rows);
         let sent: Vec<i32> = (0..rows).map(|i| i32::try_from(i).expect("few rows") * 65_537 - 7).collect();
         let (mut from, mut to) = (sent.clone(), vec![0; rows]);
-        let column = |data: &mut Vec<i32>| HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: rows, rows, cols: 1 };
+        let column = |data: &mut Vec<i32>| HostRect::packed(data, rows);
         let buffer = completed("transfer: completes", trial.subject.alloc(size_of_val(&sent[..])))?;
         // SAFETY: the memory and the buffer are ours, and of that size.
         unsafe {

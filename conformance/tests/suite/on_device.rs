@@ -2,21 +2,15 @@
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
-    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, Layout, MatMut, MatRef, Memory,
-    Operand, Result, Scalar, Side, Swaps, Trsm, Uplo,
+    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand, Result,
+    Scalar, Side, Swaps, Trsm, Uplo,
 };
 
 /// The device.
 pub struct OnDevice<D>(pub D);
 
-/// The rectangle of a matrix in host memory.
-fn rect<T: Element>(view: &MatRef<'_, T>) -> HostRect<T> {
-    let (row_stride, col_stride) = if view.layout() == Layout::ColMajor { (1, view.ld()) } else { (view.ld(), 1) };
-    HostRect { origin: view.host_ptr().expect("host memory"), row_stride, col_stride, rows: view.rows(), cols: view.cols() }
-}
-
-fn whole<B>(buffer: &B, (rows, cols): (usize, usize)) -> Operand<'_, B> {
-    Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1) }
+fn whole<E: Element, B>(buffer: &B, (rows, cols): (usize, usize)) -> Operand<'_, B> {
+    Operand::packed(buffer, rows, cols, E::DTYPE)
 }
 
 impl<D: Device> OnDevice<D> {
@@ -24,17 +18,17 @@ impl<D: Device> OnDevice<D> {
         let buffer = self.0.alloc(view.rows() * view.cols() * size_of::<T>())?;
         if view.rows() * view.cols() > 0 {
             // SAFETY: the caller lends the matrix; the buffer is ours.
-            unsafe { self.0.write(rect(view), &buffer)? };
+            unsafe { self.0.write(HostRect::whole(&view.raw()), &buffer)? };
         }
         Ok(buffer)
     }
 
     fn download<T: Element>(&self, buffer: &D::Buffer, view: &MatMut<'_, T>) -> Result<()> {
         // SAFETY: as above; the matrix may be written.
-        if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, rect(&view.as_ref())) } } else { Ok(()) }
+        if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, HostRect::whole(&view.raw())) } } else { Ok(()) }
     }
 
-    fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, D::Buffer>>) -> Result<()> {
+    fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<()> {
         // SAFETY: the operands are buffers of ours.
         unsafe { self.0.launch(instruction) }
     }
@@ -55,8 +49,8 @@ impl<D: Device> Subject for OnDevice<D> {
             return Ok(());
         }
         let [x, y, z] = [self.upload(&a)?, self.upload(&b)?, self.upload(&c.as_ref())?];
-        let (a, b, shape) = (whole(&x, a.shape()), whole(&y, b.shape()), c.shape());
-        self.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c: whole(&z, shape) })?;
+        let (a, b, shape) = (whole::<T, _>(&x, a.shape()), whole::<T, _>(&y, b.shape()), c.shape());
+        self.launch(&Instruction::Gemm { alpha: alpha.into(), op_a, a, op_b, b, beta: beta.into(), c: whole::<T, _>(&z, shape) })?;
         self.download(&z, &c)
     }
 
@@ -66,8 +60,8 @@ impl<D: Device> Subject for OnDevice<D> {
             return Ok(());
         }
         let [x, y] = [self.upload(&a)?, self.upload(&b.as_ref())?];
-        let (a, right) = (whole(&x, a.shape()), whole(&y, b.shape()));
-        self.launch(&Instruction::Trsm { side, uplo, op, diag, alpha, a, b: right })?;
+        let (a, right) = (whole::<T, _>(&x, a.shape()), whole::<T, _>(&y, b.shape()));
+        self.launch(&Instruction::Trsm { side, uplo, op, diag, alpha: alpha.into(), a, b: right })?;
         self.download(&y, &b)
     }
 
@@ -80,8 +74,9 @@ impl<D: Device> Subject for OnDevice<D> {
         let mut told = [0_i32];
         let [pivots, info] = [self.upload(&MatRef::col_major(ipiv, order, 1)?)?, self.upload(&MatRef::col_major(&told, 1, 1)?)?];
         let x = self.upload(&a.as_ref())?;
-        let (factors, ipiv_there, told_there) = (whole(&x, a.shape()), whole(&pivots, (order, 1)), whole(&info, (1, 1)));
-        self.launch(&Instruction::<T, _>::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there })?;
+        let (factors, ipiv_there, told_there) =
+            (whole::<T, _>(&x, a.shape()), whole::<i32, _>(&pivots, (order, 1)), whole::<i32, _>(&info, (1, 1)));
+        self.launch(&Instruction::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there })?;
         self.download(&x, &a)?;
         self.download(&pivots, &MatMut::col_major(ipiv, order, 1)?)?;
         self.download(&info, &MatMut::col_major(&mut told, 1, 1)?)?;
@@ -110,8 +105,8 @@ impl<D: Device> Subject for OnDevice<D> {
         }
         let [x, pivots] = [self.upload(&a.as_ref())?, self.upload(&MatRef::col_major(ipiv, ipiv.len(), 1)?)?];
         let swaps = Swaps { side: Side::Left, forward, first_row: 0 };
-        let (moved, ipiv) = (whole(&x, a.shape()), whole(&pivots, (ipiv.len(), 1)));
-        self.launch(&Instruction::<T, _>::Laswp { swaps, a: moved, ipiv })?;
+        let (moved, ipiv) = (whole::<T, _>(&x, a.shape()), whole::<i32, _>(&pivots, (ipiv.len(), 1)));
+        self.launch(&Instruction::Laswp { swaps, a: moved, ipiv })?;
         self.download(&x, &a)
     }
 }

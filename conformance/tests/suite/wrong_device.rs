@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{DType, Device, DeviceInfo, Element, HostRect, Instruction, Memory, Op, Operand, Result, Scalar};
+use lapidary_core::{DType, Device, DeviceInfo, HostRect, Instruction, Memory, Op, Operand, Result, Value};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,18 +73,19 @@ fn address(buffer: &Buffer) -> usize {
 }
 
 /// A buffer as words.
-fn words(data: &mut [i32]) -> HostRect<i32> {
-    HostRect { origin: data.as_mut_ptr(), row_stride: 1, col_stride: data.len(), rows: data.len(), cols: 1 }
+fn words(data: &mut [i32]) -> HostRect {
+    let rows = data.len();
+    HostRect::packed(data, rows)
 }
 
 /// Puts the usual NaN in the place of any other.
 ///
 /// # Safety
 /// The element may be written.
-unsafe fn canonicalise<T: Element>(element: *mut T) {
+unsafe fn canonicalise(dtype: DType, element: *mut u8) {
     // SAFETY: as the caller promises; the type is what it says.
     unsafe {
-        match T::DTYPE {
+        match dtype {
             DType::F32 if element.cast::<f32>().read().is_nan() => element.cast::<f32>().write(f32::NAN),
             DType::F64 if element.cast::<f64>().read().is_nan() => element.cast::<f64>().write(f64::NAN),
             _ => {}
@@ -111,11 +112,11 @@ impl Device for WrongDevice {
         }
     }
 
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
         // SAFETY: as the caller promises; a buffer holds at least what is written.
         unsafe {
             if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
-                let mut before = vec![0; from.rows * from.cols * size_of::<T>() / 4];
+                let mut before = vec![0; from.rows * from.cols * from.dtype.size() / 4];
                 self.inner.read(to, words(&mut before))?;
                 *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some((address(to), before));
             }
@@ -123,23 +124,27 @@ impl Device for WrongDevice {
         }
     }
 
-    unsafe fn read<T: Element>(&self, from: &Buffer, to: HostRect<T>) -> Result<()> {
-        let HostRect { rows, cols, row_stride, col_stride, origin } = to;
-        let at = |i: usize, j: usize| origin.wrapping_add(i * row_stride + j * col_stride);
+    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
+        let HostRect { rows, cols, row_stride, col_stride, origin, dtype } = to;
+        let size = dtype.size();
+        let at = |i: usize, j: usize| origin.wrapping_add((i * row_stride + j * col_stride) * size);
         // SAFETY: as the caller promises; the suite's memory has a tail.
         unsafe {
-            let last: Vec<T> = (0..cols).map(|j| at(rows - 1, j).read()).collect();
+            let element = |at: *mut u8| std::slice::from_raw_parts_mut(at, size);
+            let last: Vec<Vec<u8>> = (0..cols).map(|j| element(at(rows - 1, j)).to_vec()).collect();
             self.inner.read(from, to)?;
             match self.fault {
-                DeviceFault::DropsLastRowOfTransfer if rows > 16 => (0..cols).for_each(|j| at(rows - 1, j).write(last[j])),
-                DeviceFault::WritesBesideTransfer if rows > 1 => at(rows - 1, cols - 1).add(1).write(at(0, 0).read()),
-                DeviceFault::RoundsTransfers if size_of::<T>() == 8 => {
+                DeviceFault::DropsLastRowOfTransfer if rows > 16 => {
+                    (0..cols).for_each(|j| element(at(rows - 1, j)).copy_from_slice(&last[j]));
+                }
+                DeviceFault::WritesBesideTransfer if rows > 1 => at(rows - 1, cols - 1).add(size).copy_from(at(0, 0), size),
+                DeviceFault::RoundsTransfers if dtype == DType::F64 => {
                     for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
                         let element = at(i, j).cast::<f64>();
                         element.write(f64::from(element.read() as f32));
                     }
                 }
-                DeviceFault::RoundsIndices if T::DTYPE == DType::I32 => {
+                DeviceFault::RoundsIndices if dtype == DType::I32 => {
                     for i in 0..rows {
                         let element = at(i, 0).cast::<i32>();
                         element.write(element.read() as f32 as i32);
@@ -147,17 +152,17 @@ impl Device for WrongDevice {
                 }
                 DeviceFault::CanonicalisesNan => {
                     for (i, j) in (0..cols).flat_map(|j| (0..rows).map(move |i| (i, j))) {
-                        canonicalise(at(i, j));
+                        canonicalise(dtype, at(i, j));
                     }
                 }
-                DeviceFault::SharesStaging if size_of::<T>() == 8 && row_stride == 1 => self.through_staging(to),
+                DeviceFault::SharesStaging if dtype == DType::F64 && row_stride == 1 => self.through_staging(to),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
             match (self.fault, *instruction) {
@@ -172,28 +177,28 @@ impl Device for WrongDevice {
                         return self.inner.launch(instruction);
                     }
                     step(k - tail, beta)?;
-                    step(tail, T::ONE)
+                    step(tail, Value::new(c.dtype, 1.0))
                 }
                 (DeviceFault::LosesInfoOfPanel, Instruction::Getrf { pivoting, first_row, a, ipiv, info }) => {
                     let elsewhere = self.inner.alloc(4)?;
                     let info = Operand { memory: Memory::Buffer(&elsewhere), ..info };
-                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
+                    self.inner.launch(&Instruction::Getrf { pivoting, first_row, a, ipiv, info })
                 }
                 (DeviceFault::AlwaysPivots, Instruction::Getrf { first_row, a, ipiv, info, .. }) => {
-                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting: true, first_row, a, ipiv, info })
+                    self.inner.launch(&Instruction::Getrf { pivoting: true, first_row, a, ipiv, info })
                 }
                 (DeviceFault::IgnoresOffsetOfPivots, Instruction::Getrf { pivoting, first_row, a, ipiv, info }) => {
                     let ipiv = Operand { offset: 0, ..ipiv };
-                    self.inner.launch(&Instruction::<T, _>::Getrf { pivoting, first_row, a, ipiv, info })
+                    self.inner.launch(&Instruction::Getrf { pivoting, first_row, a, ipiv, info })
                 }
-                (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta == T::ZERO => {
-                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(1.0e-30), c })?;
-                    self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ONE, c })
+                (DeviceFault::ReadsNewMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if beta.is_zero() => {
+                    self.inner.launch(&Instruction::Scale { beta: Value::new(c.dtype, 1.0e-30), c })?;
+                    self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: Value::new(c.dtype, 1.0), c })
                 }
                 (DeviceFault::CopiesTooLittle, Instruction::Copy { a, b }) => {
                     let narrower = |x: Operand<'_, Buffer>| x.cols.saturating_sub(1);
                     let (a, b) = (Operand { cols: narrower(a), ..a }, Operand { cols: narrower(b), ..b });
-                    self.inner.launch(&Instruction::<T, _>::Copy { a, b })
+                    self.inner.launch(&Instruction::Copy { a, b })
                 }
                 (DeviceFault::WrapsInBuffer, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) if c.cols * c.ld > 1 << 16 => {
                     let first = (1 << 16) / c.ld;
@@ -207,7 +212,7 @@ impl Device for WrongDevice {
                 (DeviceFault::EndsInNan, Instruction::Getrf { a, .. } | Instruction::Trtri { inverse: a, .. }) => {
                     self.inner.launch(instruction)?;
                     let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
-                    self.inner.launch(&Instruction::Scale { beta: T::from_f64(f64::NAN), c: last })
+                    self.inner.launch(&Instruction::Scale { beta: Value::new(a.dtype, f64::NAN), c: last })
                 }
                 (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
                 _ => self.inner.launch(instruction),
@@ -221,7 +226,7 @@ impl WrongDevice {
     ///
     /// # Safety
     /// The contract of `Device::launch`.
-    unsafe fn before_its_transfer<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn before_its_transfer(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut touched = None;
         instruction.operands(|operand, _| {
@@ -244,9 +249,9 @@ impl WrongDevice {
     ///
     /// # Safety
     /// The rectangle is one of `f64` and may be written.
-    unsafe fn through_staging<T: Element>(&self, to: HostRect<T>) {
+    unsafe fn through_staging(&self, to: HostRect) {
         let places: Vec<(usize, usize)> = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j))).collect();
-        let at = |&(i, j): &(usize, usize)| to.origin.wrapping_add(i + j * to.col_stride).cast::<f64>();
+        let at = |&(i, j): &(usize, usize)| to.origin.cast::<f64>().wrapping_add(i + j * to.col_stride);
         // SAFETY: as the caller promises.
         let data = places.iter().map(|place| unsafe { at(place).read() }).collect();
         *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;

@@ -6,11 +6,12 @@ use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
-use crate::scalar::Scalar;
+use crate::scalar::{DType, Scalar};
+use crate::value::Value;
 
 /// A product in normal form: every matrix is column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Problem<T> {
+pub struct Problem {
     /// Rows of C.
     pub m: usize,
     /// Columns of C.
@@ -18,13 +19,13 @@ pub struct Problem<T> {
     /// Inner extent.
     pub k: usize,
     /// Factor of the product.
-    pub alpha: T,
+    pub alpha: Value,
     /// How A enters.
     pub op_a: Op,
     /// How B enters.
     pub op_b: Op,
     /// Factor of the old C.
-    pub beta: T,
+    pub beta: Value,
 }
 
 /// A factor as a column-major matrix: row-major memory holds the transposed one.
@@ -39,7 +40,7 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
 /// Brings a call to its normal form; the memory of A, B and C.
 #[inline]
 #[must_use]
-pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem<T>, [RawMat; 3]) {
+pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3]) {
     let (mut left, mut right, mut c) = ((args.op_a, args.a.raw()), (args.op_b, args.b.raw()), args.c.raw());
     if c.layout == Layout::RowMajor {
         // Cᵀ = op(B)ᵀ·op(A)ᵀ
@@ -47,28 +48,34 @@ pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem<T>, [RawMat
     }
     let ((op_a, a), (op_b, b)) = (column_major(left.0, left.1), column_major(right.0, right.1));
     let (m, n, k) = (c.rows, c.cols, op_a.shape((a.rows, a.cols)).1);
-    (Problem { m, n, k, alpha: args.alpha, op_a, op_b, beta: args.beta }, [a, b, c])
+    (Problem { m, n, k, alpha: args.alpha.into(), op_a, op_b, beta: args.beta.into() }, [a, b, c])
 }
 
-impl<T: Scalar> Problem<T> {
+impl Problem {
+    /// Element type of the matrices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.alpha.dtype()
+    }
+
     /// Whether C stays as it is (the quick return of the reference BLAS).
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.m == 0 || self.n == 0 || (self.scales_only() && self.beta == T::ONE)
+        self.m == 0 || self.n == 0 || (self.scales_only() && self.beta.is_one())
     }
 
     /// Whether there is no product: A and B are not read.
     #[inline]
     #[must_use]
     pub fn scales_only(&self) -> bool {
-        self.k == 0 || self.alpha == T::ZERO
+        self.k == 0 || self.alpha.is_zero()
     }
 
     /// The whole problem as one instruction.
     #[inline]
     #[must_use]
-    pub fn instruction<O>(&self, [a, b, c]: [O; 3]) -> Instruction<T, O> {
+    pub fn instruction<O>(&self, [a, b, c]: [O; 3]) -> Instruction<O> {
         let Problem { alpha, op_a, op_b, beta, .. } = *self;
         if self.scales_only() {
             return Instruction::Scale { beta, c };
@@ -79,8 +86,8 @@ impl<T: Scalar> Problem<T> {
 
 /// Uses `mc`, `nc`, `kc`.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
-    let mut plan = Plan::new("gemm");
+pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
+    let mut plan = Plan::new("gemm", p.dtype());
     let a = plan.input("A", p.op_a.shape((p.m, p.k)), Layout::ColMajor);
     let b = plan.input("B", p.op_b.shape((p.k, p.n)), Layout::ColMajor);
     let c = plan.output("C", (p.m, p.n), Layout::ColMajor);
@@ -89,7 +96,7 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
             let region = Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() };
             plan.task("C", region);
             // C(i,j) ← α·Σ_k op(A)(i,k)·op(B)(k,j) + β·C(i,j)
-            let cij = if p.beta == T::ZERO { plan.window(c, &rows, &cols) } else { plan.ld(c, &rows, &cols) };
+            let cij = if p.beta.is_zero() { plan.window(c, &rows, &cols) } else { plan.ld(c, &rows, &cols) };
             accumulate(&mut plan, p, blocking.kc, [a, b], region, cij);
             plan.st(cij);
         }
@@ -99,16 +106,16 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
 
 /// Number of commands of [`plan`], which is not made.
 #[must_use]
-pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
+pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
     // C is loaded unless it is only written, and stored
-    let of_c = if p.beta == T::ZERO { 1 } else { 2 };
+    let of_c = if p.beta.is_zero() { 1 } else { 2 };
     let of_sum = if p.scales_only() { 1 } else { block_count(p.k, blocking.kc).saturating_mul(3) };
     tiles.saturating_mul(of_sum.saturating_add(of_c))
 }
 
 /// One tile of C: the sum over k, the old C entering with the first term.
-fn accumulate<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
+fn accumulate(plan: &mut Plan, p: &Problem, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
     if p.scales_only() {
         plan.exec(Instruction::Scale { beta: p.beta, c: cij });
         return;
@@ -120,6 +127,6 @@ fn accumulate<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, kc: usize, [a, b]: 
         let bkj = if p.op_b.is_trans() { plan.ld(b, &cols, &inner) } else { plan.ld(b, &inner, &cols) };
         // C(i,j) ← α·op(A)(i,k)·op(B)(k,j) + β·C(i,j), then β = 1
         plan.exec(Instruction::Gemm { alpha: p.alpha, op_a: p.op_a, a: aik, op_b: p.op_b, b: bkj, beta, c: cij });
-        beta = T::ONE;
+        beta = Value::new(p.dtype(), 1.0);
     }
 }

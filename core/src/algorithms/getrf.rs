@@ -18,7 +18,8 @@ use crate::command::Queue;
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
 use crate::plan::{MatrixId, Plan};
-use crate::scalar::Scalar;
+use crate::scalar::{DType, Scalar};
+use crate::value::Value;
 
 /// A factorisation; its matrix may be row-major, since rows and columns do not
 /// play the same part: registers hold it column-major.
@@ -32,6 +33,8 @@ pub struct Problem {
     pub pivoting: bool,
     /// Layout of A in the caller's memory.
     pub layout: Layout,
+    /// Element type of A.
+    pub dtype: DType,
 }
 
 impl Problem {
@@ -39,7 +42,7 @@ impl Problem {
     #[must_use]
     pub fn new<T: Scalar>(args: &Checked<Getrf<'_, T>>) -> Self {
         let (m, n) = args.a.shape();
-        Problem { m, n, pivoting: args.pivoting, layout: args.a.layout() }
+        Problem { m, n, pivoting: args.pivoting, layout: args.a.layout(), dtype: T::DTYPE }
     }
 
     /// Number of pivots.
@@ -59,8 +62,8 @@ struct Matrices {
 
 /// Uses `nb` as panel width, `nc` as strip width of the update, `share`.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
-    let mut plan = Plan::new("getrf");
+pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
+    let mut plan = Plan::new("getrf", p.dtype);
     let a = plan.output("A", (p.m, p.n), p.layout);
     let ipiv = plan.indices("ipiv", p.order(), true);
     let info = plan.indices("info", 1, true);
@@ -123,7 +126,7 @@ fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {
 }
 
 /// `P·L·U = A(panel rows.., panel)`, where `strip` ends with those rows.
-fn factor<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, strip: Tile) {
+fn factor(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, strip: Tile) {
     let rows = p.m - panel.start;
     let a = strip.sub(strip.rows() - rows, 0, rows, panel.len());
     let ipiv = plan.window(m.ipiv, panel, &(0..1));
@@ -141,14 +144,14 @@ struct Panel {
     first_row: usize,
 }
 
-fn load_panel<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>) -> Panel {
+fn load_panel(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>) -> Panel {
     let l = plan.ld(m.a, &(panel.start..p.m), panel);
     let ipiv = plan.ld(m.ipiv, panel, &(0..1));
     Panel { l, ipiv, first_row: panel.start }
 }
 
 /// Updates the next panel's columns, then factors them.
-fn lookahead<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
+fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
     plan.task("panel", region(&(next.start..p.m), next));
     let done = load_panel(plan, p, m, panel);
     let strip = plan.ld(m.a, &(panel.start..p.m), next);
@@ -158,7 +161,7 @@ fn lookahead<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Ra
 }
 
 /// Updates the columns beyond the next panel, strip by strip.
-fn update<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
+fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
     for strips in strips.chunks(group) {
@@ -173,7 +176,7 @@ fn update<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panel: &Range
     }
 }
 
-fn update_strip<T: Scalar>(plan: &mut Plan<T>, p: &Problem, panel: &Panel, strip: Tile) {
+fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
     let (m, nb, n) = (strip.rows(), panel.l.cols(), strip.cols());
     let (l11, l21) = (panel.l.sub(0, 0, nb, nb), panel.l.sub(nb, 0, m - nb, nb));
     let (a12, a22) = (strip.sub(0, 0, nb, n), strip.sub(nb, 0, m - nb, n));
@@ -184,16 +187,24 @@ fn update_strip<T: Scalar>(plan: &mut Plan<T>, p: &Problem, panel: &Panel, strip
     }
     // A12 ← L11⁻¹·A12
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: T::ONE, a: l11, b: a12 });
+    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::new(p.dtype, 1.0), a: l11, b: a12 });
     if m > nb {
         // A22 ← A22 − L21·A12
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-        plan.exec(Instruction::Gemm { alpha: -T::ONE, op_a, a: l21, op_b, b: a12, beta: T::ONE, c: a22 });
+        plan.exec(Instruction::Gemm {
+            alpha: Value::new(p.dtype, -1.0),
+            op_a,
+            a: l21,
+            op_b,
+            b: a12,
+            beta: Value::new(p.dtype, 1.0),
+            c: a22,
+        });
     }
 }
 
 /// `L(below panel j, panel j) ← P⁻¹·L` with the pivots of all later panels.
-fn exchange_left<T: Scalar>(plan: &mut Plan<T>, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
+fn exchange_left(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
     for panel in panels.iter().filter(|panel| panel.end < p.order()) {
         let rows = panel.end..p.m;
         plan.task("exchange", region(&rows, panel));

@@ -7,25 +7,26 @@ use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Swaps};
 use crate::matrix::RawMat;
 use crate::plan::Plan;
-use crate::scalar::Scalar;
+use crate::scalar::{DType, Scalar};
+use crate::value::Value;
 
 /// A solve in normal form: every matrix is column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Problem<T> {
+pub struct Problem {
     /// Exchanges of the rows of B.
     exchanges: laswp::Problem,
     /// The solve with L.
-    lower: trsm::Problem<T>,
+    lower: trsm::Problem,
     /// The solve with U.
-    upper: trsm::Problem<T>,
+    upper: trsm::Problem,
     /// Whether the transposed matrix is solved.
     transposed: bool,
 }
 
-impl<T: Scalar> Problem<T> {
+impl Problem {
     /// The problem of order `n` with `nrhs` right-hand sides, all column-major.
     #[must_use]
-    pub fn new(n: usize, nrhs: usize, op: Op) -> Self {
+    pub fn new(n: usize, nrhs: usize, op: Op, dtype: DType) -> Self {
         let triangle = |uplo, diag| trsm::Problem {
             m: n,
             n: nrhs,
@@ -33,16 +34,22 @@ impl<T: Scalar> Problem<T> {
             uplo,
             op,
             diag,
-            alpha: T::ONE,
+            alpha: Value::new(dtype, 1.0),
             mode: TrsmMode::Substitution,
         };
         let forward = !op.is_trans();
         Problem {
-            exchanges: laswp::Problem { m: n, n: nrhs, pivots: n, side: Side::Left, forward },
+            exchanges: laswp::Problem { m: n, n: nrhs, pivots: n, side: Side::Left, forward, dtype },
             lower: triangle(Uplo::Lower, Diag::Unit),
             upper: triangle(Uplo::Upper, Diag::NonUnit),
             transposed: op.is_trans(),
         }
+    }
+
+    /// Element type of the matrices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.lower.dtype()
     }
 
     /// Whether B has no element.
@@ -59,7 +66,7 @@ impl<T: Scalar> Problem<T> {
 
     /// The whole problem as instructions, one after the other.
     #[must_use]
-    pub fn instructions<O: Copy>(&self, [lu, ipiv, b]: [O; 3]) -> [Instruction<T, O>; 3] {
+    pub fn instructions<O: Copy>(&self, [lu, ipiv, b]: [O; 3]) -> [Instruction<O>; 3] {
         let laswp::Problem { side, forward, .. } = self.exchanges;
         let exchange = Instruction::Laswp { swaps: Swaps { side, forward, first_row: 0 }, a: b, ipiv };
         let (lower, upper) = (self.lower.instruction([lu, b]), self.upper.instruction([lu, b]));
@@ -75,10 +82,10 @@ impl<T: Scalar> Problem<T> {
 
 /// Brings a call to its normal form; the memory of the factors and of B.
 #[must_use]
-pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem<T>, [RawMat; 2]) {
+pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
     let (lu, b) = (args.lu.raw(), args.b.raw());
     let (n, nrhs) = (b.rows, b.cols);
-    let column_major = Problem::new(n, nrhs, args.op);
+    let column_major = Problem::new(n, nrhs, args.op, T::DTYPE);
     let (lower, memory) = trsm::normal_form(&column_major.lower, [lu, b]);
     let (upper, _) = trsm::normal_form(&column_major.upper, [lu, b]);
     let (side, oriented) = laswp::oriented(b);
@@ -88,15 +95,15 @@ pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem<T>, [RawMa
 
 /// Number of commands of [`plan`], which is not made.
 #[must_use]
-pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking, exchanges: &Blocking) -> usize {
+pub fn commands(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> usize {
     let solves = [p.lower, p.upper].iter().map(|triangle| trsm::commands(triangle, blocking)).fold(0, usize::saturating_add);
     solves.saturating_add(laswp::commands(&p.exchanges, exchanges))
 }
 
 /// Uses the block sizes of [`trsm`], and those of [`laswp`] for the exchanges.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking, exchanges: &Blocking) -> Plan<T> {
-    let mut plan = Plan::new("getrs");
+pub fn plan(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> Plan {
+    let mut plan = Plan::new("getrs", p.dtype());
     let n = p.lower.order();
     let lu = plan.input("LU", (n, n), Layout::ColMajor);
     let ipiv = plan.indices("ipiv", p.exchanges.pivots, false);

@@ -6,7 +6,7 @@ use crate::enums::{Layout, Side};
 use crate::instruction::{Instruction, Region, Swaps};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
-use crate::scalar::Scalar;
+use crate::scalar::{DType, Scalar};
 
 /// Exchanges in normal form: the matrix is column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub struct Problem {
     pub side: Side,
     /// In order, or in reverse order.
     pub forward: bool,
+    /// Element type of A.
+    pub dtype: DType,
 }
 
 impl Problem {
@@ -40,7 +42,7 @@ impl Problem {
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {
     let (side, a) = oriented(args.a.raw());
-    (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward }, a)
+    (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward, dtype: T::DTYPE }, a)
 }
 
 /// A matrix as column-major memory, and the side from which its rows are reached.
@@ -53,8 +55,8 @@ pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
 
 /// Uses `nc` as the width of a strip.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem, blocking: &Blocking) -> Plan<T> {
-    let mut plan = Plan::new("laswp");
+pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
+    let mut plan = Plan::new("laswp", p.dtype);
     let a = plan.output("A", (p.m, p.n), Layout::ColMajor);
     let ipiv = plan.indices("ipiv", p.pivots, false);
     emit(&mut plan, p, [a, ipiv], blocking);
@@ -68,7 +70,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
 }
 
 /// Appends the exchanges to a plan, one task for each strip.
-pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
+pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
     for strip in partition(p.across(), blocking.nc) {
         let (rows, cols) = if p.side == Side::Left { (0..p.m, strip) } else { (strip, 0..p.n) };
         plan.task("exchange", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });

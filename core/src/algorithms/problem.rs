@@ -6,7 +6,7 @@ use crate::blocking::{Blocking, Resources};
 use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
 use crate::plan::Plan;
-use crate::scalar::Scalar;
+use crate::scalar::DType;
 
 /// The most commands into which a memory limit may cut a problem. So many take a hundred
 /// megabytes of host memory, and seconds whatever they compute.
@@ -14,11 +14,11 @@ pub const MAX_COMMANDS: usize = 1 << 18;
 
 /// A problem in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Problem<T> {
+pub enum Problem {
     /// A product.
-    Gemm(gemm::Problem<T>),
+    Gemm(gemm::Problem),
     /// A triangular solve.
-    Trsm(trsm::Problem<T>),
+    Trsm(trsm::Problem),
     /// A factorisation.
     Getrf {
         /// The factorisation itself.
@@ -27,7 +27,7 @@ pub enum Problem<T> {
         nb: Option<usize>,
     },
     /// A solve with factors.
-    Getrs(getrs::Problem<T>),
+    Getrs(getrs::Problem),
     /// Exchanges of rows.
     Laswp(laswp::Problem),
 }
@@ -60,7 +60,7 @@ impl LimitTooSmall {
     }
 }
 
-impl<T: Scalar> Problem<T> {
+impl Problem {
     /// The routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
@@ -70,6 +70,18 @@ impl<T: Scalar> Problem<T> {
             Problem::Getrf { .. } => "getrf",
             Problem::Getrs(_) => "getrs",
             Problem::Laswp(_) => "laswp",
+        }
+    }
+
+    /// Element type of the matrices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        match self {
+            Problem::Gemm(p) => p.dtype(),
+            Problem::Trsm(p) => p.dtype(),
+            Problem::Getrf { problem, .. } => problem.dtype,
+            Problem::Getrs(p) => p.dtype(),
+            Problem::Laswp(p) => p.dtype,
         }
     }
 
@@ -92,7 +104,7 @@ impl<T: Scalar> Problem<T> {
     ///
     /// # Errors
     /// Their memory limit cuts the problem into too many commands.
-    pub fn plan(&self, devices: &Resources) -> Result<Plan<T>, LimitTooSmall> {
+    pub fn plan(&self, devices: &Resources) -> Result<Plan, LimitTooSmall> {
         self.check(devices)?;
         Ok(match self {
             Problem::Gemm(p) => gemm::plan(p, &gemm_blocking(p, devices)),
@@ -140,11 +152,11 @@ fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
     enough
 }
 
-fn gemm_blocking<T>(p: &gemm::Problem<T>, devices: &Resources) -> Blocking {
+fn gemm_blocking(p: &gemm::Problem, devices: &Resources) -> Blocking {
     devices.gemm(p.m, p.n, p.k)
 }
 
-fn trsm_blocking<T: Scalar>(p: &trsm::Problem<T>, devices: &Resources) -> Blocking {
+fn trsm_blocking(p: &trsm::Problem, devices: &Resources) -> Blocking {
     devices.trsm(p.order(), p.nrhs(), p.mode)
 }
 
@@ -154,7 +166,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
 }
 
 /// Blocks of the solves, and of the exchanges.
-fn getrs_blocking<T: Scalar>(p: &getrs::Problem<T>, devices: &Resources) -> [Blocking; 2] {
+fn getrs_blocking(p: &getrs::Problem, devices: &Resources) -> [Blocking; 2] {
     let (n, nrhs) = p.size();
     [devices.trsm(n, nrhs, TrsmMode::Substitution), laswp_blocking(p.exchanges(), devices)]
 }

@@ -13,6 +13,7 @@ use crate::plan::{MatrixId, Plan, RegisterInfo};
 use crate::scalar::DType;
 use crate::schedule::Schedule;
 use crate::simulate::CostModel;
+use crate::value::Value;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
@@ -23,24 +24,24 @@ fn blocking(share: usize) -> Blocking {
     Blocking { mc: 3, nc: 2, kc: 5, nb: 4, share }
 }
 
-fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem<f64> {
-    gemm::Problem { m, n, k, alpha, op_a: Op::NoTrans, op_b: Op::Trans, beta }
+fn product(m: usize, n: usize, k: usize, alpha: f64, beta: f64) -> gemm::Problem {
+    gemm::Problem { m, n, k, alpha: alpha.into(), op_a: Op::NoTrans, op_b: Op::Trans, beta: beta.into() }
 }
 
-fn triangle(m: usize, n: usize, side: Side, op: Op) -> trsm::Problem<f64> {
-    trsm::Problem { m, n, side, uplo: Uplo::Upper, op, diag: Diag::Unit, alpha: 2.0, mode: TrsmMode::Substitution }
+fn triangle(m: usize, n: usize, side: Side, op: Op) -> trsm::Problem {
+    trsm::Problem { m, n, side, uplo: Uplo::Upper, op, diag: Diag::Unit, alpha: Value::F64(2.0), mode: TrsmMode::Substitution }
 }
 
 fn exchanges(m: usize, n: usize, side: Side) -> laswp::Problem {
-    laswp::Problem { m, n, pivots: if side == Side::Left { m } else { n }, side, forward: true }
+    laswp::Problem { m, n, pivots: if side == Side::Left { m } else { n }, side, forward: true, dtype: DType::F64 }
 }
 
 fn factorisation(m: usize, n: usize, layout: Layout) -> getrf::Problem {
-    getrf::Problem { m, n, pivoting: true, layout }
+    getrf::Problem { m, n, pivoting: true, layout, dtype: DType::F64 }
 }
 
 /// Plans of all routines, most of them of several tasks.
-fn plans() -> Vec<Plan<f64>> {
+fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
         plans.extend([(0, 2.0), (7, 0.0), (12, 1.0)].map(|(k, beta)| gemm::plan(&product(m, n, k, 1.0, beta), &blocking(1))));
@@ -48,11 +49,11 @@ fn plans() -> Vec<Plan<f64>> {
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
         for op in OPS {
-            plans.push(getrs::plan(&getrs::Problem::new(m, n, op), &blocking(1), &blocking(1)));
+            plans.push(getrs::plan(&getrs::Problem::new(m, n, op, DType::F64), &blocking(1), &blocking(1)));
             for side in SIDES {
                 let problem = triangle(m, n, side, op);
                 plans.push(trsm::plan(&problem, &blocking(1)));
-                plans.push(trsm::plan(&trsm::Problem { alpha: 0.0, ..problem }, &blocking(1)));
+                plans.push(trsm::plan(&trsm::Problem { alpha: Value::F64(0.0), ..problem }, &blocking(1)));
                 plans.push(trsm::plan(&trsm::Problem { mode: TrsmMode::Inverted, ..problem }, &blocking(1)));
             }
         }
@@ -61,7 +62,7 @@ fn plans() -> Vec<Plan<f64>> {
 }
 
 /// The tiles that a command touches.
-fn tiles(plan: &Plan<f64>, command: CommandId) -> Vec<Tile> {
+fn tiles(plan: &Plan, command: CommandId) -> Vec<Tile> {
     let mut tiles = Vec::new();
     let whole = |reg| Tile { reg, region: Region::whole(plan.registers()[reg].rows, plan.registers()[reg].cols) };
     match &plan.commands()[command as usize] {
@@ -93,7 +94,7 @@ fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region>
 }
 
 /// The registers that are stored by some commands.
-fn stored(plan: &Plan<f64>, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
+fn stored(plan: &Plan, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
     commands.filter_map(|command| match &plan.commands()[command as usize] {
         Command::St(st) => Some(&plan.registers()[st.reg]),
         _ => None,
@@ -133,7 +134,7 @@ fn a_task_is_called_by_what_it_stores() {
 #[test]
 fn the_next_panel_stands_before_the_other_updates_which_are_shared_out() {
     let labels = |share| {
-        let plan: Plan<f64> = getrf::plan(&factorisation(9, 10, Layout::ColMajor), &blocking(share));
+        let plan: Plan = getrf::plan(&factorisation(9, 10, Layout::ColMajor), &blocking(share));
         plan.tasks().iter().map(|task| task.label.to_string()).collect::<Vec<_>>()
     };
     let update_in_one = ["panel [0:9, 0:4]", "panel [4:9, 4:7]", "update [0:9, 7:10]", "panel [7:9, 7:9]", "update [4:9, 9:10]"];
@@ -144,16 +145,17 @@ fn the_next_panel_stands_before_the_other_updates_which_are_shared_out() {
 }
 
 /// Every kind of problem of a size.
-fn problems(m: usize, n: usize) -> Vec<Problem<f64>> {
+fn problems(m: usize, n: usize) -> Vec<Problem> {
     let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
     let solves = SIDES.into_iter().flat_map(|side| OPS.map(|op| triangle(m, n, side, op))).flat_map(|problem| {
-        [problem, trsm::Problem { alpha: 0.0, ..problem }, trsm::Problem { mode: TrsmMode::Inverted, ..problem }].map(Problem::Trsm)
+        [problem, trsm::Problem { alpha: Value::F64(0.0), ..problem }, trsm::Problem { mode: TrsmMode::Inverted, ..problem }]
+            .map(Problem::Trsm)
     });
     let factorisations = [(None, true), (Some(3), true), (None, false)].map(|(nb, pivoting)| {
         let problem = getrf::Problem { pivoting, ..factorisation(m, n, Layout::RowMajor) };
         Problem::Getrf { problem, nb }
     });
-    let with_factors = OPS.map(|op| Problem::Getrs(getrs::Problem::new(m, n, op)));
+    let with_factors = OPS.map(|op| Problem::Getrs(getrs::Problem::new(m, n, op, DType::F64)));
     let rows = SIDES.map(|side| Problem::Laswp(exchanges(m, n, side)));
     products.into_iter().chain(solves).chain(factorisations).chain(with_factors).chain(rows).collect()
 }
@@ -193,7 +195,7 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
 }
 
 /// Whether a problem fits the memory of devices that have so much.
-fn runs_within(problem: &Problem<f64>, limit: usize, devices: usize) -> bool {
+fn runs_within(problem: &Problem, limit: usize, devices: usize) -> bool {
     let plan = problem.plan(&within(Some(limit), devices)).unwrap();
     let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
     Schedule::new(plan, vec![reach; devices]).is_ok()
@@ -220,7 +222,7 @@ fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal
 
 #[test]
 fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
-    let narrow = Problem::<f64>::Getrf { problem: factorisation(40_000, 40_000, Layout::ColMajor), nb: Some(1) };
+    let narrow = Problem::Getrf { problem: factorisation(40_000, 40_000, Layout::ColMajor), nb: Some(1) };
     for limit in [None, Some(1 << 30)] {
         assert!(narrow.commands(&within(limit, 1)) > MAX_COMMANDS);
         assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
@@ -242,7 +244,7 @@ fn nothing_is_planned_where_there_is_nothing_to_do() {
     for (m, n) in [(0, 1), (1, 0), (1, 1)] {
         let none = m * n == 0;
         assert_eq!(triangle(m, n, Side::Left, Op::Trans).is_empty(), none);
-        assert_eq!(getrs::Problem::<f64>::new(m, n, Op::Trans).is_empty(), none);
+        assert_eq!(getrs::Problem::new(m, n, Op::Trans, DType::F64).is_empty(), none);
         assert_eq!(exchanges(m, n, Side::Left).is_empty(), none);
     }
     assert!(laswp::Problem { pivots: 0, ..exchanges(1, 1, Side::Left) }.is_empty());
@@ -252,7 +254,7 @@ fn nothing_is_planned_where_there_is_nothing_to_do() {
 fn blocks_are_chosen_by_the_order_and_the_number_of_right_hand_sides() {
     let size = |side| (triangle(5, 7, side, Op::NoTrans).order(), triangle(5, 7, side, Op::NoTrans).nrhs());
     assert_eq!(SIDES.map(size), [(5, 7), (7, 5)]);
-    assert_eq!(getrs::Problem::<f64>::new(5, 7, Op::NoTrans).size(), (5, 7));
+    assert_eq!(getrs::Problem::new(5, 7, Op::NoTrans, DType::F64).size(), (5, 7));
 }
 
 #[test]

@@ -15,11 +15,12 @@ use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
-use crate::scalar::Scalar;
+use crate::scalar::{DType, Scalar};
+use crate::value::Value;
 
 /// A triangular solve in normal form: every matrix is column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Problem<T> {
+pub struct Problem {
     /// Rows of B.
     pub m: usize,
     /// Columns of B.
@@ -33,21 +34,21 @@ pub struct Problem<T> {
     /// Diagonal of A.
     pub diag: Diag,
     /// Factor of B.
-    pub alpha: T,
+    pub alpha: Value,
     /// How diagonal blocks are treated.
     pub mode: TrsmMode,
 }
 
 /// Brings a call to its normal form; the memory of A and B.
 #[must_use]
-pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem<T>, [RawMat; 2]) {
-    let Trsm { side, uplo, op, diag, alpha, mode, .. } = **args;
-    let (m, n) = args.b.shape();
+pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem, [RawMat; 2]) {
+    let Trsm { side, uplo, op, diag, mode, .. } = **args;
+    let ((m, n), alpha) = (args.b.shape(), args.alpha.into());
     normal_form(&Problem { m, n, side, uplo, op, diag, alpha, mode }, [args.a.raw(), args.b.raw()])
 }
 
 /// The same problem on column-major memory: row-major memory holds the transposed matrix.
-pub(crate) fn normal_form<T: Scalar>(p: &Problem<T>, [a, b]: [RawMat; 2]) -> (Problem<T>, [RawMat; 2]) {
+pub(crate) fn normal_form(p: &Problem, [a, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (mut p, mut b) = (*p, b);
     if b.layout == Layout::RowMajor {
         // op(A)·X = α·B is Xᵀ·op(A)ᵀ = α·Bᵀ
@@ -59,7 +60,13 @@ pub(crate) fn normal_form<T: Scalar>(p: &Problem<T>, [a, b]: [RawMat; 2]) -> (Pr
     (Problem { uplo, op, ..p }, [a, b])
 }
 
-impl<T: Scalar> Problem<T> {
+impl Problem {
+    /// Element type of the matrices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.alpha.dtype()
+    }
+
     /// Whether B has no element.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -86,7 +93,7 @@ impl<T: Scalar> Problem<T> {
 
     /// The whole problem as one instruction.
     #[must_use]
-    pub fn instruction<O>(&self, [a, b]: [O; 2]) -> Instruction<T, O> {
+    pub fn instruction<O>(&self, [a, b]: [O; 2]) -> Instruction<O> {
         let Problem { side, uplo, op, diag, alpha, .. } = *self;
         Instruction::Trsm { side, uplo, op, diag, alpha, a, b }
     }
@@ -112,8 +119,8 @@ impl<T: Scalar> Problem<T> {
 
 /// Uses `nb` along the triangle, `nc` right-hand sides for each task, `kc`.
 #[must_use]
-pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
-    let mut plan = Plan::new("trsm");
+pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
+    let mut plan = Plan::new("trsm", p.dtype());
     let a = plan.input("A", (p.order(), p.order()), Layout::ColMajor);
     let b = plan.output("B", (p.m, p.n), Layout::ColMajor);
     emit(&mut plan, p, [a, b], blocking);
@@ -122,13 +129,13 @@ pub fn plan<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> Plan<T> {
 
 /// Number of commands of [`plan`], which is not made; of more than a million blocks, a lower bound.
 #[must_use]
-pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
+pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let blocks = block_count(p.order(), blocking.nb);
     if blocks > MAX_COUNTED_BLOCKS {
         return blocks;
     }
     let of_division = if p.mode == TrsmMode::Substitution { 1 } else { 3 };
-    let of_block = |along: Range<usize>| match p.alpha == T::ZERO {
+    let of_block = |along: Range<usize>| match p.alpha.is_zero() {
         true => 2,
         false => block_count(p.solved(&along).len(), blocking.kc).saturating_mul(3).saturating_add(of_division + 3),
     };
@@ -137,7 +144,7 @@ pub fn commands<T: Scalar>(p: &Problem<T>, blocking: &Blocking) -> usize {
 }
 
 /// Appends the solve to a plan, one task for each `nc` right-hand sides.
-pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, [a, b]: [MatrixId; 2], blocking: &Blocking) {
+pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking: &Blocking) {
     let mut blocks = partition(p.order(), blocking.nb);
     if !p.is_forward() {
         blocks.reverse();
@@ -152,18 +159,11 @@ pub(crate) fn emit<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, [a, b]: [Matri
 }
 
 /// `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))` over the solved k.
-fn solve_block<T: Scalar>(
-    plan: &mut Plan<T>,
-    p: &Problem<T>,
-    [a, b]: [MatrixId; 2],
-    along: &Range<usize>,
-    across: &Range<usize>,
-    kc: usize,
-) {
+fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Range<usize>, across: &Range<usize>, kc: usize) {
     let [rows, cols] = p.rect(along, across);
-    if p.alpha == T::ZERO {
+    if p.alpha.is_zero() {
         let bi = plan.window(b, &rows, &cols);
-        plan.exec(Instruction::Scale { beta: T::ZERO, c: bi });
+        plan.exec(Instruction::Scale { beta: Value::new(p.dtype(), 0.0), c: bi });
         plan.st(bi);
         return;
     }
@@ -173,7 +173,7 @@ fn solve_block<T: Scalar>(
     for inner in partition(solved.len(), kc) {
         let inner = solved.start + inner.start..solved.start + inner.end;
         subtract(plan, p, [a, b], [along, &inner, across], alpha, bi);
-        alpha = T::ONE;
+        alpha = Value::new(p.dtype(), 1.0);
     }
     let aii = plan.ld(a, along, along);
     divide(plan, p, alpha, aii, bi);
@@ -181,12 +181,12 @@ fn solve_block<T: Scalar>(
 }
 
 /// `B(i) ← α·B(i) − T(i,k)·X(k)`, from the right `B(i) ← α·B(i) − X(k)·T(k,i)`.
-fn subtract<T: Scalar>(
-    plan: &mut Plan<T>,
-    p: &Problem<T>,
+fn subtract(
+    plan: &mut Plan,
+    p: &Problem,
     [a, b]: [MatrixId; 2],
     [along, inner, across]: [&Range<usize>; 3],
-    alpha: T,
+    alpha: Value,
     bi: Tile,
 ) {
     let (row, col) = match p.side {
@@ -200,11 +200,11 @@ fn subtract<T: Scalar>(
         Side::Left => (p.op, t, Op::NoTrans, x),
         Side::Right => (Op::NoTrans, x, p.op, t),
     };
-    plan.exec(Instruction::Gemm { alpha: -T::ONE, op_a, a: left, op_b, b: right, beta: alpha, c: bi });
+    plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
 }
 
 /// `B(i) ← α·T(i,i)⁻¹·B(i)`, or from the right.
-fn divide<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, alpha: T, aii: Tile, bi: Tile) {
+fn divide(plan: &mut Plan, p: &Problem, alpha: Value, aii: Tile, bi: Tile) {
     let Problem { side, uplo, op, diag, mode, .. } = *p;
     match mode {
         TrsmMode::Substitution => plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha, a: aii, b: bi }),
@@ -218,7 +218,7 @@ fn divide<T: Scalar>(plan: &mut Plan<T>, p: &Problem<T>, alpha: T, aii: Tile, bi
                 Side::Left => (op, inverse, Op::NoTrans, pad),
                 Side::Right => (Op::NoTrans, pad, op, inverse),
             };
-            plan.exec(Instruction::Gemm { alpha, op_a, a, op_b, b, beta: T::ZERO, c: bi });
+            plan.exec(Instruction::Gemm { alpha, op_a, a, op_b, b, beta: Value::new(p.dtype(), 0.0), c: bi });
         }
     }
 }

@@ -24,11 +24,10 @@ use std::collections::VecDeque;
 use crate::command::{CommandId, Queue};
 use crate::dispatch::{Dispatcher, Lane, Step, Taken};
 use crate::error::{Error, Result};
-use crate::scalar::Scalar;
 use crate::schedule::{Rest, task_footprint};
 use crate::slots::Supply;
 
-impl<T: Scalar> Dispatcher<'_, T> {
+impl Dispatcher<'_> {
     /// `command`, issued to `lane`, failed since the device lacked memory.
     ///
     /// # Errors

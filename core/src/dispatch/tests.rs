@@ -6,9 +6,11 @@ use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Region};
 use crate::plan::Plan;
+use crate::scalar::DType;
 use crate::schedule::Schedule;
 use crate::simulate::CostModel;
 use crate::slots::{Endless, Slot, SlotId, Supply};
+use crate::value::Value;
 
 /// Commands of a task of [`tiles`]: a load, two kernels, a store.
 const COMMANDS: CommandId = 4;
@@ -19,16 +21,16 @@ const ST: CommandId = 3;
 const TILE: usize = 4 * 4 * 8;
 
 /// Tiles scaled twice, each by itself; a register of each task is used by no command.
-fn tiles(count: usize) -> Plan<f64> {
-    let mut plan = Plan::new("scale");
+fn tiles(count: usize) -> Plan {
+    let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (4, 4 * count), Layout::ColMajor);
     for j in 0..count {
         let cols = 4 * j..4 * j + 4;
         plan.task("C", Region { row: 0, col: cols.start, rows: 4, cols: 4 });
         plan.window(c, &(0..4), &cols);
         let tile = plan.ld(c, &(0..4), &cols);
-        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
-        plan.exec(Instruction::Scale { beta: 3.0, c: tile });
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
+        plan.exec(Instruction::Scale { beta: Value::F64(3.0), c: tile });
         plan.st(tile);
     }
     plan
@@ -43,7 +45,7 @@ fn copying(tiles: usize) -> Reach {
 }
 
 /// What a lane gets: a command of a task, or nothing now.
-fn ask(dispatcher: &mut Dispatcher<'_, f64>, device: usize, queue: Queue) -> Option<CommandId> {
+fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<CommandId> {
     match dispatcher.next(Lane { device, queue }, &mut Endless).unwrap() {
         Step::Run(issue) => Some(issue.command),
         Step::Wait => None,
@@ -133,7 +135,7 @@ fn short() -> Error {
 #[test]
 fn a_rest_is_left_only_where_all_devices_are_out_and_something_is_not_done() {
     let schedule = |devices: &[Reach]| Schedule::new(tiles(1), devices.to_vec()).unwrap();
-    let without_memory = |dispatcher: &mut Dispatcher<'_, f64>| {
+    let without_memory = |dispatcher: &mut Dispatcher<'_>| {
         assert_eq!(ask(dispatcher, 0, Queue::Ld), Some(LD));
         dispatcher.refuse(Lane { device: 0, queue: Queue::Ld }, LD, short()).unwrap();
         assert_eq!(dispatcher.next(Lane { device: 0, queue: Queue::Ld }, &mut Endless).unwrap(), Step::Finished);
@@ -162,7 +164,7 @@ fn a_rest_is_left_only_where_all_devices_are_out_and_something_is_not_done() {
 
 #[test]
 fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     let c = plan.output("C", (4, 12), Layout::ColMajor);
     plan.task("C", Region::whole(4, 12));
     for cols in [0..4, 4..12] {

@@ -6,12 +6,10 @@ use crate::command::Command;
 use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::{Drive, HaltOnPanic, Run, Trace, TraceEvent};
-use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::Window;
-use crate::scalar::{DType, Element, Scalar};
 use crate::slots::{Slot, SlotId, Supply};
 use crate::sync::{Arc, Mutex, lock};
 
@@ -51,11 +49,16 @@ impl<D: Device> Driver<D> {
     /// # Errors
     /// The kernel failed.
     #[inline]
-    pub unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, RawMat>) -> Result<()> {
+    pub unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
         let on_host = instruction.map(|raw| match raw.home {
-            Home::Host(base) => {
-                Operand { memory: Memory::Host(base), offset: raw.offset, rows: raw.rows, cols: raw.cols, ld: raw.ld }
-            }
+            Home::Host(base) => Operand {
+                memory: Memory::Host(base),
+                offset: raw.offset,
+                rows: raw.rows,
+                cols: raw.cols,
+                ld: raw.ld,
+                dtype: raw.dtype,
+            },
             Home::Device(_) => unreachable!("the caller passes host memory"),
         });
         // SAFETY: as the caller promises.
@@ -65,12 +68,12 @@ impl<D: Device> Driver<D> {
     /// Copies a host matrix into new memory of the device, packed column-major.
     ///
     /// # Safety
-    /// `from` is host memory of element type `E` that may be read.
+    /// `from` is host memory that may be read.
     ///
     /// # Errors
     /// The device has no memory left, or the transfer failed.
-    pub unsafe fn upload<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
-        let bytes = from.rows * from.cols * size_of::<E>();
+    pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
+        let bytes = from.rows * from.cols * from.dtype.size();
         let left = self.free_memory();
         if bytes > left {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.info().name);
@@ -80,7 +83,7 @@ impl<D: Device> Driver<D> {
         let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.info().name))?;
         if !is_empty(from) {
             // SAFETY: as the caller promises; the buffer is new.
-            unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer)? };
+            unsafe { self.device.write(HostRect::whole(from), &buffer)? };
         }
         lock(&self.residents).insert(key, (Arc::new(buffer), bytes));
         Ok(())
@@ -94,17 +97,17 @@ impl<D: Device> Driver<D> {
     /// Copies a resident matrix into host memory.
     ///
     /// # Safety
-    /// `to` is host memory of element type `E` that may be written, of the shape that was uploaded.
+    /// `to` is host memory that may be written, of the shape and element type that was uploaded.
     ///
     /// # Errors
     /// The transfer failed.
-    pub unsafe fn download<E: Element>(&self, key: u64, to: &RawMat) -> Result<()> {
+    pub unsafe fn download(&self, key: u64, to: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(to) {
             return Ok(());
         }
         // SAFETY: as the caller promises.
-        unsafe { self.device.read::<E>(&buffer, host_rect(to, 0, 0, to.rows, to.cols)) }
+        unsafe { self.device.read(&buffer, HostRect::whole(to)) }
     }
 
     /// Forgets a resident matrix.
@@ -119,13 +122,13 @@ impl<D: Device> Driver<D> {
     ///
     /// # Errors
     /// The transfer failed.
-    pub unsafe fn refill<E: Element>(&self, key: u64, from: &RawMat) -> Result<()> {
+    pub unsafe fn refill(&self, key: u64, from: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(from) {
             return Ok(());
         }
         // SAFETY: as the caller promises.
-        unsafe { self.device.write::<E>(host_rect(from, 0, 0, from.rows, from.cols), &buffer) }
+        unsafe { self.device.write(HostRect::whole(from), &buffer) }
     }
 
     /// The memory of a resident matrix.
@@ -156,7 +159,7 @@ impl<D: Device> Driver<D> {
         Arc::clone(buffer)
     }
 
-    pub(super) fn execute<T: Scalar>(&self, run: &Run<'_, T>, issue: &Issue) -> Result<()> {
+    pub(super) fn execute(&self, run: &Run<'_>, issue: &Issue) -> Result<()> {
         match &run.plan.commands()[issue.command as usize] {
             Command::Ld(ld) => self.transfer(run, ld.reg, issue, Direction::Write),
             Command::St(st) => self.transfer(run, st.reg, issue, Direction::Read),
@@ -165,24 +168,23 @@ impl<D: Device> Driver<D> {
         }
     }
 
-    fn transfer<T: Scalar>(&self, run: &Run<'_, T>, reg: Reg, issue: &Issue, direction: Direction) -> Result<()> {
+    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue, direction: Direction) -> Result<()> {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
         let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"));
         let raw = &run.bindings[matrix.0 as usize];
-        let rect = (raw, row, col, info.rows, info.cols);
+        let rect = HostRect::part(raw, row, col, info.rows, info.cols);
         // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
         // run; the dispatcher issues no conflicting command meanwhile.
         unsafe {
-            match info.dtype {
-                DType::F32 => direction.carry::<f32, D>(&self.device, rect, &buffer),
-                DType::F64 => direction.carry::<f64, D>(&self.device, rect, &buffer),
-                DType::I32 => direction.carry::<i32, D>(&self.device, rect, &buffer),
+            match direction {
+                Direction::Write => self.device.write(rect, &buffer),
+                Direction::Read => self.device.read(&buffer, rect),
             }
         }
     }
 
-    fn exec<T: Scalar>(&self, run: &Run<'_, T>, instruction: &Instruction<T>, issue: &Issue) -> Result<()> {
+    fn exec(&self, run: &Run<'_>, instruction: &Instruction, issue: &Issue) -> Result<()> {
         let (mut buffers, mut at): ([Option<Arc<D::Buffer>>; 3], usize) = ([const { None }; 3], 0);
         let mut failed = None;
         instruction.operands(|tile, _| {
@@ -206,7 +208,7 @@ impl<D: Device> Driver<D> {
     }
 
     /// The buffer behind a tile; none for host memory.
-    fn memory<T: Scalar>(&self, run: &Run<'_, T>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<D::Buffer>>> {
+    fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<D::Buffer>>> {
         if let Some(slot) = slot {
             return Ok(Some(self.slot(slot)));
         }
@@ -219,7 +221,7 @@ impl<D: Device> Driver<D> {
 }
 
 /// A tile as the device sees it: copied into a physical register, packed, or in place.
-fn operand<'a, T: Scalar, B>(run: &Run<'_, T>, tile: Tile, buffer: Option<&'a B>, copied: bool) -> Operand<'a, B> {
+fn operand<'a, B>(run: &Run<'_>, tile: Tile, buffer: Option<&'a B>, copied: bool) -> Operand<'a, B> {
     let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
     let (offset, ld, home) = if copied {
         (region.row + region.col * info.rows, info.rows, None)
@@ -233,7 +235,7 @@ fn operand<'a, T: Scalar, B>(run: &Run<'_, T>, tile: Tile, buffer: Option<&'a B>
         (None, Some(Home::Host(base))) => Memory::Host(base),
         (None, _) => unreachable!("device memory has a buffer"),
     };
-    Operand { memory, offset, rows: region.rows, cols: region.cols, ld }
+    Operand { memory, offset, rows: region.rows, cols: region.cols, ld, dtype: info.dtype }
 }
 
 /// Seen from the device: `Write` into it, `Read` out of it.
@@ -243,40 +245,9 @@ enum Direction {
     Read,
 }
 
-impl Direction {
-    /// # Safety
-    /// As [`Device::write`] and [`Device::read`].
-    unsafe fn carry<E: Element, D: Device>(
-        self,
-        device: &D,
-        (raw, row, col, rows, cols): (&RawMat, usize, usize, usize, usize),
-        buffer: &D::Buffer,
-    ) -> Result<()> {
-        let rect = host_rect::<E>(raw, row, col, rows, cols);
-        // SAFETY: as the caller promises.
-        unsafe {
-            match self {
-                Direction::Write => device.write(rect, buffer),
-                Direction::Read => device.read(buffer, rect),
-            }
-        }
-    }
-}
-
 /// Whether there is nothing to move. Of no rows there may be any number of columns, so that no device is asked to count them.
 fn is_empty(raw: &RawMat) -> bool {
     raw.rows == 0 || raw.cols == 0
-}
-
-fn host_rect<E: Element>(raw: &RawMat, row: usize, col: usize, rows: usize, cols: usize) -> HostRect<E> {
-    let Home::Host(base) = raw.home else { unreachable!("transfers have one side in host memory") };
-    // wrapping: an empty rectangle may lie anywhere
-    let origin = base.as_ptr().cast::<E>().wrapping_add(raw.offset + raw.index(row, col));
-    let (row_stride, col_stride) = match raw.layout {
-        Layout::ColMajor => (1, raw.ld),
-        Layout::RowMajor => (raw.ld, 1),
-    };
-    HostRect { origin, row_stride, col_stride, rows, cols }
 }
 
 impl<D: Device> Drive for Driver<D> {
@@ -284,7 +255,7 @@ impl<D: Device> Drive for Driver<D> {
         self.device.info()
     }
 
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]) {
+    fn drive(&self, run: &Run<'_>, lanes: &[Lane]) {
         let _guard = HaltOnPanic(run);
         while let Some((lane, issue)) = run.next(lanes, &mut &*self) {
             let start = run.trace.map(Trace::now);

@@ -19,7 +19,6 @@ use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
-use crate::scalar::Scalar;
 use crate::schedule::{Rest, Schedule};
 use crate::slots::Supply;
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -33,7 +32,7 @@ pub trait Drive: Send + Sync {
     /// What the device is and has.
     fn info(&self) -> &DeviceInfo;
     /// Works on lanes of this device in a run until nothing is left to do.
-    fn drive<T: Scalar>(&self, run: &Run<'_, T>, lanes: &[Lane]);
+    fn drive(&self, run: &Run<'_>, lanes: &[Lane]);
     /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
     fn free_all(&self);
     /// Gives back the memory that is kept.
@@ -43,16 +42,16 @@ pub trait Drive: Send + Sync {
 }
 
 /// A schedule while it runs.
-pub struct Run<'p, T: Scalar> {
-    plan: &'p Plan<T>,
+pub struct Run<'p> {
+    plan: &'p Plan,
     bindings: &'p [RawMat],
-    state: Mutex<State<'p, T>>,
+    state: Mutex<State<'p>>,
     changed: Condvar,
     trace: Option<&'p Trace>,
 }
 
-struct State<'p, T: Scalar> {
-    dispatcher: Dispatcher<'p, T>,
+struct State<'p> {
+    dispatcher: Dispatcher<'p>,
     error: Option<Error>,
     /// Threads that wait for a change.
     waiting: usize,
@@ -72,9 +71,9 @@ pub struct RunError {
 
 // SAFETY: the raw bindings point to memory that the caller of [`run`] lends
 // for the run; which thread touches what and when is the dispatcher's business.
-unsafe impl<T: Scalar> Sync for Run<'_, T> {}
+unsafe impl Sync for Run<'_> {}
 
-impl<T: Scalar> std::fmt::Debug for Run<'_, T> {
+impl std::fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Run({})", self.plan.operation())
     }
@@ -104,10 +103,10 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
 /// # Errors
 /// The first error of a command, with the command, its task and its device, and
 /// whether matrices that the plan writes may be partly written.
-pub unsafe fn run<T: Scalar, H: Drive>(
+pub unsafe fn run<H: Drive>(
     crew: &Crew,
     devices: &[&H],
-    schedule: &Schedule<T>,
+    schedule: &Schedule,
     bindings: &[RawMat],
     trace: Option<&Trace>,
 ) -> Result<(), RunError> {
@@ -140,7 +139,7 @@ impl RunError {
     }
 }
 
-impl<'p, T: Scalar> Run<'p, T> {
+impl<'p> Run<'p> {
     /// A run before its first command.
     ///
     /// # Safety
@@ -148,7 +147,7 @@ impl<'p, T: Scalar> Run<'p, T> {
     /// is as the plan declares and nothing else touches it, and the schedule's
     /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
-    pub unsafe fn new(schedule: &'p Schedule<T>, bindings: &'p [RawMat]) -> Self {
+    pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0 };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
@@ -182,7 +181,7 @@ impl<'p, T: Scalar> Run<'p, T> {
     }
 
     /// Wakes the threads that wait, if something has changed for them; whether it has.
-    fn announce(&self, state: &mut State<'p, T>) -> bool {
+    fn announce(&self, state: &mut State<'p>) -> bool {
         let changed = state.dispatcher.take_changed();
         if changed && state.waiting > 0 {
             self.changed.notify_all();
@@ -214,7 +213,7 @@ impl<'p, T: Scalar> Run<'p, T> {
     }
 
     /// The first error stops all lanes.
-    fn fail(&self, state: &mut State<'p, T>, error: Error) {
+    fn fail(&self, state: &mut State<'p>, error: Error) {
         state.error.get_or_insert(error);
         state.dispatcher.halt();
         self.changed.notify_all();
@@ -246,9 +245,9 @@ impl<'p, T: Scalar> Run<'p, T> {
 }
 
 /// Stops the other lanes when a lane panics, so that the panic reaches the caller.
-struct HaltOnPanic<'a, 'p, T: Scalar>(&'a Run<'p, T>);
+struct HaltOnPanic<'a, 'p>(&'a Run<'p>);
 
-impl<T: Scalar> Drop for HaltOnPanic<'_, '_, T> {
+impl Drop for HaltOnPanic<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             lock(&self.0.state).dispatcher.halt();

@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
-use crate::device::{Device, HostRect, Memory, Operand};
+use crate::device::{Device, HostRect, Operand};
 use crate::enums::Op;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
+use crate::scalar::DType;
+use crate::value::Value;
 
 /// Order of the product that is run.
 const N: usize = 64;
@@ -40,7 +42,7 @@ impl Startup {
         let buffers = (0..3).map(|_| device.alloc(N * N * size_of::<f32>())).collect::<Result<Vec<_>>>()?;
         self.lap("allocate");
         let mut host = vec![1.0_f32; N * N];
-        let rect = HostRect { origin: host.as_mut_ptr(), row_stride: 1, col_stride: N, rows: N, cols: N };
+        let rect = HostRect::packed(&mut host, N);
         // SAFETY: the host's matrix and the buffers are ours alone.
         unsafe { buffers[..2].iter().try_for_each(|buffer| device.write(rect, buffer))? };
         self.lap("write the operands");
@@ -61,7 +63,8 @@ impl Startup {
     }
 }
 
-fn product<B>(buffers: &[B]) -> Instruction<f32, Operand<'_, B>> {
-    let operand = |i: usize| Operand { memory: Memory::Buffer(&buffers[i]), offset: 0, rows: N, cols: N, ld: N };
-    Instruction::Gemm { alpha: 1.0, op_a: Op::NoTrans, a: operand(0), op_b: Op::NoTrans, b: operand(1), beta: 0.0, c: operand(2) }
+fn product<B>(buffers: &[B]) -> Instruction<Operand<'_, B>> {
+    let operand = |i: usize| Operand::packed(&buffers[i], N, N, DType::F32);
+    let (op_a, op_b, [alpha, beta]) = (Op::NoTrans, Op::NoTrans, [1.0, 0.0].map(Value::F32));
+    Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) }
 }

@@ -20,8 +20,9 @@ use crate::instruction::{Access, Instruction, Region};
 use crate::matrix::{MatMut, RawMat};
 use crate::null::{NullDevice, Record};
 use crate::plan::Plan;
-use crate::scalar::{Element, Scalar};
+use crate::scalar::DType;
 use crate::schedule::Schedule;
+use crate::value::Value;
 
 /// A device whose kernels write, into each element of a result, a digest of
 /// all that the instruction read: any command out of order changes the bits.
@@ -88,8 +89,8 @@ fn cells(operand: &Operand<'_, Words>) -> Vec<*mut u64> {
     (0..rows * cols).map(|at| address(operand, at % rows, at / rows)).collect()
 }
 
-fn rect_cell<T>(rect: &HostRect<T>, i: usize, j: usize) -> *mut u64 {
-    rect.origin.wrapping_add(i * rect.row_stride + j * rect.col_stride).cast()
+fn rect_cell(rect: &HostRect, i: usize, j: usize) -> *mut u64 {
+    rect.origin.cast::<u64>().wrapping_add(i * rect.row_stride + j * rect.col_stride)
 }
 
 impl Device for DigestDevice {
@@ -104,7 +105,7 @@ impl Device for DigestDevice {
         // not zero: reading what was never written must be seen
         Ok(Words((0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect(), Arc::clone(&self.left)))
     }
-    unsafe fn write<T: Element>(&self, from: HostRect<T>, to: &Words) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &Words) -> Result<()> {
         let short = self.is_short();
         for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
             // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
@@ -112,7 +113,7 @@ impl Device for DigestDevice {
         }
         unless(short)
     }
-    unsafe fn read<T: Element>(&self, from: &Words, to: HostRect<T>) -> Result<()> {
+    unsafe fn read(&self, from: &Words, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
             // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
@@ -120,7 +121,7 @@ impl Device for DigestDevice {
         }
         unless(short)
     }
-    unsafe fn launch<T: Scalar>(&self, instruction: &Instruction<T, Operand<'_, Words>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Words>>) -> Result<()> {
         assert!(!self.panics, "told to panic");
         if self.failure == Some(instruction.name()) {
             return Err(Error::new(ErrorKind::DeviceFailed, "launch", "told to fail"));
@@ -179,8 +180,8 @@ fn ranges(region: &Region) -> (Range<usize>, Range<usize>) {
     (region.row..region.row + region.rows, region.col..region.col + region.cols)
 }
 
-fn plan(tasks: &[TaskCase]) -> Plan<f64> {
-    let mut plan = Plan::new("random");
+fn plan(tasks: &[TaskCase]) -> Plan {
+    let mut plan = Plan::new("random", DType::F64);
     let matrices = [plan.output("A", (ORDER, ORDER), Layout::ColMajor), plan.output("B", (ORDER, ORDER), Layout::RowMajor)];
     for TaskCase { result, inputs, scratch, bar, again } in tasks {
         plan.task("random", result.1);
@@ -195,21 +196,29 @@ fn plan(tasks: &[TaskCase]) -> Plan<f64> {
             if *scratch {
                 let v = plan.scratch(a.rows(), a.cols());
                 plan.exec(Instruction::Copy { a, b: v });
-                plan.exec(Instruction::Gemm { alpha: 1.0, op_a: Op::NoTrans, a: v, op_b: Op::NoTrans, b: a, beta: 1.0, c });
+                plan.exec(Instruction::Gemm {
+                    alpha: Value::F64(1.0),
+                    op_a: Op::NoTrans,
+                    a: v,
+                    op_b: Op::NoTrans,
+                    b: a,
+                    beta: Value::F64(1.0),
+                    c,
+                });
             } else {
                 let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-                plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: 1.0, a, b: c });
+                plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a, b: c });
             }
             plan.mark(crate::command::Queue::Ld);
         }
         // its last quarter, so that a tile has an offset both ways in its register
         let (row, col) = (c.rows() / 2, c.cols() / 2);
-        plan.exec(Instruction::Scale { beta: 2.0, c: c.sub(row, col, c.rows() - row, c.cols() - col) });
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: c.sub(row, col, c.rows() - row, c.cols() - col) });
         plan.st(c);
         if *again {
             let (rows, cols) = ranges(&result.1);
             let c = plan.ld(matrices[result.0], &rows, &cols);
-            plan.exec(Instruction::Scale { beta: 3.0, c });
+            plan.exec(Instruction::Scale { beta: Value::F64(3.0), c });
             plan.st(c);
         }
     }
@@ -236,7 +245,7 @@ impl Matrices {
 type Drivers = [Driver<DigestDevice>];
 
 /// Carries a schedule out command by command, choosing a lane by `choices` each time.
-fn step_by_step(schedule: &Schedule<f64>, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
+fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
     let run = unsafe { Run::new(schedule, bindings) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
@@ -274,7 +283,7 @@ fn step_by_step(schedule: &Schedule<f64>, drivers: &Drivers, bindings: &[RawMat]
 }
 
 /// Carries a schedule out by the real engine, with threads.
-fn with_threads(schedule: &Schedule<f64>, drivers: &Drivers, bindings: &[RawMat]) -> Result<(), RunError> {
+fn with_threads(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat]) -> Result<(), RunError> {
     let borrowed: Vec<_> = drivers.iter().collect();
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
     unsafe { run(&Crew::default(), &borrowed, schedule, bindings, None) }
@@ -287,10 +296,10 @@ fn reaches(drivers: &Drivers, bindings: &[RawMat]) -> Vec<Reach> {
 /// How a plan went on devices, and the bits that it left. What is left to do
 /// when they are out of memory is done by a spare one, if there is one.
 fn carry_out(
-    plan: Plan<f64>,
+    plan: Plan,
     devices: Vec<DigestDevice>,
     spare: Option<DigestDevice>,
-    how: impl Fn(&Schedule<f64>, &Drivers, &[RawMat]) -> Result<(), RunError>,
+    how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
 ) -> (Result<(), RunError>, u64) {
     let drivers: Vec<_> = devices.into_iter().map(Driver::new).collect();
     let mut matrices = Matrices::new();
@@ -311,7 +320,7 @@ fn alike(devices: usize, memory: Option<usize>) -> Vec<DigestDevice> {
 }
 
 /// The definition: one device, in place where it can, in plan order.
-fn in_plan_order(plan: Plan<f64>) -> u64 {
+fn in_plan_order(plan: Plan) -> u64 {
     let (result, bits) = carry_out(plan, alike(1, None), None, |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     bits
@@ -389,13 +398,13 @@ proptest! {
 }
 
 /// Ten tiles scaled, each by itself.
-fn ten_tiles() -> Plan<f64> {
-    let mut plan = Plan::<f64>::new("scale");
+fn ten_tiles() -> Plan {
+    let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("A", (4, 40), Layout::ColMajor);
     for j in 0..10 {
         plan.task("A", Region { row: 0, col: 4 * j, rows: 4, cols: 4 });
         let tile = plan.ld(c, &(0..4), &(4 * j..4 * j + 4));
-        plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
         plan.st(tile);
     }
     plan
@@ -416,11 +425,11 @@ fn a_slow_device_leaves_the_last_tasks_to_a_fast_one() {
 
 #[test]
 fn too_little_memory_is_refused_with_the_need() {
-    let mut plan = Plan::<f64>::new("scale");
+    let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (4, 4), Layout::ColMajor);
     plan.task("C", Region::whole(4, 4));
     let tile = plan.ld(c, &(0..4), &(0..4));
-    plan.exec(Instruction::Scale { beta: 2.0, c: tile });
+    plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
     plan.st(tile);
     let error = Schedule::new(plan, vec![Reach { memory: 100, in_place: vec![false], flops: 1.0 }]).unwrap_err().of("null:0");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);

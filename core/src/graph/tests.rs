@@ -5,6 +5,8 @@ use crate::command::Queue;
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region};
 use crate::plan::Plan;
+use crate::scalar::DType;
+use crate::value::Value;
 
 fn edges(adjacency: &Adjacency) -> Vec<(u32, u32)> {
     let nodes = 0..u32::try_from(adjacency.waits().len()).unwrap();
@@ -17,7 +19,7 @@ fn edges(adjacency: &Adjacency) -> Vec<(u32, u32)> {
 
 #[test]
 fn a_command_waits_for_those_it_conflicts_with() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     let (a, c) = (plan.input("A", (2, 2), Layout::ColMajor), plan.output("C", (2, 2), Layout::ColMajor));
     plan.task("C", Region::whole(2, 2));
     let tile = plan.ld(a, &(0..2), &(0..2));
@@ -25,7 +27,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
     let pad = plan.scratch(2, 2);
     plan.exec(Instruction::Copy { a: tile, b: pad });
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-    plan.exec(Instruction::Gemm { alpha: 1.0, op_a, a: pad, op_b, b: tile, beta: 1.0, c: result });
+    plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a: pad, op_b, b: tile, beta: Value::F64(1.0), c: result });
     plan.st(result);
     let graph = Graph::new(&plan);
     // the product waits for the copy by its place in the queue, the store for the load by way of the product
@@ -37,7 +39,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
 
 #[test]
 fn a_task_waits_for_those_it_conflicts_with() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     let c = plan.output("C", (1, 4), Layout::ColMajor);
     // a register without a load, so that there is one conflict only
     for (loads, cols) in [(false, 0..2), (true, 1..3), (false, 3..4), (false, 0..4)] {
@@ -54,10 +56,10 @@ fn a_task_waits_for_those_it_conflicts_with() {
 
 #[test]
 fn a_mark_waits_for_its_queue_and_a_bar_for_all_since_the_last_one() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     let a = plan.input("A", (2, 2), Layout::ColMajor);
     plan.task("A", Region::whole(2, 2));
-    let load = |plan: &mut Plan<f64>| plan.ld(a, &(0..2), &(0..2));
+    let load = |plan: &mut Plan| plan.ld(a, &(0..2), &(0..2));
     load(&mut plan); // 0
     load(&mut plan);
     plan.bar(Queue::St); // 2
@@ -77,12 +79,12 @@ fn a_mark_waits_for_its_queue_and_a_bar_for_all_since_the_last_one() {
 
 #[test]
 fn a_register_that_is_two_operands_is_used_once() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     let c = plan.output("C", (2, 2), Layout::ColMajor);
     plan.task("C", Region::whole(2, 2));
     let (tile, pad) = (plan.ld(c, &(0..2), &(0..2)), plan.scratch(2, 2));
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-    plan.exec(Instruction::Gemm { alpha: 1.0, op_a, a: tile, op_b, b: tile, beta: 0.0, c: pad });
+    plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a: tile, op_b, b: tile, beta: Value::F64(0.0), c: pad });
     let lives = Graph::new(&plan).lives;
     assert_eq!(lives, [Life { first: 0, last: 1, uses: 2 }, Life { first: 1, last: 1, uses: 1 }]);
 }

@@ -4,10 +4,12 @@ use super::{Plan, RegisterInfo, Task};
 use crate::command::{Command, Queue};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps};
+use crate::scalar::DType;
+use crate::value::Value;
 
 /// One task with each instruction, in the forms that print differently. Its extents do not agree: it is printed only.
-fn plan() -> Plan<f64> {
-    let mut plan = Plan::new("test");
+fn plan() -> Plan {
+    let mut plan = Plan::new("test", DType::F64);
     let a = plan.input("A", (4, 4), Layout::ColMajor);
     let b = plan.output("B", (4, 9), Layout::RowMajor);
     let [ipiv, info] = [("ipiv", 4), ("info", 1)].map(|(name, rows)| plan.indices(name, rows, true));
@@ -17,13 +19,22 @@ fn plan() -> Plan<f64> {
     let pad = plan.scratch(4, 4);
     let ops = [(Op::NoTrans, Op::Trans), (Op::ConjTrans, Op::Conj)];
     for ((op_a, op_b), (alpha, beta)) in ops.into_iter().zip([(-1.0, 1.0), (2.0, 0.0)]) {
+        let (alpha, beta) = (Value::F64(alpha), Value::F64(beta));
         plan.exec(Instruction::Gemm { alpha, op_a, a: a.sub(1, 2, 2, 2), op_b, b: pad, beta, c: b });
     }
-    plan.exec(Instruction::Gemm { alpha: 1.0, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b: a, beta: -1.0, c: pad });
+    plan.exec(Instruction::Gemm {
+        alpha: Value::F64(1.0),
+        op_a: Op::NoTrans,
+        a,
+        op_b: Op::NoTrans,
+        b: a,
+        beta: Value::F64(-1.0),
+        c: pad,
+    });
     let (op, b_right) = (Op::Trans, b.sub(0, 1, 4, 4));
     let (left, right) = (Side::Left, Side::Right);
-    plan.exec(Instruction::Trsm { side: left, uplo: Uplo::Lower, op, diag: Diag::Unit, alpha: 1.0, a, b });
-    plan.exec(Instruction::Trsm { side: right, uplo: Uplo::Upper, op, diag: Diag::NonUnit, alpha: 2.0, a, b: b_right });
+    plan.exec(Instruction::Trsm { side: left, uplo: Uplo::Lower, op, diag: Diag::Unit, alpha: Value::F64(1.0), a, b });
+    plan.exec(Instruction::Trsm { side: right, uplo: Uplo::Upper, op, diag: Diag::NonUnit, alpha: Value::F64(2.0), a, b: b_right });
     plan.exec(Instruction::Trtri { uplo: Uplo::Upper, diag: Diag::Unit, a, inverse: pad });
     plan.exec(Instruction::Getrf { pivoting: true, first_row: 0, a: b, ipiv, info });
     plan.exec(Instruction::Getrf { pivoting: false, first_row: 0, a: b, ipiv, info });
@@ -31,8 +42,8 @@ fn plan() -> Plan<f64> {
         plan.exec(Instruction::Laswp { swaps: Swaps { side, forward, first_row: 0 }, a: b, ipiv });
     }
     plan.exec(Instruction::Copy { a, b: pad });
-    plan.exec(Instruction::Scale { beta: 0.0, c: b });
-    plan.exec(Instruction::Scale { beta: -1.0, c: b });
+    plan.exec(Instruction::Scale { beta: Value::F64(0.0), c: b });
+    plan.exec(Instruction::Scale { beta: Value::F64(-1.0), c: b });
     plan.mark(Queue::Ld);
     plan.bar(Queue::St);
     plan.st(b);
@@ -43,18 +54,18 @@ fn plan() -> Plan<f64> {
 fn a_plan_prints_as_algebra() {
     let printed = plan().to_string();
     assert_eq!(printed, include_str!("algebra.txt"), "\n{printed}");
-    let bytes = 20 * size_of::<Command<f64>>() + 5 * size_of::<RegisterInfo>() + size_of::<Task>();
+    let bytes = 20 * size_of::<Command>() + 5 * size_of::<RegisterInfo>() + size_of::<Task>();
     assert_eq!(plan().bytes(), bytes);
 }
 
 #[test]
 fn memory_is_that_of_the_largest_register_or_a_half_or_a_quarter_of_it() {
-    let mut plan = Plan::<f64>::new("test");
+    let mut plan = Plan::new("test", DType::F64);
     plan.task("V", Region::whole(1, 1));
     let sizes = [(10, 10), (10, 8), (51, 1), (50, 1), (1, 25), (0, 3)];
     sizes.iter().for_each(|&(rows, cols)| _ = plan.scratch(rows, cols));
     let footprints: Vec<_> = (0..6).map(|reg| plan.registers().footprint(Reg(reg))).collect();
     assert_eq!(footprints, [800, 800, 800, 400, 200, 0]);
     assert!(plan.registers().len() == 6 && !plan.registers().is_empty());
-    assert!(Plan::<f64>::new("test").registers().is_empty());
+    assert!(Plan::new("test", DType::F64).registers().is_empty());
 }

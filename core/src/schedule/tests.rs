@@ -5,20 +5,22 @@ use crate::dispatch::Reach;
 use crate::enums::Layout;
 use crate::instruction::{Instruction, Region};
 use crate::plan::Plan;
+use crate::scalar::DType;
+use crate::value::Value;
 
 /// Bytes of a tile.
 const TILE: usize = 4 * 4 * 8;
 
 /// `V ← A`, then with another register `C ← 2·C`: three registers, of which two live at once. Then a task of one.
-fn plan() -> Plan<f64> {
-    let mut plan = Plan::new("test");
+fn plan() -> Plan {
+    let mut plan = Plan::new("test", DType::F64);
     let (a, c) = (plan.input("A", (4, 4), Layout::ColMajor), plan.output("C", (4, 4), Layout::ColMajor));
     plan.task("C", Region::whole(4, 4));
     let tile = plan.ld(a, &(0..4), &(0..4));
     let pad = plan.scratch(4, 4);
     plan.exec(Instruction::Copy { a: tile, b: pad });
     let result = plan.ld(c, &(0..4), &(0..4));
-    plan.exec(Instruction::Scale { beta: 2.0, c: result });
+    plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: result });
     plan.st(result);
     plan.window(c, &(0..4), &(0..4)); // touched by no command
     plan.task("C", Region::whole(4, 4));
@@ -36,7 +38,7 @@ fn a_register_needs_memory_from_its_first_command_to_its_last() {
     assert_eq!(footprint([false, false]), 2 * TILE, "the copy needs both, the rest one");
     assert_eq!(footprint([true, false]), TILE);
     assert_eq!(footprint([true, true]), TILE, "scratch memory is never in place");
-    let nothing = Schedule::new(Plan::<f64>::new("test"), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0 }]);
+    let nothing = Schedule::new(Plan::new("test", DType::F64), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0 }]);
     assert_eq!(nothing.unwrap().footprint(0), 0);
 }
 

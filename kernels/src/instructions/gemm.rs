@@ -1,36 +1,36 @@
 //! C ← α·op(A)·op(B) + β·C.
 
-use lapidary_core::{Result, Scalar};
+use lapidary_core::{Op, Result, Value};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Products, Purpose, Target, View};
 use crate::params::{PanelParams, TileParams};
 use crate::program::Program;
 
-/// An operand and whether it enters transposed.
-pub(super) type Factor<'a, B> = (bool, View<'a, B>);
+/// How an operand enters, and the operand.
+pub(super) type Factor<'a, B> = (Op, View<'a, B>);
 
 /// C ← α·op(A)·op(B) + β·C with k terms in each sum; nothing is empty.
-pub(super) struct Product<'a, T, B> {
+pub(super) struct Product<'a, B> {
     pub k: usize,
-    pub alpha: T,
+    pub alpha: Value,
     pub a: Factor<'a, B>,
     pub b: Factor<'a, B>,
-    pub beta: T,
+    pub beta: Value,
     pub c: View<'a, B>,
 }
 
 // derived, these would ask for `B: Clone`
-impl<T: Copy, B> Clone for Product<'_, T, B> {
+impl<B> Clone for Product<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T: Copy, B> Copy for Product<'_, T, B> {}
+impl<B> Copy for Product<'_, B> {}
 
 /// Rows `first..first + count` of op(A), all of its columns.
-fn rows<B>((trans, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
-    if trans { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
+fn rows<B>((op, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
+    if op.is_trans() { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
 }
 
 /// Bytes of a line of a packed panel: a panel of B stays in a first-level cache.
@@ -39,24 +39,24 @@ const DEPTH_BYTES: usize = 4096;
 const PACKED: usize = 4096;
 
 impl<D: Target> Sequence<'_, D> {
-    pub(super) unsafe fn gemm<T: Scalar>(
+    pub(super) unsafe fn gemm(
         &mut self,
-        alpha: T,
+        alpha: Value,
         a: Factor<'_, D::Buffer>,
         b: Factor<'_, D::Buffer>,
-        beta: T,
+        beta: Value,
         c: View<'_, D::Buffer>,
     ) -> Result<()> {
-        let k = if a.0 { a.1.rows } else { a.1.cols };
+        let k = a.0.shape((a.1.rows, a.1.cols)).1;
         // SAFETY: the module's contract.
         unsafe {
             if c.is_empty() {
                 Ok(())
-            } else if k == 0 || alpha == T::ZERO {
+            } else if k == 0 || alpha.is_zero() {
                 self.scale(beta, c)
             } else {
                 let product = Product { k, alpha, a, b, beta, c };
-                match self.device.choices().product(T::DTYPE) {
+                match self.device.choices().product(self.dtype) {
                     Products::Tile(params) => self.tile(&params, product),
                     Products::Panel(params) => self.panels(&params, product),
                     Products::Vector(products) => self.vectors(&products, product),
@@ -65,26 +65,31 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    pub(super) unsafe fn tile<T: Scalar>(&mut self, params: &TileParams, product: Product<'_, T, D::Buffer>) -> Result<()> {
-        let program = Program::GemmTile { dtype: T::DTYPE, params: *params, trans_a: product.a.0, trans_b: product.b.0 };
+    pub(super) unsafe fn tile(&mut self, params: &TileParams, product: Product<'_, D::Buffer>) -> Result<()> {
+        let program = Program::GemmTile {
+            dtype: self.dtype,
+            params: *params,
+            trans_a: product.a.0.is_trans(),
+            trans_b: product.b.0.is_trans(),
+        };
         // SAFETY: the module's contract.
         unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], product) }
     }
 
     /// A product by a kernel whose groups compute a tile of C each.
-    pub(super) unsafe fn tiles<T: Scalar>(
+    pub(super) unsafe fn tiles(
         &mut self,
         program: Program,
         kernel: &'static str,
         tile @ [mwg, nwg]: [usize; 2],
-        Product { k, alpha, a, b, beta, c }: Product<'_, T, D::Buffer>,
+        Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>,
     ) -> Result<()> {
         let local = program.local();
         self.parts((c.rows, c.cols), tile, |device, (i, j, m, n)| {
             // C(i, j) ← α·op(A)(i, :)·op(B)(:, j) + β·C(i, j)
-            let (a, b, c) = (rows(a, i, m), rows((!b.0, b.1), j, n), c.sub(i, j, m, n));
-            let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::real(alpha)];
-            let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::real(beta)], &Arg::output(c)].concat();
+            let (a, b, c) = (rows(a, i, m), rows((b.0.flip(), b.1), j, n), c.sub(i, j, m, n));
+            let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
+            let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
             let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
@@ -92,33 +97,29 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Block by block, so that the packed panels stay small.
-    unsafe fn panels<T: Scalar>(
-        &mut self,
-        params: &PanelParams,
-        Product { k, alpha, a, b, beta, c }: Product<'_, T, D::Buffer>,
-    ) -> Result<()> {
-        let (depth, (mr, nr)) = (DEPTH_BYTES / T::DTYPE.size(), (params.mr(), params.nr));
-        let program = Program::GemmPanel { dtype: T::DTYPE, params: *params };
+    unsafe fn panels(&mut self, params: &PanelParams, Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>) -> Result<()> {
+        let (depth, (mr, nr)) = (DEPTH_BYTES / self.dtype.size(), (params.mr(), params.nr));
+        let program = Program::GemmPanel { dtype: self.dtype, params: *params };
         let rows = c.rows.min(PACKED).next_multiple_of(mr);
         let cols = c.cols.min(PACKED).next_multiple_of(nr);
-        let panels = self.device.scratch(Purpose::Panels, (rows + cols) * k.min(depth) * T::DTYPE.size())?;
+        let panels = self.device.scratch(Purpose::Panels, (rows + cols) * k.min(depth) * self.dtype.size())?;
         for p in (0..k).step_by(depth) {
             let kc = depth.min(k - p);
             let b_at = rows * kc;
-            let beta = if p == 0 { beta } else { T::ONE };
+            let beta = if p == 0 { beta } else { self.value(1.0) };
             for j in (0..c.cols).step_by(PACKED) {
                 let nc = PACKED.min(c.cols - j);
                 // SAFETY: the module's contract; the panels have room for one block of each factor.
-                unsafe { self.pack(program, (nr, b_at), (nc, kc), lines(b, !b.0, p, j), &panels)? };
+                unsafe { self.pack(program, (nr, b_at), (nc, kc), lines(b, !b.0.is_trans(), p, j), &panels)? };
                 for i in (0..c.rows).step_by(PACKED) {
                     let mc = PACKED.min(c.rows - i);
-                    let sizes = [Arg::Size(mc), Arg::Size(nc), Arg::Size(kc), Arg::real(alpha)];
-                    let packed = [Arg::In(&*panels), Arg::Size(0), Arg::Size(b_at), Arg::real(beta)];
+                    let sizes = [Arg::Size(mc), Arg::Size(nc), Arg::Size(kc), Arg::factor(alpha)];
+                    let packed = [Arg::In(&*panels), Arg::Size(0), Arg::Size(b_at), Arg::factor(beta)];
                     let args = [&sizes[..], &packed, &Arg::output(c.sub(i, j, mc, nc))].concat();
                     let global = [nc.div_ceil(nr), mc.div_ceil(mr)];
                     // SAFETY: as above; arguments as the kernels list them.
                     unsafe {
-                        self.pack(program, (mr, 0), (mc, kc), lines(a, a.0, p, i), &panels)?;
+                        self.pack(program, (mr, 0), (mc, kc), lines(a, a.0.is_trans(), p, i), &panels)?;
                         self.device.launch(&Call { program, kernel: "gemm_panel", global, args: &args })?;
                     }
                 }

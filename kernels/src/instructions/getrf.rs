@@ -1,6 +1,6 @@
 //! A = P·L·U of a panel, block by block of its columns: pivots stay on the device.
 
-use lapidary_core::{Diag, Op, Result, Scalar, Side, Swaps, Uplo};
+use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Purpose, Target, View};
@@ -71,7 +71,7 @@ impl Narrow {
 }
 
 impl<D: Target> Sequence<'_, D> {
-    pub(super) unsafe fn getrf<T: Scalar>(
+    pub(super) unsafe fn getrf(
         &mut self,
         pivoting: bool,
         first_row: usize,
@@ -83,26 +83,26 @@ impl<D: Target> Sequence<'_, D> {
         let (left, right) = (whole.from(0, order), a.sub(0, order, a.rows, a.cols - order));
         // SAFETY: the module's contract.
         unsafe {
-            self.factor::<T>(left)?;
-            self.eliminate::<T>(left, right)
+            self.factor(left)?;
+            self.eliminate(left, right)
         }
     }
 
     /// A panel of at least as many rows as columns.
-    unsafe fn factor<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn factor(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         if a.is_empty() {
             return Ok(());
         }
-        let way = self.narrow::<T>(a.rows);
+        let way = self.narrow(a.rows);
         let width = way.width();
         if a.cols <= width {
             // SAFETY: the module's contract.
             return unsafe {
                 match way {
-                    Narrow::Strips(params, _) => self.getrf_strips::<T>(params, panel),
-                    Narrow::Columns => self.getrf_columns::<T>(panel),
-                    Narrow::Group(_) => self.getrf_panel::<T>(panel),
+                    Narrow::Strips(params, _) => self.getrf_strips(params, panel),
+                    Narrow::Columns => self.getrf_columns(panel),
+                    Narrow::Group(_) => self.getrf_panel(panel),
                 }
             };
         }
@@ -113,22 +113,22 @@ impl<D: Target> Sequence<'_, D> {
             // SAFETY: the module's contract.
             unsafe {
                 // (A11; A21) ← P·(L11; L21)·U11
-                self.factor::<T>(part)?;
+                self.factor(part)?;
                 // the columns of L to the left take the exchanges too
-                self.exchange::<T>(part, a.sub(col, 0, a.rows - col, col))?;
-                self.eliminate::<T>(part, a.sub(col, end, a.rows - col, a.cols - end))?;
+                self.exchange(part, a.sub(col, 0, a.rows - col, col))?;
+                self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
             }
         }
         Ok(())
     }
 
     /// How panels of so many rows are factored.
-    fn narrow<T: Scalar>(&self, rows: usize) -> Narrow {
+    fn narrow(&self, rows: usize) -> Narrow {
         let choices = self.device.choices();
         // there must be room for them
         let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
-        let strips = |params: &StripParams| most.min(choices.buffer / params.bytes(T::DTYPE));
-        match choices.strips(T::DTYPE, rows).map(|params| (params, strips(&params))) {
+        let strips = |params: &StripParams| most.min(choices.buffer / params.bytes(self.dtype));
+        match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
             Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
             _ if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
             _ => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
@@ -142,7 +142,7 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
-    unsafe fn eliminate<T: Scalar>(&mut self, left: Panel<'_, D::Buffer>, right: View<'_, D::Buffer>) -> Result<()> {
+    unsafe fn eliminate(&mut self, left: Panel<'_, D::Buffer>, right: View<'_, D::Buffer>) -> Result<()> {
         if right.is_empty() {
             return Ok(());
         }
@@ -151,29 +151,29 @@ impl<D: Target> Sequence<'_, D> {
         let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
         // SAFETY: the module's contract.
         unsafe {
-            self.exchange::<T>(left, right)?;
-            self.trsm::<T>(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
-            self.gemm(-T::ONE, (false, left.a.sub(n1, 0, below, n1)), (false, a12), T::ONE, a22)
+            self.exchange(left, right)?;
+            self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
+            self.gemm(self.value(-1.0), (Op::NoTrans, left.a.sub(n1, 0, below, n1)), (Op::NoTrans, a12), self.value(1.0), a22)
         }
     }
 
     /// The exchanges of a panel on other columns of its rows.
-    unsafe fn exchange<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
+    unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
         if !panel.pivoting || others.is_empty() {
             return Ok(());
         }
         // SAFETY: the module's contract.
-        unsafe { self.laswp::<T>(panel.swaps(), others, panel.ipiv) }
+        unsafe { self.laswp(panel.swaps(), others, panel.ipiv) }
     }
 
     /// A panel by strips, in memory of their own, which it enters and leaves: all in one launch where
     /// groups may wait for one another; else step s eliminates strip s − 1 and factors strip s, the first one
     /// without anything to eliminate. What a strip exchanges to its left comes when they leave.
-    unsafe fn getrf_strips<T: Scalar>(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_strips(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);
-        let place = self.device.scratch(Purpose::Strips, strips * params.bytes(T::DTYPE))?;
-        let (program, whole) = (Program::Strips { dtype: T::DTYPE, params }, [params.height(), strips]);
+        let place = self.device.scratch(Purpose::Strips, strips * params.bytes(self.dtype))?;
+        let (program, whole) = (Program::Strips { dtype: self.dtype, params }, [params.height(), strips]);
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let waits = self.device.choices().waits;
@@ -199,11 +199,11 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.
-    unsafe fn getrf_columns<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_columns(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
-        let program = self.device.choices().columns(T::DTYPE);
+        let program = self.device.choices().columns(self.dtype);
         let groups = a.rows.div_ceil(rows_of_group(program.local()[0]));
-        let notes = self.device.scratch(Purpose::Notes, notes(groups) * T::DTYPE.size())?;
+        let notes = self.device.scratch(Purpose::Notes, notes(groups) * self.dtype.size())?;
         let Panel { pivoting, first_row, .. } = panel;
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
@@ -216,12 +216,12 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// A narrow panel, by one work-group.
-    unsafe fn getrf_panel<T: Scalar>(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
+    unsafe fn getrf_panel(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let items = self.device.choices().searchers;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots()].concat();
-        let program = Program::Panel { dtype: T::DTYPE, items };
+        let program = Program::Panel { dtype: self.dtype, items };
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_panel", global: [items, 1], args: &args }) }
     }

@@ -8,7 +8,7 @@ mod getrf;
 mod triangle;
 mod vectors;
 
-use lapidary_core::{Instruction, Result, Scalar, Side, Swaps};
+use lapidary_core::{DType, Instruction, Result, Side, Swaps, Value};
 
 use crate::call::{Arg, Call, Choices, Target, View};
 use crate::program::{MOVED, Program};
@@ -17,29 +17,27 @@ use crate::program::{MOVED, Program};
 /// of a set before it moves anything, and what neighbouring rows bring into caches is used while there.
 const EXCHANGE_GROUPS: usize = 256;
 
-/// Enqueues the kernels of an instruction.
+/// Enqueues the kernels of an instruction on matrices of `dtype`.
 ///
 /// # Safety
-/// The views lie in their buffers and may be read and written as the instruction says.
+/// The views lie in their buffers, hold elements of `dtype`, and may be read and written as the instruction says.
 ///
 /// # Errors
 /// As [`Target::launch`] and [`Target::scratch`]; what was enqueued before stays so.
-pub unsafe fn enqueue<T: Scalar, D: Target>(device: &mut D, instruction: &Instruction<T, View<'_, D::Buffer>>) -> Result<()> {
-    let mut sequence = Sequence { device };
+pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Instruction<View<'_, D::Buffer>>) -> Result<()> {
+    let mut sequence = Sequence { device, dtype };
     // SAFETY: as the caller promises.
     unsafe {
         match *instruction {
-            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
-                sequence.gemm(alpha, (op_a.is_trans(), a), (op_b.is_trans(), b), beta, c)
-            }
+            Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => sequence.gemm(alpha, (op_a, a), (op_b, b), beta, c),
             Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
                 sequence.scale(alpha, b)?;
-                if alpha == T::ZERO { Ok(()) } else { sequence.trsm::<T>((side, uplo, op, diag), a, b) }
+                if alpha.is_zero() { Ok(()) } else { sequence.trsm((side, uplo, op, diag), a, b) }
             }
-            Instruction::Trtri { uplo, diag, a, inverse } => sequence.trtri::<T>(uplo, diag, a, inverse),
-            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf::<T>(pivoting, first_row, a, (ipiv, info)),
-            Instruction::Laswp { swaps, a, ipiv } => sequence.laswp::<T>(swaps, a, ipiv),
-            Instruction::Copy { a, b } => sequence.copy::<T>(a, b),
+            Instruction::Trtri { uplo, diag, a, inverse } => sequence.trtri(uplo, diag, a, inverse),
+            Instruction::Getrf { pivoting, first_row, a, ipiv, info } => sequence.getrf(pivoting, first_row, a, (ipiv, info)),
+            Instruction::Laswp { swaps, a, ipiv } => sequence.laswp(swaps, a, ipiv),
+            Instruction::Copy { a, b } => sequence.copy(a, b),
             Instruction::Scale { beta, c } => sequence.scale(beta, c),
         }
     }
@@ -48,38 +46,45 @@ pub unsafe fn enqueue<T: Scalar, D: Target>(device: &mut D, instruction: &Instru
 /// The kernels of one instruction on their way to a device.
 struct Sequence<'d, D> {
     device: &'d mut D,
+    /// Element type of the matrices.
+    dtype: DType,
 }
 
 impl<D: Target> Sequence<'_, D> {
+    /// A factor of the matrices' type.
+    fn value(&self, number: f64) -> Value {
+        Value::new(self.dtype, number)
+    }
+
     /// C ← β·C.
-    unsafe fn scale<T: Scalar>(&mut self, beta: T, c: View<'_, D::Buffer>) -> Result<()> {
-        if beta == T::ONE {
+    unsafe fn scale(&mut self, beta: Value, c: View<'_, D::Buffer>) -> Result<()> {
+        if beta.is_one() {
             return Ok(());
         }
-        let group = self.device.choices().group;
+        let (group, dtype) = (self.device.choices().group, self.dtype);
         self.parts((c.rows, c.cols), [group, 1], |device, (i, j, rows, cols)| {
             let c = c.sub(i, j, rows, cols);
-            let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::real(beta)][..], &Arg::output(c)].concat();
-            let program = Program::Elements { dtype: T::DTYPE, group };
+            let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::factor(beta)][..], &Arg::output(c)].concat();
+            let program = Program::Elements { dtype, group };
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel: "scale", global: [rows, cols], args: &args }) }
         })
     }
 
     /// B ← A.
-    unsafe fn copy<T: Scalar>(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
-        let group = self.device.choices().group;
+    unsafe fn copy(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
+        let (group, dtype) = (self.device.choices().group, self.dtype);
         self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
             let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
             let args = [&[Arg::Size(rows), Arg::Size(cols)][..], &Arg::input(a), &Arg::output(b)].concat();
-            let program = Program::Elements { dtype: T::DTYPE, group };
+            let program = Program::Elements { dtype, group };
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel: "copy", global: [rows, cols], args: &args }) }
         })
     }
 
     /// Exchanges of rows or columns.
-    unsafe fn laswp<T: Scalar>(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
+    unsafe fn laswp(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
         let Choices { group, groups, exchangers, rounds, .. } = *self.device.choices();
         if a.is_empty() || ipiv.is_empty() {
             return Ok(());
@@ -87,7 +92,7 @@ impl<D: Target> Sequence<'_, D> {
         let (count, forward) = (ipiv.rows, Arg::Size(usize::from(swaps.forward)));
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
-        let dtype = T::DTYPE;
+        let dtype = self.dtype;
         if exchangers > 0 && swaps.side == Side::Left {
             let program = Program::Exchange { dtype, items: exchangers };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();

@@ -36,10 +36,10 @@ impl Target for Recorder {
 fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
     let view = |rows, cols| View { buffer: &(), at: 0, ld: rows, rows, cols };
     let [a, ipiv, info] = [view(rows, cols), view(cols, 1), view(1, 1)];
-    let instruction = Instruction::<f32, _>::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
+    let instruction = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
     let mut recorder = Recorder { choices, launched: Vec::new() };
     // SAFETY: nothing runs.
-    unsafe { enqueue(&mut recorder, &instruction).unwrap() };
+    unsafe { enqueue(&mut recorder, DType::F32, &instruction).unwrap() };
     recorder.launched
 }
 

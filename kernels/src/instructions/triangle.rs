@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lapidary_core::{Diag, Op, Result, Scalar, Side, Uplo};
+use lapidary_core::{Diag, Op, Result, Side, Uplo};
 
 use super::Sequence;
 use crate::call::{Arg, Call, Purpose, Solver, Target, View};
@@ -10,7 +10,7 @@ use crate::program::TRIANGLE;
 
 impl<D: Target> Sequence<'_, D> {
     /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.
-    pub(super) unsafe fn trsm<T: Scalar>(
+    pub(super) unsafe fn trsm(
         &mut self,
         flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
         a: View<'_, D::Buffer>,
@@ -19,9 +19,9 @@ impl<D: Target> Sequence<'_, D> {
         let n = a.rows;
         // first to last for a lower triangle on the left or an upper one on the right
         let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
-        if n <= self.device.choices().solver(T::DTYPE).unknowns {
+        if n <= self.device.choices().solver(self.dtype).unknowns {
             // SAFETY: the module's contract.
-            return unsafe { self.trsm_block::<T>(flags, forward, a, b) };
+            return unsafe { self.trsm_block(flags, forward, a, b) };
         }
         let n1 = (n / 2).next_multiple_of(TRIANGLE);
         // the unknowns that are solved for first, and the rest
@@ -35,19 +35,19 @@ impl<D: Target> Sequence<'_, D> {
         let (solved, rest) = (part(&s), part(&t));
         // SAFETY: the module's contract; the parts of B do not overlap.
         unsafe {
-            self.trsm::<T>(flags, block(&s, &s), solved)?;
+            self.trsm(flags, block(&s, &s), solved)?;
             match side {
                 // B(t) ← B(t) − op(A)(t, s)·X(s)
-                Side::Left => self.gemm(-T::ONE, (op.is_trans(), across), (false, solved), T::ONE, rest)?,
+                Side::Left => self.gemm(self.value(-1.0), (op, across), (Op::NoTrans, solved), self.value(1.0), rest)?,
                 // B(t) ← B(t) − X(s)·op(A)(s, t)
-                Side::Right => self.gemm(-T::ONE, (false, solved), (op.is_trans(), across), T::ONE, rest)?,
+                Side::Right => self.gemm(self.value(-1.0), (Op::NoTrans, solved), (op, across), self.value(1.0), rest)?,
             }
-            self.trsm::<T>(flags, block(&t, &t), rest)
+            self.trsm(flags, block(&t, &t), rest)
         }
     }
 
     /// One block on the diagonal, by substitution.
-    unsafe fn trsm_block<T: Scalar>(
+    unsafe fn trsm_block(
         &mut self,
         (side, _, op, diag): (Side, Uplo, Op, Diag),
         forward: bool,
@@ -65,7 +65,7 @@ impl<D: Target> Sequence<'_, D> {
         };
         let unit = Arg::Size(usize::from(diag == Diag::Unit));
         let triangle = [Arg::In(a.buffer), Arg::Size(a.element(first, first)), Arg::Stride(sign * a_i), Arg::Stride(sign * a_k)];
-        let Solver { program, kernel, sides, .. } = self.device.choices().solver(T::DTYPE);
+        let Solver { program, kernel, sides, .. } = self.device.choices().solver(self.dtype);
         self.parts((nrhs, 1), [sides, 1], |device, (r, _, nrhs, _)| {
             let b_at = Arg::Size(b_at + r * b_r.unsigned_abs());
             let unknowns = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
@@ -77,54 +77,42 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// V ← A⁻¹: blocks on the diagonal, then pairs of them of doubling order.
-    pub(super) unsafe fn trtri<T: Scalar>(
-        &mut self,
-        uplo: Uplo,
-        diag: Diag,
-        a: View<'_, D::Buffer>,
-        v: View<'_, D::Buffer>,
-    ) -> Result<()> {
+    pub(super) unsafe fn trtri(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
         let n = a.rows;
         // SAFETY: the module's contract.
         unsafe {
-            self.scale(T::ZERO, v)?;
-            self.trtri_blocks::<T>(uplo, diag, a, v)?;
+            self.scale(self.value(0.0), v)?;
+            self.trtri_blocks(uplo, diag, a, v)?;
         }
         let mut s = TRIANGLE;
         while s < n {
             for o in (0..n - s).step_by(2 * s) {
                 // SAFETY: the module's contract.
-                unsafe { self.trtri_pair::<T>(uplo, a, v, (o, s, s.min(n - o - s)))? };
+                unsafe { self.trtri_pair(uplo, a, v, (o, s, s.min(n - o - s)))? };
             }
             s *= 2;
         }
         Ok(())
     }
 
-    unsafe fn trtri_blocks<T: Scalar>(
-        &mut self,
-        uplo: Uplo,
-        diag: Diag,
-        a: View<'_, D::Buffer>,
-        v: View<'_, D::Buffer>,
-    ) -> Result<()> {
+    unsafe fn trtri_blocks(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
         let sizes = [a.rows, usize::from(uplo == Uplo::Upper), usize::from(diag == Diag::Unit)].map(Arg::Size);
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
-        let program = self.device.choices().triangle(T::DTYPE);
+        let program = self.device.choices().triangle(self.dtype);
         let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
         // SAFETY: the module's contract; arguments as the kernel lists them.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
     }
 
     /// The block beside two inverted blocks of orders s and t at o.
-    unsafe fn trtri_pair<T: Scalar>(
+    unsafe fn trtri_pair(
         &mut self,
         uplo: Uplo,
         a: View<'_, D::Buffer>,
         v: View<'_, D::Buffer>,
         (o, s, t): (usize, usize, usize),
     ) -> Result<()> {
-        let product = self.device.scratch(Purpose::Product, s * t * T::DTYPE.size())?;
+        let product = self.device.scratch(Purpose::Product, s * t * self.dtype.size())?;
         let (v11, v22) = (v.sub(o, o, s, s), v.sub(o + s, o + s, t, t));
         let (at, rows, cols, inner, outer) = match uplo {
             // V21 ← −V22·(A21·V11)
@@ -135,8 +123,20 @@ impl<D: Target> Sequence<'_, D> {
         let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
         // SAFETY: the module's contract; the product has memory of its own.
         unsafe {
-            self.gemm(T::ONE, (false, a.sub(at.0, at.1, rows, cols)), (false, inner), T::ZERO, product)?;
-            self.gemm(-T::ONE, (false, outer), (false, product), T::ZERO, v.sub(at.0, at.1, rows, cols))
+            self.gemm(
+                self.value(1.0),
+                (Op::NoTrans, a.sub(at.0, at.1, rows, cols)),
+                (Op::NoTrans, inner),
+                self.value(0.0),
+                product,
+            )?;
+            self.gemm(
+                self.value(-1.0),
+                (Op::NoTrans, outer),
+                (Op::NoTrans, product),
+                self.value(0.0),
+                v.sub(at.0, at.1, rows, cols),
+            )
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Products of operands that lie in whole vectors, or are moved so.
 
-use lapidary_core::{DType, Result, Scalar};
+use lapidary_core::{DType, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
@@ -57,16 +57,12 @@ fn is_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
 }
 
 /// A factor with its terms `p..p + k`.
-fn terms<B>((trans, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Factor<'_, B> {
-    (trans, if trans == along_rows { x.sub(p, 0, k, x.cols) } else { x.sub(0, p, x.rows, k) })
+fn terms<B>((op, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Factor<'_, B> {
+    (op, if op.is_trans() == along_rows { x.sub(p, 0, k, x.cols) } else { x.sub(0, p, x.rows, k) })
 }
 
 impl<D: Target> Sequence<'_, D> {
-    pub(super) unsafe fn vectors<T: Scalar>(
-        &mut self,
-        products: &VectorProducts,
-        product: Product<'_, T, D::Buffer>,
-    ) -> Result<()> {
+    pub(super) unsafe fn vectors(&mut self, products: &VectorProducts, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
         let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
         // the tiles of the last columns begin inside C
@@ -80,7 +76,7 @@ impl<D: Target> Sequence<'_, D> {
         }
         for p in (0..k).step_by(depth) {
             let k = depth.min(k - p);
-            let beta = if p == 0 { product.beta } else { T::ONE };
+            let beta = if p == 0 { product.beta } else { self.value(1.0) };
             let slab = Product { k, a: terms(a, true, p, k), b: terms(b, false, p, k), beta, ..product };
             // SAFETY: the module's contract.
             unsafe { self.slab(&params, slab)? };
@@ -90,7 +86,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Terms of a product that are multiplied at a time: all if nothing must be moved, else
     /// whole slices for which there is room. None if that does not pay.
-    fn depth<T: Scalar>(&self, params: &VectorParams, product: &Product<'_, T, D::Buffer>) -> usize {
+    fn depth(&self, params: &VectorParams, product: &Product<'_, D::Buffer>) -> usize {
         let Product { k, c, .. } = *product;
         let (m_pad, n_pad) = self.moves(params, product);
         if m_pad + n_pad == 0 {
@@ -100,55 +96,55 @@ impl<D: Target> Sequence<'_, D> {
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
             return 0;
         }
-        let room = buffer / ((m_pad + n_pad) * T::DTYPE.size()) / params.kwg * params.kwg;
+        let room = buffer / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 
     /// Lines of A and of B that must be moved into vectors, in whole vectors; 0 of one that lies so.
-    fn moves<T: Scalar>(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, T, D::Buffer>) -> (usize, usize) {
-        let v = VectorParams::vector(T::DTYPE);
+    fn moves(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, D::Buffer>) -> (usize, usize) {
+        let v = VectorParams::vector(self.dtype);
         let (m_pad, n_pad) = (c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));
         if !k.is_multiple_of(params.kwg) || !is_in_vectors(c, v) {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
             return (m_pad, n_pad);
         }
-        let worth_moving = T::DTYPE == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
-        let turns = params.turns_b(T::DTYPE) && self.device.choices().parts_of_vectors && !worth_moving;
-        let a_fits = !a.0 && begins_in_vectors(&a.1, v);
-        let b_fits = if b.0 { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);
+        let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
+        let turns = params.turns_b(self.dtype) && self.device.choices().parts_of_vectors && !worth_moving;
+        let a_fits = !a.0.is_trans() && begins_in_vectors(&a.1, v);
+        let b_fits = if b.0.is_trans() { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);
         (if a_fits { 0 } else { m_pad }, if b_fits { 0 } else { n_pad })
     }
 
     /// A product with so few terms that operands may be moved.
-    unsafe fn slab<T: Scalar>(&mut self, params: &VectorParams, product: Product<'_, T, D::Buffer>) -> Result<()> {
+    unsafe fn slab(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
         let (m_pad, n_pad) = self.moves(params, &product);
         let (moves_a, moves_b) = (m_pad > 0, n_pad > 0);
         let k_pad = k.next_multiple_of(params.kwg);
-        let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * T::DTYPE.size())?;
+        let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * self.dtype.size())?;
         let part = |at, count| View { buffer: &*place, at, rows: count, cols: k_pad, ld: count };
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
-        let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0, 0, 0), to: a_place });
-        let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0, 0, 0), to: b_place });
+        let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0.is_trans(), 0, 0), to: a_place });
+        let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0.is_trans(), 0, 0), to: b_place });
         // SAFETY: the module's contract; the scratch memory holds what is moved, and
         // the operands then lie as the kernel asks.
         unsafe {
             match (left, right) {
-                (Some(first), second) => self.pad::<T>(k, first, second)?,
-                (None, Some(only)) => self.pad::<T>(k, only, None)?,
+                (Some(first), second) => self.pad(k, first, second)?,
+                (None, Some(only)) => self.pad(k, only, None)?,
                 (None, None) => {}
             }
-            let a = if moves_a { (false, a_place) } else { a };
-            let b = if moves_b { (true, b_place) } else { b };
-            let (trans_b, vec_c) = (b.0, is_in_vectors(&c, VectorParams::vector(T::DTYPE)));
-            let program = Program::GemmVector { dtype: T::DTYPE, params: *params, trans_b, vec_c };
+            let a = if moves_a { (Op::NoTrans, a_place) } else { a };
+            let b = if moves_b { (Op::Trans, b_place) } else { b };
+            let (trans_b, vec_c) = (b.0.is_trans(), is_in_vectors(&c, VectorParams::vector(self.dtype)));
+            let program = Program::GemmVector { dtype: self.dtype, params: *params, trans_b, vec_c };
             self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }
     }
 
     /// Puts lines of one or two matrices side by side, zeros where there are none.
-    unsafe fn pad<T: Scalar>(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
-        let program = Program::Pad { dtype: T::DTYPE, items: 1 << MOVERS.min(self.device.choices().most).ilog2() };
+    unsafe fn pad(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
+        let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.choices().most).ilog2() };
         let k_pad = first.to.cols;
         let squares = [first.to.ld.max(second.map_or(0, |second| second.to.ld)), k_pad].map(|side| side.div_ceil(SIDE));
         let global = [squares[0] * program.local()[0], squares[1] * if second.is_some() { 2 } else { 1 }];

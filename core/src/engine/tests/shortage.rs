@@ -68,7 +68,7 @@ const SPARES: [Option<fn() -> DigestDevice>; 3] = [None, Some(|| DigestDevice::w
 fn shortage_of(
     (tasks, expected): (&[TaskCase], u64),
     (memory, short): (Option<usize>, Range<usize>),
-    how: impl Fn(&Schedule<f64>, &Drivers, &[RawMat]) -> Result<(), RunError>,
+    how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
 ) {
     for (company, spare) in COMPANY.into_iter().flat_map(|company| SPARES.map(|spare| (company, spare))) {
         let device = DigestDevice { short: short.clone(), ..DigestDevice::new(memory) };
@@ -97,7 +97,7 @@ proptest! {
         let (expected, memory) = (in_plan_order(plan(&tasks)), copies.then_some(3 * TIGHT));
         for command in 0..plan(&tasks).commands().len() {
             for short in [command..command + 1, command..usize::MAX] {
-                let one_by_one = |s: &Schedule<f64>, d: &Drivers, b: &[RawMat]| step_by_step(s, d, b, &choices);
+                let one_by_one = |s: &Schedule, d: &Drivers, b: &[RawMat]| step_by_step(s, d, b, &choices);
                 shortage_of((&tasks, expected), (memory, short.clone()), one_by_one);
                 shortage_of((&tasks, expected), (memory, short), with_threads);
             }

@@ -1,0 +1,129 @@
+//! Numbers whose type is known when the program runs: the factors in plans and instructions.
+
+use std::fmt;
+
+use crate::scalar::{DType, Scalar};
+
+/// A number of one of the element types that routines compute with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A number in single precision.
+    F32(f32),
+    /// A number in double precision.
+    F64(f64),
+    /// A number of sixteen bytes, for tests of what moves elements without computing.
+    #[cfg(test)]
+    Wide(f64),
+}
+
+impl Value {
+    /// The number of that type that is nearest to `number`.
+    ///
+    /// # Panics
+    /// If routines do not compute with that type: `dtype` is [`DType::I32`].
+    #[must_use]
+    pub fn new(dtype: DType, number: f64) -> Self {
+        match dtype {
+            DType::F32 => f32::from_f64(number).into(),
+            DType::F64 => number.into(),
+            DType::I32 => panic!("no factor is an integer"),
+            #[cfg(test)]
+            DType::Wide => Value::Wide(number),
+        }
+    }
+
+    /// Its type.
+    #[inline]
+    #[must_use]
+    pub fn dtype(self) -> DType {
+        match self {
+            Value::F32(_) => DType::F32,
+            Value::F64(_) => DType::F64,
+            #[cfg(test)]
+            Value::Wide(_) => DType::Wide,
+        }
+    }
+
+    /// Whether it is 0, of either sign.
+    #[inline]
+    #[must_use]
+    pub fn is_zero(self) -> bool {
+        self.equals(0.0)
+    }
+
+    /// Whether it is 1.
+    #[inline]
+    #[must_use]
+    pub fn is_one(self) -> bool {
+        self.equals(1.0)
+    }
+
+    /// Whether it is this number exactly.
+    #[inline]
+    #[must_use]
+    pub fn equals(self, number: f64) -> bool {
+        match self {
+            Value::F32(x) => f64::from(x) == number,
+            Value::F64(x) => x == number,
+            #[cfg(test)]
+            Value::Wide(x) => x == number,
+        }
+    }
+
+    /// The number as a `T`.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    #[inline]
+    #[must_use]
+    pub fn get<T: Scalar>(self) -> T {
+        T::from_value(self).unwrap_or_else(|| panic!("{self} is of type {}, not {}", self.dtype(), T::DTYPE))
+    }
+}
+
+impl From<f32> for Value {
+    #[inline]
+    fn from(number: f32) -> Self {
+        Value::F32(number)
+    }
+}
+
+impl From<f64> for Value {
+    #[inline]
+    fn from(number: f64) -> Self {
+        Value::F64(number)
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::F32(x) => x.fmt(f),
+            Value::F64(x) => x.fmt(f),
+            #[cfg(test)]
+            Value::Wide(x) => x.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_keeps_its_number_and_its_type() {
+        for (value, dtype) in [(Value::from(0.1_f32), DType::F32), (Value::from(0.1_f64), DType::F64)] {
+            assert_eq!((value.dtype(), Value::new(dtype, 0.1), value.to_string()), (dtype, value, "0.1".to_owned()));
+            assert!(!value.is_zero() && !value.is_one());
+            assert!(Value::new(dtype, -0.0).is_zero() && Value::new(dtype, 1.0).is_one() && !Value::new(dtype, f64::NAN).is_zero());
+        }
+        assert_eq!(Value::from(0.1_f32).get::<f32>(), 0.1);
+        assert!(!Value::from(0.1_f32).equals(0.1), "rounded to single precision it is another number");
+    }
+
+    #[test]
+    #[should_panic(expected = "0.5 is of type f32, not f64")]
+    fn a_value_of_another_type_is_not_taken() {
+        let _ = Value::from(0.5_f32).get::<f64>();
+    }
+}

@@ -10,10 +10,10 @@ use crate::tile::Tile;
 /// # Safety
 /// The operand lies in its memory, which holds elements of type `T`.
 #[inline]
-pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_, Buffer>) -> Tile<T> {
+pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_>) -> Tile<T> {
     let base: *mut T = match operand.memory {
         Memory::Host(base) => base.as_ptr().cast(),
-        Memory::Buffer(buffer) => buffer.start(),
+        Memory::Buffer(buffer) => buffer.get::<Buffer>().start(),
     };
     // wrapping: an empty operand may lie anywhere
     let origin = base.wrapping_add(operand.offset);

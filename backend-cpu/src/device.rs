@@ -1,6 +1,8 @@
 //! A CPU core as a device.
 
-use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar};
+use lapidary_core::{
+    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
+};
 
 use crate::buffer::Buffer;
 use crate::conv::{host_tile, tile};
@@ -89,33 +91,31 @@ fn description() -> String {
 }
 
 impl Device for CpuDevice {
-    type Buffer = Buffer;
-
     #[inline]
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::new(bytes).map_err(|source| {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        Buffer::new(bytes).map(DeviceBuffer::new).map_err(|source| {
             Error::new(ErrorKind::OutOfHostMemory, "alloc", format!("the system gives no {bytes} bytes")).caused_by(source)
         })
     }
 
-    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe { transfer(from, to, Direction::Write) }
+        unsafe { transfer(from, to.get(), Direction::Write) }
         Ok(())
     }
 
-    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe { transfer(to, from, Direction::Read) }
+        unsafe { transfer(to, from.get(), Direction::Read) }
         Ok(())
     }
 
     #[inline]
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` is that of tiles.
         unsafe {
             match (self.path, instruction.dtype()) {
@@ -195,7 +195,7 @@ macro_rules! carry_out {
 
 /// # Safety
 /// The contract of tiles.
-unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_, Buffer>>) {
+unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(reference, instruction) }
 }
@@ -203,7 +203,7 @@ unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_, Buffer>
 /// # Safety
 /// The contract of tiles.
 #[inline]
-unsafe fn at_speed<T: Lanes>(instruction: &Instruction<Operand<'_, Buffer>>) {
+unsafe fn at_speed<T: Lanes>(instruction: &Instruction<Operand<'_>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(fast, instruction) }
 }

@@ -83,7 +83,7 @@ impl OpenClDevice {
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::{DType, HostRect};
+    use lapidary_core::{DType, Device, HostRect};
 
     use super::*;
 
@@ -98,7 +98,7 @@ mod tests {
         let opened = OpenClDevice::open_all(&two, None, &Arc::new(ProgramCache::new(None)));
         let [one, other] = <[_; 2]>::try_from(opened).unwrap().map(|device| device.unwrap());
         assert!(one.is_peer_of(&other) || !one.found().is_cpu);
-        let memory = one.alloc_host(64).unwrap();
+        let memory = one.alloc_pinned(64).unwrap();
         let rect = HostRect { origin: memory.ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: 8, rows: 8, cols: 1 };
         assert!(other.is_pinned(&rect));
         drop(memory);

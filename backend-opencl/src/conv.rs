@@ -35,10 +35,10 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
 pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
 
 /// The matrix of an operand in the device's memory.
-pub(crate) fn view(operand: Operand<'_, Buffer>) -> View<'_> {
+pub(crate) fn view(operand: Operand<'_>) -> View<'_> {
     let Operand { memory, offset, rows, cols, ld, .. } = operand;
     let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
-    View { buffer, at: offset, rows, cols, ld }
+    View { buffer: buffer.get(), at: offset, rows, cols, ld }
 }
 
 #[cfg(test)]

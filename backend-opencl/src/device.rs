@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
-use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result};
+use lapidary_core::{
+    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, PinnedMemory, ProgramCache, Result,
+};
 use lapidary_kernels::Products;
 
 use crate::buffer::{Buffer, CommandQueue, Context};
@@ -108,14 +110,6 @@ impl OpenClDevice {
         })
     }
 
-    /// Host memory from which and to which the driver moves rectangles by itself.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    pub fn alloc_host(&self, bytes: usize) -> Result<HostMemory> {
-        Ok(HostMemory::new(self.load.pin(&self.context.handle, self.asked(bytes))?, bytes, &self.context.pinned))
-    }
-
     /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
     fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
         let buffer = Buffer::new(&self.context.handle, bytes)?;
@@ -132,11 +126,8 @@ impl OpenClDevice {
         self.context.handle.0 == other.context.handle.0 && in_machine(self) && in_machine(other)
     }
 
-    /// Copies the beginning of a buffer of a [peer](OpenClDevice::is_peer_of); returns when it is done.
-    ///
-    /// # Errors
-    /// The driver refuses, as it does if the devices are no peers.
-    pub fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
+    /// Copies the beginning of a buffer of a peer; returns when it is done.
+    fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         peer.while_there(|| peer.after_application(from))?;
         self.while_there(|| {
             self.after_application(to)?;
@@ -148,12 +139,6 @@ impl OpenClDevice {
     /// another queue touches the buffer.
     fn after_application(&self, buffer: &Buffer) -> Result<()> {
         if buffer.is_adopted() { self.kernels().finish() } else { Ok(()) }
-    }
-
-    /// Why the device is gone for good, if it is.
-    #[must_use]
-    pub fn lost(&self) -> Option<Error> {
-        self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
     }
 
     /// What a device does that is there; a loss is remembered, since drivers
@@ -287,17 +272,16 @@ fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
 }
 
 impl Device for OpenClDevice {
-    type Buffer = Buffer;
-
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.while_there(|| self.alloc_within_reserve(bytes))
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        self.while_there(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
     }
 
-    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        let to = to.get();
         self.while_there(|| {
             self.after_application(to)?;
             // SAFETY: the contract of the trait.
@@ -305,7 +289,8 @@ impl Device for OpenClDevice {
         })
     }
 
-    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        let from = from.get();
         self.while_there(|| {
             self.after_application(from)?;
             // SAFETY: the contract of the trait.
@@ -313,9 +298,24 @@ impl Device for OpenClDevice {
         })
     }
 
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait.
         self.while_there(|| unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view)) })
+    }
+
+    fn lost(&self) -> Option<Error> {
+        self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
+    }
+
+    fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
+        let peer = peer.downcast::<OpenClDevice>().filter(|peer| self.is_peer_of(peer))?;
+        Some(self.copy_from_peer(peer, from.get(), to.get(), bytes))
+    }
+
+    fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
+        // a driver may refuse to pin what the machine has
+        let pinned = self.load.pin(&self.context.handle, self.asked(bytes)).ok()?;
+        Some(Box::new(HostMemory::new(pinned, bytes, &self.context.pinned)))
     }
 }
 

@@ -20,6 +20,5 @@ mod transfers;
 pub use buffer::Buffer;
 pub use cl3;
 pub use device::OpenClDevice;
-pub use pinned::HostMemory;
 pub use platform::{Found, Listing, list};
 pub use startup::startup;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cl3::command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object};
 use cl3::memory::{CL_MAP_READ, CL_MAP_WRITE};
 use cl3::types::CL_BLOCKING;
-use lapidary_core::{Error, ErrorKind, Result};
+use lapidary_core::{Error, ErrorKind, PinnedMemory, Result};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -92,7 +92,7 @@ pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 /// Pinned memory of an application. Rectangles in it are moved by the driver
 /// itself, without a stop in memory of ours.
 #[derive(Debug)]
-pub struct HostMemory {
+pub(crate) struct HostMemory {
     pinned: Pinned,
     ranges: Ranges,
 }
@@ -103,10 +103,10 @@ impl HostMemory {
         ranges.lock().unwrap_or_else(PoisonError::into_inner).push(start..start + bytes);
         HostMemory { pinned, ranges: Arc::clone(ranges) }
     }
+}
 
-    /// Where the memory begins, aligned for every element type.
-    #[must_use]
-    pub fn ptr(&self) -> *mut u8 {
+impl PinnedMemory for HostMemory {
+    fn ptr(&self) -> *mut u8 {
         self.pinned.ptr()
     }
 }

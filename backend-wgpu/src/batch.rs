@@ -3,9 +3,8 @@
 use std::marker::PhantomData;
 use std::time::Instant;
 
-use lapidary_core::{Device, HostRect, Instruction, Op, Operand, Result, Scalar};
+use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Op, Operand, Result, Scalar};
 
-use crate::buffer::Buffer;
 use crate::device::WgpuDevice;
 
 /// C ← op(A)·op(B) of order n on a device.
@@ -15,7 +14,7 @@ pub struct Batch<'d, T> {
     n: usize,
     ops: [Op; 2],
     /// A, B, C.
-    buffers: [Buffer; 3],
+    buffers: [DeviceBuffer; 3],
     scalar: PhantomData<T>,
 }
 

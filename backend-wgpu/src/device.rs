@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use lapidary_core::{DType, Device, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result};
+use lapidary_core::{
+    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result,
+};
 use lapidary_kernels::{Choices, Products, Target};
 
 use crate::buffer::Buffer;
@@ -129,7 +131,7 @@ impl WgpuDevice {
     ///
     /// # Safety
     /// As [`Device::launch`].
-    pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_, Buffer>>, times: usize) -> Result<()> {
+    pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times) }
     }
@@ -146,13 +148,9 @@ impl WgpuDevice {
         self.queue.device() == other.queue.device()
     }
 
-    /// Copies the beginning of a buffer of a [peer](WgpuDevice::is_peer_of), so many bytes, a
-    /// multiple of 4; returns when it is done.
-    ///
-    /// # Errors
-    /// wgpu refuses, as it does if the devices are no peers, or the device is gone.
-    pub fn copy_from_peer(&self, peer: &WgpuDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        debug_assert!(self.is_peer_of(peer));
+    /// Copies the beginning of a buffer of the device to another, so many bytes, a multiple of 4; returns when
+    /// it is done.
+    fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if from.0 == to.0 {
             // an application's buffer that was wrapped twice
             return Ok(());
@@ -163,12 +161,6 @@ impl WgpuDevice {
             self.queue.submit(encoder)
         })?;
         self.queue.wait(&submission)
-    }
-
-    /// Why the device is gone, if it is.
-    #[must_use]
-    pub fn lost(&self) -> Option<Error> {
-        self.queue.lost()
     }
 
     /// Computes products, panels and exchanges through workgroup memory, and panels by
@@ -297,32 +289,39 @@ fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
 }
 
 impl Device for WgpuDevice {
-    type Buffer = Buffer;
-
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::new(&self.queue, bytes).inspect_err(|error| {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        Buffer::new(&self.queue, bytes).map(DeviceBuffer::new).inspect_err(|error| {
             if error.kind() == ErrorKind::OutOfMemory {
                 self.kernels().forget();
             }
         })
     }
 
-    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.load.write(&from, to) }
+        unsafe { self.load.write(&from, to.get()) }
     }
 
-    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.store.read(from, &to) }
+        unsafe { self.store.read(from.get(), &to) }
     }
 
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.launch_times(instruction, 1) }
+    }
+
+    fn lost(&self) -> Option<Error> {
+        self.queue.lost()
+    }
+
+    fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
+        let is_peer = peer.downcast::<WgpuDevice>().is_some_and(|peer| self.is_peer_of(peer));
+        is_peer.then(|| self.copy(from.get(), to.get(), bytes))
     }
 }

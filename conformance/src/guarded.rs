@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lapidary_core::{DType, DeviceVisitor, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary_core::{DType, Device, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::Subject;
 use crate::report::Identity;
@@ -45,8 +45,8 @@ impl<S: Subject> Subject for Guarded<S> {
     fn memory_limit(&self) -> Option<usize> {
         self.0.memory_limit()
     }
-    fn devices(&self, visitor: &mut impl DeviceVisitor) {
-        self.0.devices(visitor);
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        self.0.devices(visit);
     }
     fn one_and_several(&self) -> Option<Result<[Self; 2]>> {
         self.0.one_and_several().map(|both| both.map(|both| both.map(Guarded)))

@@ -1,6 +1,6 @@
 //! What the suite grades.
 
-use lapidary_core::{DType, DeviceVisitor, MatMut, MatRef};
+use lapidary_core::{DType, Device, MatMut, MatRef};
 // a subject is written in these words, by `routines_of` too
 pub use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
@@ -42,7 +42,7 @@ pub trait Subject: Sync {
 
     /// Shows the devices behind it; to a subject without any, what is asked of devices
     /// does not apply.
-    fn devices(&self, _visitor: &mut impl DeviceVisitor) {}
+    fn devices(&self, _visit: &mut dyn FnMut(&dyn Device)) {}
 
     /// The same on one device and on several. None where that makes no difference, as to a
     /// library; an error where one of them does not open.
@@ -157,8 +157,8 @@ impl<S: Subject> Subject for Flushing<'_, S> {
     fn memory_limit(&self) -> Option<usize> {
         self.subject.memory_limit()
     }
-    fn devices(&self, visitor: &mut impl DeviceVisitor) {
-        self.subject.devices(visitor);
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        self.subject.devices(visit);
     }
     fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
         self.subject.lacks(dtype, routine, property)

@@ -15,7 +15,7 @@ use crate::{Scope, failure};
 
 /// A property that is being tried on a subject.
 #[derive(Debug)]
-pub struct Trial<'a, S> {
+pub struct Trial<'a, S: ?Sized> {
     /// Who is graded.
     pub subject: &'a S,
     /// How much is tried.
@@ -25,17 +25,20 @@ pub struct Trial<'a, S> {
 }
 
 // derived, these would ask for `S: Clone`
-impl<S> Clone for Trial<'_, S> {
+impl<S: ?Sized> Clone for Trial<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<S> Copy for Trial<'_, S> {}
+impl<S: ?Sized> Copy for Trial<'_, S> {}
 
-impl<'a, S> Trial<'a, S> {
+impl<'a, S: ?Sized> Trial<'a, S> {
     /// The same trial of another subject.
     #[must_use]
-    pub fn of<R>(self, subject: &'a R) -> Trial<'a, R> {
+    pub fn of<'b, R: ?Sized>(self, subject: &'b R) -> Trial<'b, R>
+    where
+        'a: 'b,
+    {
         Trial { subject, scope: self.scope, ledger: self.ledger }
     }
 

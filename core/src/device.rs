@@ -14,11 +14,12 @@
 //! done elsewhere. [`DeviceLost`](crate::ErrorKind::DeviceLost) says that it is gone for good: its work
 //! is done elsewhere too, and it takes no part in later calls. A backend holds no policy: what runs when is decided above.
 
+use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
 
 use crate::enums::Layout;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
@@ -59,10 +60,10 @@ impl DeviceInfo {
 }
 
 /// A column-major rectangle in memory that a device reaches.
-#[derive(Debug)]
-pub struct Operand<'a, B> {
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
     /// The memory.
-    pub memory: Memory<'a, B>,
+    pub memory: Memory<'a>,
     /// Elements before element (0, 0).
     pub offset: usize,
     /// Number of rows.
@@ -76,23 +77,23 @@ pub struct Operand<'a, B> {
 }
 
 /// The memory of an operand.
-#[derive(Debug)]
-pub enum Memory<'a, B> {
+#[derive(Clone, Copy, Debug)]
+pub enum Memory<'a> {
     /// Host memory, only at a device with [`DeviceInfo::host_memory`].
     Host(NonNull<u8>),
     /// A buffer of the device.
-    Buffer(&'a B),
+    Buffer(&'a DeviceBuffer),
 }
 
-impl<'a, B> Operand<'a, B> {
+impl<'a> Operand<'a> {
     /// A matrix without gaps that begins where a buffer begins.
     #[must_use]
-    pub fn packed(buffer: &'a B, rows: usize, cols: usize, dtype: DType) -> Self {
+    pub fn packed(buffer: &'a DeviceBuffer, rows: usize, cols: usize, dtype: DType) -> Self {
         Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1), dtype }
     }
 }
 
-impl<B> Instruction<Operand<'_, B>> {
+impl Instruction<Operand<'_>> {
     /// Type of the elements of its matrices.
     #[inline]
     #[must_use]
@@ -102,20 +103,6 @@ impl<B> Instruction<Operand<'_, B>> {
         first.expect("an instruction has an operand")
     }
 }
-
-// derived, these would ask for `B: Clone`
-impl<B> Clone for Operand<'_, B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B> Copy for Operand<'_, B> {}
-impl<B> Clone for Memory<'_, B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B> Copy for Memory<'_, B> {}
 
 /// A rectangle of host memory: one side of a transfer. Element (i, j) lies
 /// `i·row_stride + j·col_stride` elements after `origin`.
@@ -179,11 +166,41 @@ unsafe impl Send for HostRect {}
 // SAFETY: as above.
 unsafe impl Sync for HostRect {}
 
-/// A device: memory, transfers, kernels.
-pub trait Device: Send + Sync + 'static {
-    /// A region of the device's memory. Dropping it gives the memory back.
-    type Buffer: Send + Sync + fmt::Debug;
+/// A region of a device's memory, of the type that its backend chose. Dropping it gives the memory back.
+#[derive(Debug)]
+pub struct DeviceBuffer(Box<dyn Region>);
 
+/// What a backend may make a buffer of.
+trait Region: Any + fmt::Debug + Send + Sync {}
+
+impl<R: Any + fmt::Debug + Send + Sync> Region for R {}
+
+impl DeviceBuffer {
+    /// A buffer that a backend knows as an `R`.
+    #[must_use]
+    pub fn new<R: Any + fmt::Debug + Send + Sync>(region: R) -> Self {
+        DeviceBuffer(Box::new(region))
+    }
+
+    /// What the backend knows it as.
+    ///
+    /// # Panics
+    /// If it is another backend's: nobody gives a device a buffer that it has not made.
+    #[must_use]
+    pub fn get<R: Any>(&self) -> &R {
+        let region: &dyn Any = &*self.0;
+        region.downcast_ref().unwrap_or_else(|| panic!("{self:?} is no {}", std::any::type_name::<R>()))
+    }
+}
+
+/// Host memory that a device's transfers reach without a copy on the way.
+pub trait PinnedMemory: fmt::Debug + Send + Sync {
+    /// Where it begins, aligned for every element type.
+    fn ptr(&self) -> *mut u8;
+}
+
+/// A device: memory, transfers, kernels.
+pub trait Device: Any + fmt::Debug + Send + Sync {
     /// What the device is and has.
     fn info(&self) -> &DeviceInfo;
 
@@ -192,40 +209,61 @@ pub trait Device: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or
     /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) where the host's memory is lacking.
-    fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer>;
 
     /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle is read;
     /// whatever the device is asked for after that finds the buffer written, on which it may still be at work.
     ///
     /// # Safety
-    /// The rectangle may be read and nothing writes it or the buffer meanwhile.
+    /// The rectangle may be read and nothing writes it or the buffer, which is the device's, meanwhile.
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn write(&self, from: HostRect, to: &Self::Buffer) -> Result<()>;
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()>;
 
     /// Unpacks a buffer into a host rectangle; memory between its lines is not written.
     ///
     /// # Safety
-    /// The rectangle may be written and nothing else touches it, nor writes the buffer, meanwhile.
+    /// The rectangle may be written and nothing else touches it, nor writes the buffer, which is the device's, meanwhile.
     ///
     /// # Errors
     /// The transfer failed.
-    unsafe fn read(&self, from: &Self::Buffer, to: HostRect) -> Result<()>;
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()>;
 
     /// Runs an instruction.
     ///
     /// # Safety
-    /// Operands may be read and written as the instruction says, and nothing
-    /// conflicting touches them meanwhile.
+    /// Operands may be read and written as the instruction says, nothing conflicting touches them
+    /// meanwhile, and their buffers are the device's.
     ///
     /// # Errors
     /// The kernel could not be built or failed.
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Self::Buffer>>) -> Result<()>;
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
+
+    /// Why the device is gone for good, if it is.
+    fn lost(&self) -> Option<Error> {
+        None
+    }
+
+    /// Copies the beginning of a buffer of `peer`, which may be this device, into one of its own, and returns when
+    /// that is done. `None` if the two have no way that is faster than through the host.
+    fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
+        let _ = (peer, from, to, bytes);
+        None
+    }
+
+    /// Host memory of `bytes` that its transfers reach without a copy on the way; `None` if there is no such memory.
+    fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
+        let _ = bytes;
+        None
+    }
 }
 
-/// Something done with devices of any backend, one by one: a closure cannot be generic.
-pub trait DeviceVisitor {
-    /// Does it with one of them.
-    fn visit<D: Device>(&mut self, device: &D);
+impl dyn Device {
+    /// The device as its backend knows it, if that is a `D`.
+    #[must_use]
+    pub fn downcast<D: Device>(&self) -> Option<&D> {
+        let device: &dyn Any = self;
+        device.downcast_ref()
+    }
 }

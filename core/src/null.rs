@@ -3,7 +3,7 @@
 //! Plans and schedules are tried on it without a driver: in which order things
 //! happened, how much memory was held at once, what a failure leaves behind.
 
-use crate::device::{Device, DeviceInfo, HostRect, Operand};
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
 use crate::sync::{Arc, Mutex, lock};
@@ -45,7 +45,7 @@ pub struct NullDevice {
 
 /// Memory of a null device: its size.
 #[derive(Debug)]
-pub struct NullBuffer {
+struct NullBuffer {
     bytes: usize,
     record: Arc<Mutex<Record>>,
 }
@@ -123,13 +123,11 @@ impl NullDevice {
 }
 
 impl Device for NullDevice {
-    type Buffer = NullBuffer;
-
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    fn alloc(&self, bytes: usize) -> Result<NullBuffer> {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.note(Request::Alloc(bytes))?;
         let mut record = lock(&self.record);
         if record.held + bytes > self.real {
@@ -137,18 +135,18 @@ impl Device for NullDevice {
         }
         record.held += bytes;
         record.most = record.most.max(record.held);
-        Ok(NullBuffer { bytes, record: Arc::clone(&self.record) })
+        Ok(DeviceBuffer::new(NullBuffer { bytes, record: Arc::clone(&self.record) }))
     }
 
-    unsafe fn write(&self, from: HostRect, _: &NullBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, _: &DeviceBuffer) -> Result<()> {
         self.note(Request::Write(from.rows, from.cols))
     }
 
-    unsafe fn read(&self, _: &NullBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, _: &DeviceBuffer, to: HostRect) -> Result<()> {
         self.note(Request::Read(to.rows, to.cols))
     }
 
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, NullBuffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         self.note(Request::Launch(instruction.name()))
     }
 }

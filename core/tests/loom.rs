@@ -13,10 +13,10 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use lapidary_core::null::{NullBuffer, NullDevice};
+use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, Crew, DType, Device, DeviceInfo, Drive, Driver, Home, HostRect, Instruction, Lane, Layout, Memory, Operand, Plan,
-    Queue, RawMat, Region, Result, Run, RunError, Schedule, Value, lanes_by_thread, reach,
+    Access, Crew, DType, Device, DeviceBuffer, DeviceInfo, Driver, Home, HostRect, Instruction, Lane, Layout, Memory, Operand,
+    Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Value, lanes_by_thread, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ struct Span {
 }
 
 /// What all devices of a run were asked, on one clock.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Record {
     /// Ticks at each begin and each end. The model may switch threads at a tick;
     /// a relaxed one orders nothing that the engine leaves unordered.
@@ -58,6 +58,7 @@ impl Record {
 }
 
 /// A null device that notes in a shared record from when to when it is at work.
+#[derive(Debug)]
 struct Witness {
     device: usize,
     null: NullDevice,
@@ -74,7 +75,7 @@ impl Witness {
     }
 }
 
-fn buffer(touched: &NullBuffer, access: Access) -> Vec<Touch> {
+fn buffer(touched: &DeviceBuffer, access: Access) -> Vec<Touch> {
     vec![(std::ptr::from_ref(touched).addr(), access)]
 }
 
@@ -88,29 +89,27 @@ fn on_host(rect: &HostRect, access: Access) -> Vec<Touch> {
 }
 
 impl Device for Witness {
-    type Buffer = NullBuffer;
-
     fn info(&self) -> &DeviceInfo {
         self.null.info()
     }
 
-    fn alloc(&self, bytes: usize) -> Result<NullBuffer> {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.null.alloc(bytes)
     }
 
-    unsafe fn write(&self, from: HostRect, to: &NullBuffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         let touches = [on_host(&from, Access::Read), buffer(to, Access::Write)].concat();
         // SAFETY: as the caller promises.
         self.note("write", touches, || unsafe { self.null.write(from, to) })
     }
 
-    unsafe fn read(&self, from: &NullBuffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let touches = [buffer(from, Access::Read), on_host(&to, Access::Write)].concat();
         // SAFETY: as the caller promises.
         self.note("read", touches, || unsafe { self.null.read(from, to) })
     }
 
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, NullBuffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         let mut touches = Vec::new();
         instruction.operands(|Operand { memory, offset, cols, ld, dtype, .. }, access| {
             touches.extend(match memory {
@@ -164,7 +163,7 @@ fn binding() -> RawMat {
 struct Shared {
     schedule: Schedule,
     bindings: [RawMat; 1],
-    drivers: Vec<Driver<Witness>>,
+    drivers: Vec<Driver>,
 }
 
 // SAFETY: the bindings are never followed: a null device touches no memory.
@@ -178,7 +177,7 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     let reaches = devices.iter().enumerate().map(|(index, device)| reach(index, device.info(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
-    let witness = |(device, null)| Driver::new(Witness { device, null, record: Arc::clone(&record) });
+    let witness = |(device, null)| Driver::new(Box::new(Witness { device, null, record: Arc::clone(&record) }));
     let drivers = devices.into_iter().enumerate().map(witness).collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
     // SAFETY: freed below, when no thread is left.
@@ -198,8 +197,8 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     drive(&run, shares[0]);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
-    shared.drivers.iter().for_each(Drive::free_all);
-    shared.drivers.iter().for_each(Drive::trim);
+    shared.drivers.iter().for_each(Driver::free_all);
+    shared.drivers.iter().for_each(Driver::trim);
     assert!(shared.drivers.iter().all(|d| d.device().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
     drop(unsafe { Box::from_raw(owned) });

@@ -2,10 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use lapidary_core::{Error, ErrorKind, Result, Scalar};
+use lapidary_core::{Error, ErrorKind, PinnedMemory, Result, Scalar};
 
-#[cfg(feature = "opencl")]
-use crate::handle::Handle;
 use crate::machine::Machine;
 
 /// Host memory for matrices of one element type, zeroed. It is pinned by the first
@@ -31,8 +29,7 @@ pub struct HostVec<T> {
 #[derive(Debug)]
 enum Storage<T> {
     Plain(Vec<T>),
-    #[cfg(feature = "opencl")]
-    Pinned(crate::opencl::HostMemory),
+    Pinned(Box<dyn PinnedMemory>),
 }
 
 impl Machine {
@@ -43,16 +40,10 @@ impl Machine {
     pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
-        #[cfg(feature = "opencl")]
-        for handle in &self.handles {
-            // a driver may refuse to pin what the machine has: plain memory serves too
-            if let Handle::OpenCl(driver) = handle
-                && let Ok(memory) = driver.device().alloc_host(bytes)
-            {
-                // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
-                unsafe { memory.ptr().write_bytes(0, bytes) };
-                return Ok(HostVec { storage: Storage::Pinned(memory), count });
-            }
+        if let Some(memory) = self.drivers.iter().find_map(|driver| driver.device().alloc_pinned(bytes)) {
+            // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
+            unsafe { memory.ptr().write_bytes(0, bytes) };
+            return Ok(HostVec { storage: Storage::Pinned(memory), count });
         }
         let mut data = Vec::new();
         data.try_reserve_exact(count).map_err(|source| {
@@ -68,7 +59,6 @@ impl<T: Scalar> Deref for HostVec<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Plain(data) => &data[..self.count],
-            #[cfg(feature = "opencl")]
             // SAFETY: zeroed memory for `count` elements, which we own.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
         }
@@ -79,7 +69,6 @@ impl<T: Scalar> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],
-            #[cfg(feature = "opencl")]
             // SAFETY: as above, and borrowed uniquely.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
         }

@@ -46,7 +46,6 @@
 pub mod bridges;
 mod condition;
 mod equilibrate;
-mod handle;
 mod host;
 mod lu;
 mod machine;

@@ -9,11 +9,10 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, DeviceInfo, DeviceVisitor, Drive, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Instruction, Laswp,
-    Layout, MatMut, RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Crew, DType, Device, DeviceInfo, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Instruction, Laswp, Layout, MatMut,
+    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
-use crate::handle::Handle;
 use crate::lu::{Lu, check_system};
 use crate::open::open;
 use crate::select::Select;
@@ -38,7 +37,7 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 /// if the matrices lie on the device ([`Machine::upload`]), where nobody else can finish.
 #[derive(Debug)]
 pub struct Machine {
-    pub(crate) handles: Vec<Handle>,
+    pub(crate) drivers: Vec<Driver>,
     pub(crate) crew: Crew,
     settings: Settings,
     #[cfg(feature = "program-cache")]
@@ -80,7 +79,7 @@ impl Machine {
             notes: opened.notes,
             #[cfg(feature = "program-cache")]
             cache: opened.cache,
-            ..Self::of(opened.handles, settings)
+            ..Self::of(opened.devices, settings)
         })
     }
 
@@ -95,8 +94,8 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        let handles = devices.into_iter().map(|device| Handle::OpenCl(Driver::new(device))).collect();
-        Ok(Machine { cache, ..Self::of(handles, settings) })
+        let devices = devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect();
+        Ok(Machine { cache, ..Self::of(devices, settings) })
     }
 
     /// A machine of wgpu devices: opened one by one, or made from the application's own
@@ -134,8 +133,8 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_wgpu", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        let handles = devices.into_iter().map(|device| Handle::Wgpu(Driver::new(device))).collect();
-        Ok(Machine { cache, ..Self::of(handles, settings) })
+        let devices = devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect();
+        Ok(Machine { cache, ..Self::of(devices, settings) })
     }
 
     /// A machine that computes by the definitions of the instructions, in plain
@@ -146,12 +145,25 @@ impl Machine {
     pub fn by_definition(settings: &Settings) -> Result<Self> {
         settings.check()?;
         let device = CpuDevice::new(0, settings.memory_limit).with_path(Path::Reference);
-        Ok(Self::of(vec![Handle::Cpu(Driver::new(device))], settings))
+        Ok(Self::of(vec![Box::new(device)], settings))
     }
 
-    pub(crate) fn of(handles: Vec<Handle>, settings: &Settings) -> Self {
+    /// A machine of devices of any backend, the application's own among them. A device whose memory is
+    /// limited knows its limit; [`Settings::memory_limit`] is not looked at.
+    ///
+    /// # Errors
+    /// No device is given, or a setting makes no sense.
+    pub fn with_devices(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        if devices.is_empty() {
+            return Err(Error::new(ErrorKind::NoSuchDevice, "with_devices", "no device is given"));
+        }
+        Ok(Self::of(devices, settings))
+    }
+
+    pub(crate) fn of(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         Machine {
-            handles,
+            drivers: devices.into_iter().map(Driver::new).collect(),
             crew: Crew::default(),
             settings: settings.clone(),
             #[cfg(feature = "program-cache")]
@@ -197,19 +209,19 @@ impl Machine {
     /// last call's copies took. Uploading a matrix does so too, and so do calls on matrices that lie on a device.
     pub fn trim(&self) {
         let _turn = self.turn();
-        self.handles.iter().for_each(Drive::trim);
+        self.drivers.iter().for_each(Driver::trim);
     }
 
     /// What the devices are and have.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
-        self.handles.iter().map(Drive::info)
+        self.drivers.iter().map(Driver::info)
     }
 
     /// Shows the devices themselves, one after the other, between calls: for those who
-    /// grade them. The visitor must not call this machine.
-    pub fn visit_devices(&self, visitor: &mut impl DeviceVisitor) {
+    /// grade them. `visit` must not call this machine.
+    pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         let _turn = self.turn();
-        self.handles.iter().for_each(|handle| handle.show(visitor));
+        self.drivers.iter().for_each(|driver| visit(driver.device()));
     }
 
     /// Why devices of the selection are not there: a selection that names no numbers
@@ -229,9 +241,9 @@ impl Machine {
             return Ok(());
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
-        if let Some(handle) = self.direct(2.0 * m as f64 * n as f64 * k as f64, &memory) {
+        if let Some(driver) = self.direct(2.0 * m as f64 * n as f64 * k as f64, &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            return unsafe { handle.launch(&problem.instruction(memory)) };
+            return unsafe { driver.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Gemm(problem), &memory)
     }
@@ -260,9 +272,9 @@ impl Machine {
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
         let direct = self.direct(order as f64 * order as f64 * nrhs as f64, &memory);
-        if let Some(handle) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
+        if let Some(driver) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            return unsafe { handle.launch(&problem.instruction(memory)) };
+            return unsafe { driver.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Trsm(problem), &memory)
     }
@@ -284,11 +296,11 @@ impl Machine {
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
         let direct = self.direct(flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
-        if let Some(handle) = direct {
+        if let Some(driver) = direct {
             let [a, ipiv, info] = memory;
             let whole = Instruction::Getrf { pivoting: problem.pivoting, first_row: 0, a, ipiv, info };
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            unsafe { handle.launch(&whole)? };
+            unsafe { driver.launch(&whole)? };
         } else {
             self.run(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
         }
@@ -325,9 +337,9 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        if let Some(handle) = self.direct(2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
+        if let Some(driver) = self.direct(2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            return problem.instructions(memory).iter().try_for_each(|step| unsafe { handle.launch(step) });
+            return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
         self.run(&Problem::Getrs(problem), &memory)
     }
@@ -363,23 +375,23 @@ impl Machine {
 
     /// The device for a call so small that it is one kernel.
     #[inline]
-    fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Handle> {
+    fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
-        let first = self.handles.first()?;
+        let first = self.drivers.first()?;
         (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
     pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
-        let is_there = |device: &usize| self.handles[*device].lost().is_none();
+        let is_there = |device: &usize| self.drivers[*device].device().lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
-        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.handles[device].lost())) {
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers[device].device().lost())) {
             return Err(lost);
         }
-        let is_able = |device: usize| self.handles[device].info().computes(dtype);
+        let is_able = |device: usize| self.drivers[device].info().computes(dtype);
         let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
-            let names: Vec<&str> = devices.iter().map(|&device| self.handles[device].info().name.as_str()).collect();
+            let names: Vec<&str> = devices.iter().map(|&device| self.drivers[device].info().name.as_str()).collect();
             let message =
                 format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 #[cfg(feature = "program-cache")]
 use lapidary_core::ProgramCache;
-use lapidary_core::{Driver, Error, ErrorKind, Result};
+use lapidary_core::{Device, Error, ErrorKind, Result};
 
-use crate::handle::Handle;
 use crate::select::{Backend, Pick, Select, Which};
 use crate::settings::Settings;
 
 /// Opened devices, the programs that they share, and why some are not there.
 pub(crate) struct Opened {
-    pub(crate) handles: Vec<Handle>,
+    pub(crate) devices: Vec<Box<dyn Device>>,
     #[cfg(feature = "program-cache")]
     pub(crate) cache: Arc<ProgramCache>,
     pub(crate) notes: Vec<String>,
@@ -26,14 +25,14 @@ pub(crate) struct Opened {
 /// A device that is named does not open, or nothing is left of a kind that is named.
 pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
     let opened = Opened {
-        handles: Vec::new(),
+        devices: Vec::new(),
         #[cfg(feature = "program-cache")]
         cache: Arc::new(settings.program_cache()),
         notes: Vec::new(),
     };
     let mut opening = Opening { settings, opened };
     select.picks.iter().try_for_each(|pick| opening.pick(pick))?;
-    if opening.opened.handles.is_empty() {
+    if opening.opened.devices.is_empty() {
         return Err(Error::new(ErrorKind::NoSuchDevice, "open", format!("`{select}` names no device")));
     }
     Ok(opening.opened)
@@ -58,7 +57,8 @@ impl Opening<'_> {
                 let indices =
                     if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
                 let limit = self.settings.memory_limit;
-                self.opened.handles.extend(indices.into_iter().map(|index| Handle::Cpu(Driver::new(CpuDevice::new(index, limit)))));
+                let device = |index| Box::new(CpuDevice::new(index, limit)) as Box<dyn Device>;
+                self.opened.devices.extend(indices.into_iter().map(device));
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -67,9 +67,9 @@ impl Opening<'_> {
                 let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
-                let handle = |device: Result<_>| device.map(|device| Handle::OpenCl(Driver::new(device)));
+                let boxed = |device: Result<_>| device.map(|device| Box::new(device) as Box<dyn Device>);
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| open(indices).into_iter().map(handle).collect())
+                self.extend(pick, &kind, |indices| open(indices).into_iter().map(boxed).collect())
             }
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => {
@@ -77,9 +77,9 @@ impl Opening<'_> {
                 let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
-                let handle = |index: &usize| open(index).map(|device| Handle::Wgpu(Driver::new(device)));
+                let boxed = |index: &usize| open(index).map(|device| Box::new(device) as Box<dyn Device>);
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| indices.iter().map(handle).collect())
+                self.extend(pick, &kind, |indices| indices.iter().map(boxed).collect())
             }
         }
     }
@@ -87,11 +87,11 @@ impl Opening<'_> {
     /// Opens the devices of a kind. Those that are named by number must open; of the
     /// others one must, if the kind is named at all.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Handle>>) -> Result<()> {
+    fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Box<dyn Device>>>) -> Result<()> {
         let indices: Vec<usize> = match &pick.which {
             Which::Listed(indices) => {
-                let opened: Result<Vec<Handle>> = open(indices).into_iter().collect();
-                self.opened.handles.extend(opened?);
+                let opened: Result<Vec<_>> = open(indices).into_iter().collect();
+                self.opened.devices.extend(opened?);
                 return Ok(());
             }
             Which::Every if kind.devices.is_empty() => {
@@ -101,10 +101,10 @@ impl Opening<'_> {
             Which::Every => (0..kind.devices.len()).collect(),
             Which::Present => (0..kind.devices.len()).filter(|&index| self.is_new(&kind.devices[index])).collect(),
         };
-        let (before, mut refused) = (self.opened.handles.len(), None);
+        let (before, mut refused) = (self.opened.devices.len(), None);
         for opened in open(&indices) {
             match opened {
-                Ok(handle) => self.opened.handles.push(handle),
+                Ok(device) => self.opened.devices.push(device),
                 Err(error) => {
                     self.opened.notes.push(error.to_string());
                     refused.get_or_insert(error);
@@ -112,7 +112,7 @@ impl Opening<'_> {
             }
         }
         match refused {
-            Some(error) if self.opened.handles.len() == before && pick.which == Which::Every => Err(error),
+            Some(error) if self.opened.devices.len() == before && pick.which == Which::Every => Err(error),
             Some(_) | None => Ok(()),
         }
     }
@@ -121,7 +121,6 @@ impl Opening<'_> {
     /// processor is there anyway, and drivers of one device agree on its name.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn is_new(&self, (name, is_cpu): &(String, bool)) -> bool {
-        use lapidary_core::Drive;
-        !is_cpu && !self.opened.handles.iter().any(|handle| handle.info().description.starts_with(name.as_str()))
+        !is_cpu && !self.opened.devices.iter().any(|device| device.info().description.starts_with(name.as_str()))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lapidary_core::{Drive, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+use lapidary_core::DeviceBuffer;
+use lapidary_core::{Driver, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -55,23 +57,23 @@ impl Machine {
     /// # Errors
     /// As [`Machine::upload`], or there is no such device.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
-        if device >= self.handles.len() {
-            let message = format!("the machine has {} devices, there is no number {device}", self.handles.len());
+        if device >= self.drivers.len() {
+            let message = format!("the machine has {} devices, there is no number {device}", self.drivers.len());
             return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
         }
         if a.host_ptr().is_none() {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
         let (rows, cols) = a.shape();
-        let storage = if self.handles.iter().all(|handle| handle.info().host_memory) {
+        let storage = if self.drivers.iter().all(|driver| driver.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
             self.able(T::DTYPE, "upload", &[device])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
             let _turn = self.turn();
-            self.handles.iter().for_each(Drive::trim);
+            self.drivers.iter().for_each(Driver::trim);
             // SAFETY: a view of host memory of type T.
-            unsafe { self.handles[device].upload(key, &a.raw())? };
+            unsafe { self.drivers[device].upload(key, &a.raw())? };
             Storage::Device(Resident { device, key })
         };
         Ok(DeviceMatrix { machine: self, storage, rows, cols })
@@ -100,11 +102,11 @@ impl Machine {
         rows: usize,
         cols: usize,
     ) -> Result<DeviceMatrix<'_, T>> {
-        let crate::handle::Handle::OpenCl(driver) = &self.handles[0] else {
+        if self.drivers[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
-        };
+        }
         // SAFETY: as the caller promises.
-        self.wrap(rows, cols, |key, bytes| unsafe { crate::opencl::Buffer::adopt(buffer, bytes) }.map(|own| driver.adopt(key, own)))
+        self.wrap(rows, cols, |bytes| unsafe { crate::opencl::Buffer::adopt(buffer, bytes) }.map(DeviceBuffer::new))
     }
 
     /// A matrix in the application's own wgpu buffer, column-major without gaps, on the
@@ -153,10 +155,10 @@ impl Machine {
         rows: usize,
         cols: usize,
     ) -> Result<DeviceMatrix<'_, T>> {
-        let crate::handle::Handle::Wgpu(driver) = &self.handles[0] else {
+        let Some(device) = self.drivers[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
             return Err(Error::invalid("wrap", "the first device is no wgpu device"));
         };
-        self.wrap(rows, cols, |key, bytes| driver.device().adopt(buffer.clone(), bytes).map(|own| driver.adopt(key, own)))
+        self.wrap(rows, cols, |bytes| device.adopt(buffer.clone(), bytes).map(DeviceBuffer::new))
     }
 
     /// A matrix in memory of the first device that is another's.
@@ -164,13 +166,13 @@ impl Machine {
         &self,
         rows: usize,
         cols: usize,
-        adopt: impl FnOnce(u64, usize) -> Result<()>,
+        adopt: impl FnOnce(usize) -> Result<DeviceBuffer>,
     ) -> Result<DeviceMatrix<'_, T>> {
         self.able(T::DTYPE, "wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);
-        adopt(key, bytes)?;
+        self.drivers[0].adopt(key, adopt(bytes)?);
         Ok(DeviceMatrix { machine: self, storage: Storage::Device(Resident { device: 0, key }), rows, cols })
     }
 }
@@ -229,16 +231,16 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
             };
             return Err(Error::invalid("copy_from", message));
         }
-        let handles = &self.machine.handles;
+        let drivers = &self.machine.drivers;
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
             (&mut Storage::Device(to), &Storage::Device(from)) => {
                 let bytes = rows * cols * T::DTYPE.size();
-                if !handles[to.device].copy_from_peer(to.key, &handles[from.device], from.key, bytes)? {
+                if !drivers[to.device].copy_from(to.key, &drivers[from.device], from.key, bytes)? {
                     let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
                     // SAFETY: a view of host memory of type T and of the same shape.
-                    unsafe { handles[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
+                    unsafe { drivers[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
                 }
             }
             (Storage::Host(_), Storage::Device(_)) | (Storage::Device(_), Storage::Host(_)) => {
@@ -265,7 +267,7 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
                 Ok(())
             }
             // SAFETY: a unique view of host memory of type T and of the same shape.
-            Storage::Device(resident) => unsafe { self.machine.handles[resident.device].download(resident.key, &to.raw()) },
+            Storage::Device(resident) => unsafe { self.machine.drivers[resident.device].download(resident.key, &to.raw()) },
         }
     }
 }
@@ -273,7 +275,7 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
 impl<T: Scalar> Drop for DeviceMatrix<'_, T> {
     fn drop(&mut self) {
         if let Storage::Device(resident) = self.storage {
-            self.machine.handles[resident.device].discard(resident.key);
+            self.machine.drivers[resident.device].discard(resident.key);
         }
     }
 }

@@ -3,11 +3,9 @@
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Drive, Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Schedule, reach,
-    resident_device, run,
+    Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Schedule, reach, resident_device, run,
 };
 
-use crate::handle::Handle;
 use crate::machine::Machine;
 
 /// Times that a call is begun again in smaller tiles. A device that refuses the
@@ -36,7 +34,7 @@ impl Machine {
         }
         for raw in memory {
             if let Home::Device(resident) = raw.home
-                && !self.handles.get(resident.device).is_some_and(|handle| handle.holds(resident.key))
+                && !self.drivers.get(resident.device).is_some_and(|driver| driver.resident(resident.key).is_ok())
             {
                 return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
             }
@@ -44,31 +42,31 @@ impl Machine {
         let home = resident_device(operation, memory)?;
         // a column, such as the indices of rows, is soon copied
         let resident = home.is_some() && memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
-        let devices: Vec<usize> = home.map_or_else(|| (0..self.handles.len()).collect(), |device| vec![device]);
+        let devices: Vec<usize> = home.map_or_else(|| (0..self.drivers.len()).collect(), |device| vec![device]);
         let devices = self.able(problem.dtype(), operation, &devices)?;
-        let handles: Vec<&Handle> = devices.iter().map(|&device| &self.handles[device]).collect();
+        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers[device]).collect();
         let _turn = self.turn();
         if home.is_some() {
             // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
-            self.handles.iter().for_each(Drive::trim);
+            self.drivers.iter().for_each(Driver::trim);
         }
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
-            let limited = |(&device, handle): (&usize, &&Handle)| {
-                let memory_of_device = handle.free_memory().min(most);
-                Reach { memory: memory_of_device, ..reach(device, handle.info(), memory) }
+            let limited = |(&device, driver): (&usize, &&Driver)| {
+                let memory_of_device = driver.free_memory().min(most);
+                Reach { memory: memory_of_device, ..reach(device, driver.info(), memory) }
             };
-            let reaches: Vec<Reach> = devices.iter().zip(&handles).map(limited).collect();
-            let (smallest, copy_limit) = copy_limit(&handles, &reaches).unzip();
+            let reaches: Vec<Reach> = devices.iter().zip(&drivers).map(limited).collect();
+            let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
             let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
-            let name = |device: usize| handles[device].info().name.as_str();
+            let name = |device: usize| drivers[device].info().name.as_str();
             let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)));
             let schedule = plan.and_then(|plan| Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device))));
             // the device's own refusal says more than that too little is left of its memory
             let schedule = schedule.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
-            let outcome = unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) };
+            let outcome = unsafe { run(&self.crew, &drivers, &schedule, memory, self.trace.as_ref()) };
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
                 // a device has less memory than it said: smaller tiles, until none is small enough
@@ -93,43 +91,46 @@ impl Machine {
     /// Does what devices without memory left undone. The processor works on the
     /// matrices themselves, so that it needs none; its devices are made for the purpose.
     fn finish_by_processor(&self, schedule: Schedule, rest: Rest, memory: &[RawMat]) -> Result<(), RunError> {
-        let handles: Vec<Handle> = (0..CpuDevice::count()).map(|i| Handle::Cpu(Driver::new(CpuDevice::new(i, None)))).collect();
-        let handles: Vec<&Handle> = handles.iter().collect();
-        let reaches = handles.iter().enumerate().map(|(device, handle)| reach(device, handle.info(), memory)).collect();
+        let drivers: Vec<_> = (0..CpuDevice::count()).map(|i| Driver::new(Box::new(CpuDevice::new(i, None)))).collect();
+        let drivers: Vec<&Driver> = drivers.iter().collect();
+        let reaches = drivers.iter().enumerate().map(|(device, driver)| reach(device, driver.info(), memory)).collect();
         let schedule = schedule.resume(rest, reaches).expect("without a limit every plan fits");
         // SAFETY: as for the run before it, which has ended.
-        unsafe { run(&self.crew, &handles, &schedule, memory, self.trace.as_ref()) }
+        unsafe { run(&self.crew, &drivers, &schedule, memory, self.trace.as_ref()) }
     }
 }
 
 /// The smallest memory of the devices that work on copies, after the number of its device; no
 /// buffer then is larger than the half of it.
-fn copy_limit(handles: &[&Handle], reaches: &[Reach]) -> Option<(usize, usize)> {
-    let copies = handles.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
-    let largest = |handle: &Handle| handle.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
-    copies.map(|(device, (handle, reach))| (device, reach.memory.min(largest(handle)))).min_by_key(|(_, limit)| *limit)
+fn copy_limit(drivers: &[&Driver], reaches: &[Reach]) -> Option<(usize, usize)> {
+    let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
+    let largest = |driver: &Driver| driver.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
+    copies.map(|(device, (driver, reach))| (device, reach.memory.min(largest(driver)))).min_by_key(|(_, limit)| *limit)
 }
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::null::{NullDevice, Request};
-    use lapidary_core::{Driver, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
+    use lapidary_core::null::{NullDevice, Record, Request};
+    use lapidary_core::{Device, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
 
     use super::{CpuDevice, MOST_ATTEMPTS};
-    use crate::handle::Handle;
     use crate::{Machine, Settings};
 
     const N: usize = 240;
 
+    /// What a null device of a machine was asked so far.
+    fn record(machine: &Machine, device: usize) -> Record {
+        machine.drivers[device].device().downcast::<NullDevice>().expect("a null device").record()
+    }
+
     /// A product of ones on a device; what became of it, of C, which is −1 before, and the requests to the device.
     fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
         let settings = Settings::default();
-        let machine = Machine::of(vec![Handle::Null(Driver::new(device))], &settings);
+        let machine = Machine::of(vec![Box::new(device)], &settings);
         let (ones, mut c) = (vec![1.0; N * N], vec![-1.0; N * N]);
         let a = MatRef::col_major(&ones, N, N).unwrap();
         let outcome = machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap()));
-        let Handle::Null(driver) = &machine.handles[0] else { unreachable!("made above") };
-        (outcome, c, driver.device().record().requests)
+        (outcome, c, record(&machine, 0).requests)
     }
 
     /// A product where the device runs short at one of its requests; which elements were computed.
@@ -165,24 +166,22 @@ mod tests {
     #[test]
     fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
         let settings = Settings::default();
-        let device = Handle::Null(Driver::new(NullDevice::new(Some(1 << 20))));
-        let machine = Machine::of(vec![device], &settings);
-        let Handle::Null(driver) = &machine.handles[0] else { unreachable!("made above") };
+        let machine = Machine::of(vec![Box::new(NullDevice::new(Some(1 << 20)))], &settings);
         let ones = vec![1.0; N * N];
         let a = MatRef::col_major(&ones, N, N).unwrap();
         let allocations = || {
             let mut c = vec![0.0; N * N];
-            let before = driver.device().record().requests.len();
+            let before = record(&machine, 0).requests.len();
             machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
-            driver.device().record().requests[before..].iter().filter(|request| matches!(request, Request::Alloc(_))).count()
+            record(&machine, 0).requests[before..].iter().filter(|request| matches!(request, Request::Alloc(_))).count()
         };
         assert!(allocations() > 0);
         assert_eq!(allocations(), 0);
         machine.trim();
-        assert_eq!(driver.device().record().held, 0);
+        assert_eq!(record(&machine, 0).held, 0);
         assert!(allocations() > 0);
         let matrix = machine.upload(a).unwrap();
-        assert_eq!(driver.device().record().held, N * N * size_of::<f64>());
+        assert_eq!(record(&machine, 0).held, N * N * size_of::<f64>());
         drop(matrix);
     }
 
@@ -191,27 +190,24 @@ mod tests {
     fn the_callers_thread_copies_and_computes_for_a_cpu_device_with_a_limit() {
         const LIMIT: Option<usize> = Some(64 << 10);
         let settings = Settings::default();
-        let threads = |device: Handle| {
+        let threads = |device: Box<dyn Device>| {
             let machine = Machine::of(vec![device], &settings);
             let (ones, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
             let a = MatRef::col_major(&ones, N, N).unwrap();
             machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
             format!("{:?}", machine.crew)
         };
-        assert_eq!(threads(Handle::Cpu(Driver::new(CpuDevice::new(0, LIMIT)))), "Crew(0 threads)");
-        assert_eq!(threads(Handle::Null(Driver::new(NullDevice::new(LIMIT)))), "Crew(2 threads)");
+        assert_eq!(threads(Box::new(CpuDevice::new(0, LIMIT))), "Crew(0 threads)");
+        assert_eq!(threads(Box::new(NullDevice::new(LIMIT))), "Crew(2 threads)");
     }
 
     /// Matrices on one device find the memory free that calls on host matrices had, on all that may share it.
     #[test]
     fn matrices_on_a_device_have_the_memory_of_copies() {
         let settings = Settings::default();
-        let null = || Handle::Null(Driver::new(NullDevice::new(Some(4 << 20))));
+        let null = || Box::new(NullDevice::new(Some(4 << 20))) as Box<dyn Device>;
         let machine = Machine::of(vec![null(), null()], &settings);
-        let held = || {
-            let held = |handle: &Handle| if let Handle::Null(driver) = handle { driver.device().record().held } else { 0 };
-            machine.handles.iter().map(held).collect::<Vec<_>>()
-        };
+        let held = || [0, 1].map(|device| record(&machine, device).held);
         let (ones, bytes) = (vec![1.0; N * N], N * N * size_of::<f64>());
         let a = MatRef::col_major(&ones, N, N).unwrap();
         let on_host = || {

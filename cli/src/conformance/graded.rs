@@ -46,8 +46,8 @@ impl Subject for Graded {
         self.settings.memory_limit
     }
 
-    fn devices(&self, visitor: &mut impl lapidary::core::DeviceVisitor) {
-        self.machine.visit_devices(visitor);
+    fn devices(&self, visit: &mut dyn FnMut(&dyn lapidary::core::Device)) {
+        self.machine.visit_devices(visit);
     }
 
     fn one_and_several(&self) -> Option<Result<[Self; 2]>> {

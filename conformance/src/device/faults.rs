@@ -11,7 +11,7 @@ use crate::{Failure, Trial};
 ///
 /// # Errors
 /// It is accepted, called something else, or damages what was there.
-pub fn too_much_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     const N: usize = 100;
     let device = trial.subject;
     let done = |result| completed("faults: completes", result);

@@ -14,38 +14,38 @@ use crate::{Failure, Ledger, Scope, Trial};
 /// The instructions of a device under test, for a backend's own tests. Each method panics
 /// at the first wrong result.
 #[derive(Debug)]
-pub struct Instructions<'d, D>(pub &'d D);
+pub struct Instructions<'d>(pub &'d dyn Device);
 
-impl<D: Device> Instructions<'_, D> {
+impl Instructions<'_> {
     /// Every instruction.
     pub fn all<T: Scalar>(&self) {
         self.products::<T>();
         // not among the products, which tests repeat on one device: an interpreter that watches
         // memory still takes it for unwritten when it is given to somebody else
-        self.must(new_memory::<D, T>);
-        self.must(moves::<D, T>);
-        self.must(triangles::<D, T>);
+        self.must(new_memory::<T>);
+        self.must(moves::<T>);
+        self.must(triangles::<T>);
         self.panels::<T>();
     }
 
     /// `gemm` in all its forms.
     pub fn products<T: Scalar>(&self) {
-        self.must(products::<D, T>);
+        self.must(products::<T>);
     }
 
     /// `gemm` of so many rows, columns and terms that kernels may move its factors first.
     pub fn wide_products<T: Scalar>(&self) {
-        self.must(|trial| products_beyond::<D, T>(trial, 112));
+        self.must(|trial| products_beyond::<T>(trial, 112));
     }
 
     /// `getrf` and `laswp`.
     pub fn panels<T: Scalar>(&self) {
-        self.must(panels::<D, T>);
-        self.must(without_pivoting::<D, T>);
-        self.must(zero_pivot::<D, T>);
+        self.must(panels::<T>);
+        self.must(without_pivoting::<T>);
+        self.must(zero_pivot::<T>);
     }
 
-    fn must(&self, check: impl Fn(&Trial<'_, D>) -> Result<(), Failure>) {
+    fn must(&self, check: impl Fn(&Trial<'_, dyn Device>) -> Result<(), Failure>) {
         let (scope, ledger) = (Scope::quick(1), Ledger::default());
         let trial = Trial { subject: self.0, scope: &scope, ledger: &ledger };
         check(&trial).unwrap_or_else(|failure| panic!("{failure}"));
@@ -56,12 +56,12 @@ impl<D: Device> Instructions<'_, D> {
 ///
 /// # Errors
 /// A result is wrong, or something beside it was written.
-pub fn products<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    products_beyond::<D, T>(trial, 0)
+pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    products_beyond::<T>(trial, 0)
 }
 
 /// The same with so many rows, columns and terms more.
-fn products_beyond<D: Device, T: Scalar>(trial: &Trial<'_, D>, least: usize) -> Result<(), Failure> {
+fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
         let [m, n, k] = [on.extent(), on.extent(), on.extent()].map(|extent| least + extent);
@@ -81,7 +81,7 @@ fn products_beyond<D: Device, T: Scalar>(trial: &Trial<'_, D>, least: usize) -> 
 ///
 /// # Errors
 /// A result is wrong.
-pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn new_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let [m, n, k] = [on.extent(), on.extent(), on.extent()];
     let (a, b, poison) = (on.uniform::<T>(m, k), on.uniform::<T>(k, n), Dense::from_fn(m, n, |_, _| f64::NAN));
@@ -101,7 +101,7 @@ pub fn new_memory<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
 ///
 /// # Errors
 /// An element differs.
-pub fn moves<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let [m, n] = [on.extent(), on.extent()];
     let (a, c, beta) = (on.uniform::<T>(m, n), on.uniform::<T>(m, n), Value::new(T::DTYPE, -2.0));
@@ -115,7 +115,7 @@ pub fn moves<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> 
 ///
 /// # Errors
 /// A result is wrong, or something beside it was written.
-pub fn triangles<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (uplo, diag) in
         [(Uplo::Lower, Diag::NonUnit), (Uplo::Upper, Diag::NonUnit), (Uplo::Lower, Diag::Unit), (Uplo::Upper, Diag::Unit)]
@@ -145,7 +145,7 @@ pub fn triangles<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failu
 ///
 /// # Errors
 /// A result is wrong, or something beside it was written.
-pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn panels<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
     let m = n + on.extent();
@@ -173,7 +173,7 @@ pub fn panels<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure>
 ///
 /// # Errors
 /// Rows were exchanged, the factors are wrong, or something beside them was written.
-pub fn without_pivoting<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
     let m = n + on.extent();
@@ -195,7 +195,7 @@ pub fn without_pivoting<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<()
 ///
 /// # Errors
 /// `info` is something else.
-pub fn zero_pivot<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn zero_pivot<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
     let (zero, mut a) = (on.rng.below(n), on.uniform::<T>(n, n));

@@ -1,7 +1,9 @@
 //! A buffer of more elements than 32 bits count, moved whole and worked on by instructions.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{DType, Device, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, Uplo, Value};
+use lapidary_core::{
+    DType, Device, DeviceBuffer, Diag, Element, HostRect, Instruction, Op, Operand, Scalar, Side, Swaps, Uplo, Value,
+};
 
 use crate::properties::large::{Large, ROWS, TERMS, bytes};
 use crate::properties::memory::completed;
@@ -12,7 +14,7 @@ use crate::{Failure, Trial};
 ///
 /// # Errors
 /// An element differs, or a command fails.
-pub fn one_buffer<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, bytes) = (trial.subject, bytes::<T>(trial.scope.elements));
     let info = device.info();
     if let Some(limit) = [info.memory, info.largest_buffer].into_iter().flatten().find(|&limit| limit < bytes) {
@@ -26,7 +28,7 @@ pub fn one_buffer<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let Large { c, a, b, triangle, swaps, cols } = &mut large;
     let (there, a, b) = (upload(device, c)?, upload(device, a)?, upload(device, b)?);
     let (triangle, ipiv) = (upload(device, triangle)?, upload(device, swaps)?);
-    let launch = |instruction: &Instruction<Operand<'_, D::Buffer>>| {
+    let launch = |instruction: &Instruction<Operand<'_>>| {
         // SAFETY: the operands lie in buffers of ours.
         done(unsafe { device.launch(instruction) })
     };
@@ -50,7 +52,7 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
     completed("large: completes", result)
 }
 
-fn upload<D: Device, E: Element>(device: &D, data: &mut [E]) -> Result<D::Buffer, Failure> {
+fn upload<E: Element>(device: &dyn Device, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
     let buffer = done(device.alloc(size_of_val(data)))?;
     // SAFETY: the memory and the buffer are ours, and of that size.
     done(unsafe { device.write(rect(data), &buffer) })?;

@@ -1,7 +1,7 @@
 //! Instructions on operands that lie inside larger buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{DType, Device, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
+use lapidary_core::{DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
 
 use crate::cases::{Fill, Rng};
 use crate::oracle::Dense;
@@ -21,15 +21,15 @@ const UNTOUCHED: i32 = -77;
 pub(super) const FIRST_ROW: usize = 5;
 
 /// A device, the numbers to try it on, and where its figures go.
-pub(super) struct Launches<'a, D> {
-    device: &'a D,
-    trial: Trial<'a, D>,
+pub(super) struct Launches<'a> {
+    device: &'a dyn Device,
+    trial: Trial<'a, dyn Device>,
     pub(super) rng: Rng,
 }
 
 /// A matrix in a buffer of a device.
-pub(super) struct Placed<B> {
-    buffer: B,
+pub(super) struct Placed {
+    buffer: DeviceBuffer,
     offset: usize,
     rows: usize,
     cols: usize,
@@ -37,8 +37,8 @@ pub(super) struct Placed<B> {
     dtype: DType,
 }
 
-impl<B> Placed<B> {
-    pub(super) fn operand(&self) -> Operand<'_, B> {
+impl Placed {
+    pub(super) fn operand(&self) -> Operand<'_> {
         let Placed { buffer, offset, rows, cols, ld, dtype } = self;
         Operand { memory: Memory::Buffer(buffer), offset: *offset, rows: *rows, cols: *cols, ld: *ld, dtype: *dtype }
     }
@@ -48,8 +48,8 @@ pub(super) fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
     completed("program: completes", result)
 }
 
-impl<'a, D: Device> Launches<'a, D> {
-    pub(super) fn new(trial: &Trial<'a, D>) -> Self {
+impl<'a> Launches<'a> {
+    pub(super) fn new(trial: &Trial<'a, dyn Device>) -> Self {
         Launches { device: trial.subject, trial: *trial, rng: Rng::new(trial.scope.seed) }
     }
 
@@ -67,21 +67,21 @@ impl<'a, D: Device> Launches<'a, D> {
         Fill::Uniform.matrix::<T>(rows, cols, &mut self.rng)
     }
 
-    fn upload<E: Element>(&self, data: &mut [E]) -> Result<D::Buffer, Failure> {
+    fn upload<E: Element>(&self, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
         // SAFETY: the memory and the buffer are ours, and of that size.
         done(unsafe { self.device.write(HostRect::packed(data, data.len()), &buffer) })?;
         Ok(buffer)
     }
 
-    fn download<E: Element>(&self, buffer: &D::Buffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
+    fn download<E: Element>(&self, buffer: &DeviceBuffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
         let rows = data.len();
         // SAFETY: the memory and the buffer are ours, and of that size.
         done(unsafe { self.device.read(buffer, HostRect::packed(&mut data, rows)) })?;
         Ok(data)
     }
 
-    pub(super) fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<(), Failure> {
+    pub(super) fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
         // SAFETY: the operands lie in buffers of ours.
         done(unsafe { self.device.launch(instruction) })
     }
@@ -90,7 +90,7 @@ impl<'a, D: Device> Launches<'a, D> {
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
         inputs: [&Dense; M],
-        instruction: impl for<'b> Fn([Operand<'b, D::Buffer>; M]) -> Instruction<Operand<'b, D::Buffer>>,
+        instruction: impl for<'b> Fn([Operand<'b>; M]) -> Instruction<Operand<'b>>,
     ) -> Result<Dense, Failure> {
         let placed = inputs.into_iter().map(|data| self.place::<T>(data)).collect::<Result<Vec<_>, _>>()?;
         self.launch(&instruction(std::array::from_fn(|i| placed[i].operand())))?;
@@ -98,7 +98,7 @@ impl<'a, D: Device> Launches<'a, D> {
     }
 
     /// A matrix inside a larger buffer.
-    pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed<D::Buffer>, Failure> {
+    pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed, Failure> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
         let mut inside = vec![T::from_f64(AROUND); OFFSET + (cols + GAP) * ld];
         data.elements().for_each(|((i, j), x)| inside[OFFSET + i + j * ld] = T::from_f64(x));
@@ -106,13 +106,13 @@ impl<'a, D: Device> Launches<'a, D> {
     }
 
     /// Memory that was never written, as a matrix.
-    pub(super) fn unwritten<T: Scalar>(&self, rows: usize, cols: usize) -> Result<Placed<D::Buffer>, Failure> {
+    pub(super) fn unwritten<T: Scalar>(&self, rows: usize, cols: usize) -> Result<Placed, Failure> {
         let buffer = done(self.device.alloc(rows * cols * size_of::<T>()))?;
         Ok(Placed { buffer, offset: 0, rows, cols, ld: rows, dtype: T::DTYPE })
     }
 
     /// The matrix, when nothing around it was written.
-    pub(super) fn fetch<T: Scalar>(&self, placed: &Placed<D::Buffer>) -> Result<Dense, Failure> {
+    pub(super) fn fetch<T: Scalar>(&self, placed: &Placed) -> Result<Dense, Failure> {
         let Placed { buffer, offset, rows, cols, ld, .. } = placed;
         let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
         let is_element = |at: usize| at >= *offset && (at - offset) % ld < *rows;
@@ -121,19 +121,19 @@ impl<'a, D: Device> Launches<'a, D> {
     }
 
     /// Room for the row exchanges of a panel.
-    pub(super) fn pivots(&self, count: usize) -> Result<Placed<D::Buffer>, Failure> {
+    pub(super) fn pivots(&self, count: usize) -> Result<Placed, Failure> {
         self.integers(&vec![UNTOUCHED; count])
     }
 
     /// Integers inside a larger buffer.
-    fn integers(&self, data: &[i32]) -> Result<Placed<D::Buffer>, Failure> {
+    fn integers(&self, data: &[i32]) -> Result<Placed, Failure> {
         let around = [UNTOUCHED; AROUND_INDICES];
         let buffer = self.upload(&mut [&around, data, &around].concat())?;
         Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES, dtype: DType::I32 })
     }
 
     /// The integers, when nothing around them was written.
-    pub(super) fn rows_of(&self, name: &str, placed: &Placed<D::Buffer>) -> Result<Vec<i32>, Failure> {
+    pub(super) fn rows_of(&self, name: &str, placed: &Placed) -> Result<Vec<i32>, Failure> {
         let all = self.download(&placed.buffer, vec![0; placed.offset + placed.ld])?;
         let inside = placed.offset..placed.offset + placed.rows;
         canaries(name, (0..all.len()).find(|at| !inside.contains(at) && all[*at] != UNTOUCHED))?;
@@ -141,7 +141,7 @@ impl<'a, D: Device> Launches<'a, D> {
     }
 
     /// The factors of a panel whose first row is row [`FIRST_ROW`] of a matrix, its pivots and `info`.
-    pub(super) fn factored<T: Scalar>(&self, a: &Dense, pivoting: bool) -> Result<(Dense, Placed<D::Buffer>, i32), Failure> {
+    pub(super) fn factored<T: Scalar>(&self, a: &Dense, pivoting: bool) -> Result<(Dense, Placed, i32), Failure> {
         let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
         let told = self.integers(&[0])?;
         let (a, ipiv, info) = (factors.operand(), pivots.operand(), told.operand());
@@ -149,13 +149,7 @@ impl<'a, D: Device> Launches<'a, D> {
         Ok((self.fetch::<T>(&factors)?, pivots, self.rows_of("info", &told)?[0]))
     }
 
-    pub(super) fn laswp<T: Scalar>(
-        &self,
-        a: &Dense,
-        pivots: &Placed<D::Buffer>,
-        side: Side,
-        forward: bool,
-    ) -> Result<Dense, Failure> {
+    pub(super) fn laswp<T: Scalar>(&self, a: &Dense, pivots: &Placed, side: Side, forward: bool) -> Result<Dense, Failure> {
         let swaps = Swaps { side, forward, first_row: FIRST_ROW };
         let moved = self.place::<T>(a)?;
         self.launch(&Instruction::Laswp { swaps, a: moved.operand(), ipiv: pivots.operand() })?;

@@ -10,11 +10,9 @@ pub mod transfer;
 
 pub use instructions::Instructions;
 
-use std::marker::PhantomData;
+use lapidary_core::{Device, Scalar};
 
-use lapidary_core::{DType, Device, DeviceVisitor, Scalar};
-
-use crate::{Failure, Ledger, Scope, Subject, Trial};
+use crate::{Failure, Subject, Trial};
 
 /// What is tried on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +48,22 @@ pub enum Probe {
 }
 
 impl Probe {
-    fn run<D: Device, T: Scalar>(self, trial: &Trial<'_, D>) -> Result<(), Failure> {
+    fn run<T: Scalar>(self, trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
         match self {
-            Probe::RoundTrip => transfer::round_trip::<D, T>(trial),
-            Probe::Bits => transfer::bits::<D, T>(trial),
+            Probe::RoundTrip => transfer::round_trip::<T>(trial),
+            Probe::Bits => transfer::bits::<T>(trial),
             Probe::Indices => transfer::indices(trial),
-            Probe::Chain => ordering::chain::<D, T>(trial),
-            Probe::Threads => ordering::threads::<D, T>(trial),
-            Probe::Products => instructions::products::<D, T>(trial),
-            Probe::NewMemory => instructions::new_memory::<D, T>(trial),
-            Probe::Moves => instructions::moves::<D, T>(trial),
-            Probe::Triangles => instructions::triangles::<D, T>(trial),
-            Probe::Panels => instructions::panels::<D, T>(trial),
-            Probe::WithoutPivoting => instructions::without_pivoting::<D, T>(trial),
-            Probe::ZeroPivot => instructions::zero_pivot::<D, T>(trial),
-            Probe::TooMuchMemory => faults::too_much_memory::<D, T>(trial),
-            Probe::OneBuffer => large::one_buffer::<D, T>(trial),
+            Probe::Chain => ordering::chain::<T>(trial),
+            Probe::Threads => ordering::threads::<T>(trial),
+            Probe::Products => instructions::products::<T>(trial),
+            Probe::NewMemory => instructions::new_memory::<T>(trial),
+            Probe::Moves => instructions::moves::<T>(trial),
+            Probe::Triangles => instructions::triangles::<T>(trial),
+            Probe::Panels => instructions::panels::<T>(trial),
+            Probe::WithoutPivoting => instructions::without_pivoting::<T>(trial),
+            Probe::ZeroPivot => instructions::zero_pivot::<T>(trial),
+            Probe::TooMuchMemory => faults::too_much_memory::<T>(trial),
+            Probe::OneBuffer => large::one_buffer::<T>(trial),
         }
     }
 }
@@ -76,39 +74,21 @@ impl Probe {
 /// # Errors
 /// The first failure, with the name of the device.
 pub fn every<S: Subject, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
-    let Trial { subject, scope, ledger } = *trial;
-    let mut round = Round::<T> { probe, scope, ledger, verdict: None, skipped: None, dtype: PhantomData };
-    subject.devices(&mut round);
-    let skip = || trial.skip(round.skipped.unwrap_or_else(|| "the subject offers no device of its own".to_owned()));
-    round.verdict.unwrap_or_else(skip)
-}
-
-/// A visit to one device after the other, until one fails.
-struct Round<'a, T> {
-    probe: Probe,
-    scope: &'a Scope,
-    ledger: &'a Ledger,
-    /// That of the devices that were tried.
-    verdict: Option<Result<(), Failure>>,
-    /// Why it does not apply to the last of the others.
-    skipped: Option<String>,
-    dtype: PhantomData<T>,
-}
-
-impl<T: Scalar> DeviceVisitor for Round<'_, T> {
-    fn visit<D: Device>(&mut self, device: &D) {
-        let computes = device.info().f64 || T::DTYPE != DType::F64;
-        let is_over = matches!(&self.verdict, Some(Err(failure)) if !failure.lacks_memory);
-        if computes && !is_over {
-            let trial = Trial { subject: device, scope: self.scope, ledger: self.ledger };
-            let outcome = self.probe.run::<D, T>(&trial).map_err(|failure| failure.on(&device.info().name));
-            // what does not apply to one device may have been shown of another
-            match self.ledger.take_skipped() {
-                Some(why) if outcome.is_ok() => self.skipped = Some(why),
-                _ => self.verdict = Some(worse(self.verdict.take(), outcome)),
-            }
+    let (mut verdict, mut skipped) = (None, None);
+    trial.subject.devices(&mut |device| {
+        let is_over = matches!(&verdict, Some(Err(Failure { lacks_memory: false, .. })));
+        if is_over || !device.info().computes(T::DTYPE) {
+            return;
         }
-    }
+        let outcome = probe.run::<T>(&trial.of(device)).map_err(|failure| failure.on(&device.info().name));
+        // what does not apply to one device may have been shown of another
+        match trial.ledger.take_skipped() {
+            Some(why) if outcome.is_ok() => skipped = Some(why),
+            _ => verdict = Some(worse(verdict.take(), outcome)),
+        }
+    });
+    let skip = || trial.skip(skipped.unwrap_or_else(|| "the subject offers no device of its own".to_owned()));
+    verdict.unwrap_or_else(skip)
 }
 
 /// A device that lacks memory hides no failure of another.

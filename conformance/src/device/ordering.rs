@@ -2,7 +2,7 @@
 //! every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, HostRect, Instruction, Operand, Scalar};
+use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar};
 
 use crate::cases::Rng;
 use crate::properties::memory::completed;
@@ -37,10 +37,10 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
 ///
 /// # Errors
 /// It is something else.
-pub fn chain<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
-        seen.exact("ordering: values", walk::<D, T>(trial.subject, trial.scope.seed ^ round)?)?;
+        seen.exact("ordering: values", walk::<T>(trial.subject, trial.scope.seed ^ round)?)?;
     }
     Ok(())
 }
@@ -49,11 +49,11 @@ pub fn chain<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> 
 ///
 /// # Errors
 /// A thread reads something else.
-pub fn threads<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn threads<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, seed) = (trial.subject, trial.scope.seed);
     let seen = trial.ledger.evidence("", N);
     let compared = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..4_u64).map(|thread| scope.spawn(move || walk::<D, T>(device, seed ^ (thread << 32)))).collect();
+        let running: Vec<_> = (0..4_u64).map(|thread| scope.spawn(move || walk::<T>(device, seed ^ (thread << 32)))).collect();
         let panicked = || Err(Failure::new("ordering: no panic", "a thread panicked"));
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect::<Result<Vec<_>, _>>()
     });
@@ -61,9 +61,9 @@ pub fn threads<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure
 }
 
 /// What is read compared with what the host has; an error if there is nothing to be compared.
-fn walk<D: Device, T: Scalar>(device: &D, seed: u64) -> Result<Result<(), Failure>, Failure> {
+fn walk<T: Scalar>(device: &dyn Device, seed: u64) -> Result<Result<(), Failure>, Failure> {
     let rng = &mut Rng::new(seed);
-    let mut walk = Walk::<D, T>::new(device)?;
+    let mut walk = Walk::<T>::new(device)?;
     let steps = steps(rng, 40);
     for (at, &step) in steps.iter().enumerate() {
         if !walk.step(step, rng)? {
@@ -75,9 +75,9 @@ fn walk<D: Device, T: Scalar>(device: &D, seed: u64) -> Result<Result<(), Failur
 }
 
 /// The registers of a device, and the same on the host.
-struct Walk<'d, D: Device, T> {
-    device: &'d D,
-    registers: Vec<D::Buffer>,
+struct Walk<'d, T> {
+    device: &'d dyn Device,
+    registers: Vec<DeviceBuffer>,
     expected: Vec<Vec<T>>,
 }
 
@@ -85,8 +85,8 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
     completed("ordering: completes", result)
 }
 
-impl<'d, D: Device, T: Scalar> Walk<'d, D, T> {
-    fn new(device: &'d D) -> Result<Self, Failure> {
+impl<'d, T: Scalar> Walk<'d, T> {
+    fn new(device: &'d dyn Device) -> Result<Self, Failure> {
         let register = |_| done(device.alloc(N * N * size_of::<T>()));
         let registers = (0..REGISTERS).map(register).collect::<Result<_, _>>()?;
         Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS] })
@@ -102,12 +102,12 @@ impl<'d, D: Device, T: Scalar> Walk<'d, D, T> {
                 done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
             Step::Copy(to, from) => {
-                self.launch(&Instruction::Copy { a: whole::<T, _>(&self.registers[from]), b: whole::<T, _>(&self.registers[to]) })?;
+                self.launch(&Instruction::Copy { a: whole::<T>(&self.registers[from]), b: whole::<T>(&self.registers[to]) })?;
                 self.expected[to] = self.expected[from].clone();
             }
             Step::Scale(to, factor) => {
                 let beta = T::from_f64(factor);
-                self.launch(&Instruction::Scale { beta: beta.into(), c: whole::<T, _>(&self.registers[to]) })?;
+                self.launch(&Instruction::Scale { beta: beta.into(), c: whole::<T>(&self.registers[to]) })?;
                 self.expected[to].iter_mut().for_each(|x| *x = beta * *x);
             }
             Step::Read(from) => {
@@ -120,12 +120,12 @@ impl<'d, D: Device, T: Scalar> Walk<'d, D, T> {
         Ok(true)
     }
 
-    fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<(), Failure> {
+    fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
         // SAFETY: the operands are buffers of ours.
         done(unsafe { self.device.launch(instruction) })
     }
 }
 
-fn whole<T: Scalar, B>(buffer: &B) -> Operand<'_, B> {
+fn whole<T: Scalar>(buffer: &DeviceBuffer) -> Operand<'_> {
     Operand::packed(buffer, N, N, T::DTYPE)
 }

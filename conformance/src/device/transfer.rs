@@ -66,8 +66,8 @@ fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use
 ///
 /// # Errors
 /// An element is not what it was, or memory around the rectangle changed.
-pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
-    search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<D, T>(trial, case))?;
+pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<T>(trial, case))?;
     // more than any piece in which a transfer may be cut, as far as a buffer holds it
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     for_elements((2 * large + 1) * large)?;
@@ -75,7 +75,7 @@ pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
     let rows = (2 * large + 1).min(room / large);
     let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
     let case = TransferCase { rows, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
-    moved::<D, T>(trial, &case)
+    moved::<T>(trial, &case)
 }
 
 /// NaN with their payloads, infinities, zeros of either sign and subnormal numbers are
@@ -83,22 +83,22 @@ pub fn round_trip<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Fail
 ///
 /// # Errors
 /// A bit changed on the way.
-pub fn bits<D: Device, T: Scalar>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for fill in [Fill::Rising, Fill::NonFinite, Fill::Zeros, Fill::Payloads] {
         let scope = &trial.scope.part(8);
-        search(scope, cases(scope, fill), |case| moved::<D, T>(trial, case))?;
+        search(scope, cases(scope, fill), |case| moved::<T>(trial, case))?;
     }
     Ok(())
 }
 
 /// Moves a rectangle, or as many of its rows as one buffer of the device holds.
-fn moved<D: Device, T: Scalar>(trial: &Trial<'_, D>, case: &TransferCase) -> Result<(), Failure> {
+fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Result<(), Failure> {
     let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
     let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
-    carried::<D, T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
+    carried::<T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
-fn carried<D: Device, T: Scalar>(device: &D, case: &TransferCase, seen: &Evidence<'_>) -> Result<(), Failure> {
+fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<'_>) -> Result<(), Failure> {
     let TransferCase { rows, cols, storage: [from, to], .. } = *case;
     let data = case.fill.matrix::<T>(rows, cols, &mut Rng::new(case.seed));
     let mut source = Stored::<T>::new(&data, from);
@@ -125,7 +125,7 @@ fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect {
 ///
 /// # Errors
 /// One is not what it was.
-pub fn indices<D: Device>(trial: &Trial<'_, D>) -> Result<(), Failure> {
+pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for rows in [1, 2, 63, 64, 65, 2 * trial.scope.max] {
         let seen = trial.ledger.evidence("", rows);
         let sent: Vec<i32> = (0..rows).map(|i| i32::try_from(i).expect("few rows") * 65_537 - 7).collect();

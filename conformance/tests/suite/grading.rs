@@ -4,7 +4,7 @@ use lapidary_backend_cpu::CpuDevice;
 use lapidary_conformance::report::{Identity, TrialReport, Verdict};
 use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Grader, Subject, expectation, grades};
-use lapidary_core::{DType, DeviceVisitor, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
+use lapidary_core::{DType, Device, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
 use crate::panics::Panics;
@@ -214,8 +214,8 @@ impl Subject for WithDevices {
     fn name(&self) -> String {
         self.0.name()
     }
-    fn devices(&self, visitor: &mut impl DeviceVisitor) {
-        self.1.iter().for_each(|&bytes| visitor.visit(&CpuDevice::new(0, Some(bytes))));
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        self.1.iter().for_each(|&bytes| visit(&CpuDevice::new(0, Some(bytes))));
     }
     lapidary_conformance::routines_of!(0, getrf);
 }

@@ -2,19 +2,19 @@
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
-    Device, DeviceVisitor, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand, Result,
-    Scalar, Side, Swaps, Trsm, Uplo,
+    Device, DeviceBuffer, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand, Result, Scalar,
+    Side, Swaps, Trsm, Uplo,
 };
 
 /// The device.
 pub struct OnDevice<D>(pub D);
 
-fn whole<E: Element, B>(buffer: &B, (rows, cols): (usize, usize)) -> Operand<'_, B> {
+fn whole<E: Element>(buffer: &DeviceBuffer, (rows, cols): (usize, usize)) -> Operand<'_> {
     Operand::packed(buffer, rows, cols, E::DTYPE)
 }
 
 impl<D: Device> OnDevice<D> {
-    fn upload<T: Element>(&self, view: &MatRef<'_, T>) -> Result<D::Buffer> {
+    fn upload<T: Element>(&self, view: &MatRef<'_, T>) -> Result<DeviceBuffer> {
         let buffer = self.0.alloc(view.rows() * view.cols() * size_of::<T>())?;
         if view.rows() * view.cols() > 0 {
             // SAFETY: the caller lends the matrix; the buffer is ours.
@@ -23,12 +23,12 @@ impl<D: Device> OnDevice<D> {
         Ok(buffer)
     }
 
-    fn download<T: Element>(&self, buffer: &D::Buffer, view: &MatMut<'_, T>) -> Result<()> {
+    fn download<T: Element>(&self, buffer: &DeviceBuffer, view: &MatMut<'_, T>) -> Result<()> {
         // SAFETY: as above; the matrix may be written.
         if view.rows() * view.cols() > 0 { unsafe { self.0.read(buffer, HostRect::whole(&view.raw())) } } else { Ok(()) }
     }
 
-    fn launch(&self, instruction: &Instruction<Operand<'_, D::Buffer>>) -> Result<()> {
+    fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the operands are buffers of ours.
         unsafe { self.0.launch(instruction) }
     }
@@ -39,8 +39,8 @@ impl<D: Device> Subject for OnDevice<D> {
         self.0.info().name.clone()
     }
 
-    fn devices(&self, visitor: &mut impl DeviceVisitor) {
-        visitor.visit(&self.0);
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        visit(&self.0);
     }
 
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
@@ -49,8 +49,8 @@ impl<D: Device> Subject for OnDevice<D> {
             return Ok(());
         }
         let [x, y, z] = [self.upload(&a)?, self.upload(&b)?, self.upload(&c.as_ref())?];
-        let (a, b, shape) = (whole::<T, _>(&x, a.shape()), whole::<T, _>(&y, b.shape()), c.shape());
-        self.launch(&Instruction::Gemm { alpha: alpha.into(), op_a, a, op_b, b, beta: beta.into(), c: whole::<T, _>(&z, shape) })?;
+        let (a, b, shape) = (whole::<T>(&x, a.shape()), whole::<T>(&y, b.shape()), c.shape());
+        self.launch(&Instruction::Gemm { alpha: alpha.into(), op_a, a, op_b, b, beta: beta.into(), c: whole::<T>(&z, shape) })?;
         self.download(&z, &c)
     }
 
@@ -60,7 +60,7 @@ impl<D: Device> Subject for OnDevice<D> {
             return Ok(());
         }
         let [x, y] = [self.upload(&a)?, self.upload(&b.as_ref())?];
-        let (a, right) = (whole::<T, _>(&x, a.shape()), whole::<T, _>(&y, b.shape()));
+        let (a, right) = (whole::<T>(&x, a.shape()), whole::<T>(&y, b.shape()));
         self.launch(&Instruction::Trsm { side, uplo, op, diag, alpha: alpha.into(), a, b: right })?;
         self.download(&y, &b)
     }
@@ -75,7 +75,7 @@ impl<D: Device> Subject for OnDevice<D> {
         let [pivots, info] = [self.upload(&MatRef::col_major(ipiv, order, 1)?)?, self.upload(&MatRef::col_major(&told, 1, 1)?)?];
         let x = self.upload(&a.as_ref())?;
         let (factors, ipiv_there, told_there) =
-            (whole::<T, _>(&x, a.shape()), whole::<i32, _>(&pivots, (order, 1)), whole::<i32, _>(&info, (1, 1)));
+            (whole::<T>(&x, a.shape()), whole::<i32>(&pivots, (order, 1)), whole::<i32>(&info, (1, 1)));
         self.launch(&Instruction::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there })?;
         self.download(&x, &a)?;
         self.download(&pivots, &MatMut::col_major(ipiv, order, 1)?)?;
@@ -105,7 +105,7 @@ impl<D: Device> Subject for OnDevice<D> {
         }
         let [x, pivots] = [self.upload(&a.as_ref())?, self.upload(&MatRef::col_major(ipiv, ipiv.len(), 1)?)?];
         let swaps = Swaps { side: Side::Left, forward, first_row: 0 };
-        let (moved, ipiv) = (whole::<T, _>(&x, a.shape()), whole::<i32, _>(&pivots, (ipiv.len(), 1)));
+        let (moved, ipiv) = (whole::<T>(&x, a.shape()), whole::<i32>(&pivots, (ipiv.len(), 1)));
         self.launch(&Instruction::Laswp { swaps, a: moved, ipiv })?;
         self.download(&x, &a)
     }

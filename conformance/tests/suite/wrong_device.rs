@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{DType, Device, DeviceInfo, HostRect, Instruction, Memory, Op, Operand, Result, Value};
+use lapidary_core::{DType, Device, DeviceBuffer, DeviceInfo, HostRect, Instruction, Memory, Op, Operand, Result, Value};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,8 @@ pub enum DeviceFault {
     WrapsInBuffer,
 }
 
-type Buffer = <CpuDevice as Device>::Buffer;
-
 /// The CPU with a fault.
+#[derive(Debug)]
 pub struct WrongDevice {
     inner: CpuDevice,
     fault: DeviceFault,
@@ -68,7 +67,7 @@ impl WrongDevice {
     }
 }
 
-fn address(buffer: &Buffer) -> usize {
+fn address(buffer: &DeviceBuffer) -> usize {
     std::ptr::from_ref(buffer).addr()
 }
 
@@ -94,25 +93,23 @@ unsafe fn canonicalise(dtype: DType, element: *mut u8) {
 }
 
 /// The first `count` columns of `op(A)`.
-fn columns<'b>(op: Op, a: Operand<'b, Buffer>, count: usize) -> Operand<'b, Buffer> {
+fn columns<'b>(op: Op, a: Operand<'b>, count: usize) -> Operand<'b> {
     if op.is_trans() { Operand { rows: count, ..a } } else { Operand { cols: count, ..a } }
 }
 
 impl Device for WrongDevice {
-    type Buffer = Buffer;
-
     fn info(&self) -> &DeviceInfo {
         self.inner.info()
     }
 
-    fn alloc(&self, bytes: usize) -> Result<Buffer> {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         match self.inner.alloc(bytes) {
             Err(_) if self.is(DeviceFault::SwallowsErrors) => self.inner.alloc(64),
             other => other,
         }
     }
 
-    unsafe fn write(&self, from: HostRect, to: &Buffer) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: as the caller promises; a buffer holds at least what is written.
         unsafe {
             if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
@@ -124,7 +121,7 @@ impl Device for WrongDevice {
         }
     }
 
-    unsafe fn read(&self, from: &Buffer, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let HostRect { rows, cols, row_stride, col_stride, origin, dtype } = to;
         let size = dtype.size();
         let at = |i: usize, j: usize| origin.wrapping_add((i * row_stride + j * col_stride) * size);
@@ -162,7 +159,7 @@ impl Device for WrongDevice {
         Ok(())
     }
 
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: as the caller promises.
         unsafe {
             match (self.fault, *instruction) {
@@ -196,7 +193,7 @@ impl Device for WrongDevice {
                     self.inner.launch(&Instruction::Gemm { alpha, op_a, a, op_b, b, beta: Value::new(c.dtype, 1.0), c })
                 }
                 (DeviceFault::CopiesTooLittle, Instruction::Copy { a, b }) => {
-                    let narrower = |x: Operand<'_, Buffer>| x.cols.saturating_sub(1);
+                    let narrower = |x: Operand<'_>| x.cols.saturating_sub(1);
                     let (a, b) = (Operand { cols: narrower(a), ..a }, Operand { cols: narrower(b), ..b });
                     self.inner.launch(&Instruction::Copy { a, b })
                 }
@@ -226,7 +223,7 @@ impl WrongDevice {
     ///
     /// # Safety
     /// The contract of `Device::launch`.
-    unsafe fn before_its_transfer(&self, instruction: &Instruction<Operand<'_, Buffer>>) -> Result<()> {
+    unsafe fn before_its_transfer(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut touched = None;
         instruction.operands(|operand, _| {

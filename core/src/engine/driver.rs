@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::command::Command;
-use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Issue, Lane};
-use crate::engine::{Drive, HaltOnPanic, Run, Trace, TraceEvent};
+use crate::engine::{HaltOnPanic, Run, Trace, TraceEvent};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
@@ -14,30 +14,30 @@ use crate::slots::{Slot, SlotId, Supply};
 use crate::sync::{Arc, Mutex, lock};
 
 /// Buffers by key, each with its size in bytes.
-type Table<K, B> = Mutex<HashMap<K, (Arc<B>, usize)>>;
+type Table<K> = Mutex<HashMap<K, (Arc<DeviceBuffer>, usize)>>;
 
 /// A device with its physical registers and its resident matrices.
 #[derive(Debug)]
-pub struct Driver<D: Device> {
-    device: D,
-    slots: Table<SlotId, D::Buffer>,
+pub struct Driver {
+    device: Box<dyn Device>,
+    slots: Table<SlotId>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
-    kept: Mutex<Vec<(Arc<D::Buffer>, usize)>>,
-    residents: Table<u64, D::Buffer>,
+    kept: Mutex<Vec<(Arc<DeviceBuffer>, usize)>>,
+    residents: Table<u64>,
 }
 
-impl<D: Device> Driver<D> {
+impl Driver {
     /// A driver of `device`.
     #[must_use]
-    pub fn new(device: D) -> Self {
+    pub fn new(device: Box<dyn Device>) -> Self {
         Driver { device, slots: Mutex::default(), kept: Mutex::default(), residents: Mutex::default() }
     }
 
     /// The device.
     #[must_use]
-    pub fn device(&self) -> &D {
-        &self.device
+    pub fn device(&self) -> &dyn Device {
+        &*self.device
     }
 
     /// Runs one instruction at once on the caller's thread, operands in host memory.
@@ -90,7 +90,7 @@ impl<D: Device> Driver<D> {
     }
 
     /// Makes a buffer that is there already, and is another's to count, a resident matrix.
-    pub fn adopt(&self, key: u64, buffer: D::Buffer) {
+    pub fn adopt(&self, key: u64, buffer: DeviceBuffer) {
         lock(&self.residents).insert(key, (Arc::new(buffer), 0));
     }
 
@@ -131,18 +131,28 @@ impl<D: Device> Driver<D> {
         unsafe { self.device.write(HostRect::whole(from), &buffer) }
     }
 
+    /// Copies a resident matrix of `peer`, which may be this device, into one of its own, if the devices have a way
+    /// that is faster than through the host; whether they have.
+    ///
+    /// # Errors
+    /// There is no matrix of one of the keys, or the copy failed.
+    pub fn copy_from(&self, key: u64, peer: &Driver, peer_key: u64, bytes: usize) -> Result<bool> {
+        let (to, from) = (self.resident(key)?, peer.resident(peer_key)?);
+        self.device.copy_from(peer.device(), &from, &to, bytes).map_or(Ok(false), |copied| copied.map(|()| true))
+    }
+
     /// The memory of a resident matrix.
     ///
     /// # Errors
     /// There is no matrix of that key.
-    pub fn resident(&self, key: u64) -> Result<Arc<D::Buffer>> {
+    pub fn resident(&self, key: u64) -> Result<Arc<DeviceBuffer>> {
         let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 
     /// Memory for a physical register: of the last run, whose other sizes are given back before
     /// there is new memory, so that there is never more than a limit allows.
-    fn register(&self, bytes: usize) -> Result<Arc<D::Buffer>> {
+    fn register(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         let mut kept = lock(&self.kept);
         if let Some(at) = kept.iter().position(|&(_, size)| size == bytes) {
             return Ok(kept.swap_remove(at).0);
@@ -152,7 +162,7 @@ impl<D: Device> Driver<D> {
     }
 
     /// The memory of a physical register.
-    fn slot(&self, slot: Slot) -> Arc<D::Buffer> {
+    fn slot(&self, slot: Slot) -> Arc<DeviceBuffer> {
         let slots = lock(&self.slots);
         let (buffer, bytes) = slots.get(&slot.id).expect("a register of a command has memory");
         debug_assert_eq!(*bytes, slot.bytes);
@@ -185,7 +195,7 @@ impl<D: Device> Driver<D> {
     }
 
     fn exec(&self, run: &Run<'_>, instruction: &Instruction, issue: &Issue) -> Result<()> {
-        let (mut buffers, mut at): ([Option<Arc<D::Buffer>>; 3], usize) = ([const { None }; 3], 0);
+        let (mut buffers, mut at): ([Option<Arc<DeviceBuffer>>; 3], usize) = ([const { None }; 3], 0);
         let mut failed = None;
         instruction.operands(|tile, _| {
             match self.memory(run, tile, issue.operands[at]) {
@@ -208,7 +218,7 @@ impl<D: Device> Driver<D> {
     }
 
     /// The buffer behind a tile; none for host memory.
-    fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<D::Buffer>>> {
+    fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
         if let Some(slot) = slot {
             return Ok(Some(self.slot(slot)));
         }
@@ -221,7 +231,7 @@ impl<D: Device> Driver<D> {
 }
 
 /// A tile as the device sees it: copied into a physical register, packed, or in place.
-fn operand<'a, B>(run: &Run<'_>, tile: Tile, buffer: Option<&'a B>, copied: bool) -> Operand<'a, B> {
+fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
     let (offset, ld, home) = if copied {
         (region.row + region.col * info.rows, info.rows, None)
@@ -250,12 +260,15 @@ fn is_empty(raw: &RawMat) -> bool {
     raw.rows == 0 || raw.cols == 0
 }
 
-impl<D: Device> Drive for Driver<D> {
-    fn info(&self) -> &DeviceInfo {
+impl Driver {
+    /// What the device is and has.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
         self.device.info()
     }
 
-    fn drive(&self, run: &Run<'_>, lanes: &[Lane]) {
+    /// Works on lanes of this device in a run until nothing is left to do.
+    pub fn drive(&self, run: &Run<'_>, lanes: &[Lane]) {
         let _guard = HaltOnPanic(run);
         while let Some((lane, issue)) = run.next(lanes, &mut &*self) {
             let start = run.trace.map(Trace::now);
@@ -271,25 +284,29 @@ impl<D: Device> Drive for Driver<D> {
         }
     }
 
-    fn free_all(&self) {
+    /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
+    pub fn free_all(&self) {
         let freed = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
         if !self.info().host_memory {
             *lock(&self.kept) = freed;
         }
     }
 
-    fn trim(&self) {
+    /// Gives back the memory that is kept.
+    pub fn trim(&self) {
         lock(&self.kept).clear();
     }
 
-    fn free_memory(&self) -> usize {
+    /// Bytes of the device's limit that no resident matrix holds.
+    #[must_use]
+    pub fn free_memory(&self) -> usize {
         let held: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
         self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }
 
 /// Memory of the device for physical registers.
-impl<D: Device> Supply for &Driver<D> {
+impl Supply for &Driver {
     fn obtain(&mut self, slot: Slot) -> Result<()> {
         let buffer = self.register(slot.bytes).map_err(|error| error.with("device", &self.info().name))?;
         lock(&self.slots).insert(slot.id, (buffer, slot.bytes));

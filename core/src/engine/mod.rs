@@ -27,20 +27,6 @@ pub use driver::Driver;
 pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 
-/// What the engine needs of a driven device: one choice of backend for each lane.
-pub trait Drive: Send + Sync {
-    /// What the device is and has.
-    fn info(&self) -> &DeviceInfo;
-    /// Works on lanes of this device in a run until nothing is left to do.
-    fn drive(&self, run: &Run<'_>, lanes: &[Lane]);
-    /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
-    fn free_all(&self);
-    /// Gives back the memory that is kept.
-    fn trim(&self);
-    /// Bytes of the device's limit that no resident matrix holds.
-    fn free_memory(&self) -> usize;
-}
-
 /// A schedule while it runs.
 pub struct Run<'p> {
     plan: &'p Plan,
@@ -103,9 +89,9 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
 /// # Errors
 /// The first error of a command, with the command, its task and its device, and
 /// whether matrices that the plan writes may be partly written.
-pub unsafe fn run<H: Drive>(
+pub unsafe fn run(
     crew: &Crew,
-    devices: &[&H],
+    devices: &[&Driver],
     schedule: &Schedule,
     bindings: &[RawMat],
     trace: Option<&Trace>,
@@ -128,7 +114,7 @@ pub unsafe fn run<H: Drive>(
 
 /// The lanes of each thread: one, or all of a device that does not overlap its queues.
 #[must_use]
-pub fn lanes_by_thread<'l, H: Drive>(devices: &[&H], lanes: &'l [Lane]) -> Vec<&'l [Lane]> {
+pub fn lanes_by_thread<'l>(devices: &[&Driver], lanes: &'l [Lane]) -> Vec<&'l [Lane]> {
     lanes.chunk_by(|lane, next| lane.device == next.device && !devices[lane.device].info().overlaps).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::device::{Device, HostRect, Operand};
+use crate::device::{Device, DeviceBuffer, HostRect, Operand};
 use crate::enums::Op;
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
@@ -63,7 +63,7 @@ impl Startup {
     }
 }
 
-fn product<B>(buffers: &[B]) -> Instruction<Operand<'_, B>> {
+fn product(buffers: &[DeviceBuffer]) -> Instruction<Operand<'_>> {
     let operand = |i: usize| Operand::packed(&buffers[i], N, N, DType::F32);
     let (op_a, op_b, [alpha, beta]) = (Op::NoTrans, Op::NoTrans, [1.0, 0.0].map(Value::F32));
     Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) }

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use proptest::prelude::*;
 
 use crate::Crew;
-use crate::device::{Device, DeviceInfo, HostRect, Memory, Operand};
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
-use crate::engine::{Drive, Driver, Run, RunError, lock, reach, run};
+use crate::engine::{Driver, Run, RunError, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::{Access, Instruction, Region};
@@ -26,6 +26,7 @@ use crate::value::Value;
 
 /// A device whose kernels write, into each element of a result, a digest of
 /// all that the instruction read: any command out of order changes the bits.
+#[derive(Debug)]
 struct DigestDevice {
     info: DeviceInfo,
     failure: Option<&'static str>,
@@ -76,15 +77,19 @@ fn mix(digest: u64, value: u64) -> u64 {
     (digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
 }
 
-fn address(operand: &Operand<'_, Words>, i: usize, j: usize) -> *mut u64 {
+fn words(buffer: &DeviceBuffer) -> &[UnsafeCell<u64>] {
+    &buffer.get::<Words>().0
+}
+
+fn address(operand: &Operand<'_>, i: usize, j: usize) -> *mut u64 {
     let base = match operand.memory {
         Memory::Host(base) => base.as_ptr().cast::<u64>(),
-        Memory::Buffer(words) => words.0.as_ptr().cast::<u64>().cast_mut(),
+        Memory::Buffer(buffer) => words(buffer).as_ptr().cast::<u64>().cast_mut(),
     };
     base.wrapping_add(operand.offset + i + j * operand.ld)
 }
 
-fn cells(operand: &Operand<'_, Words>) -> Vec<*mut u64> {
+fn cells(operand: &Operand<'_>) -> Vec<*mut u64> {
     let (rows, cols) = (operand.rows, operand.cols);
     (0..rows * cols).map(|at| address(operand, at % rows, at / rows)).collect()
 }
@@ -94,34 +99,34 @@ fn rect_cell(rect: &HostRect, i: usize, j: usize) -> *mut u64 {
 }
 
 impl Device for DigestDevice {
-    type Buffer = Words;
     fn info(&self) -> &DeviceInfo {
         &self.info
     }
-    fn alloc(&self, bytes: usize) -> Result<Words> {
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes / 8 * 8)).is_err() {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
         }
         // not zero: reading what was never written must be seen
-        Ok(Words((0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect(), Arc::clone(&self.left)))
+        let words = (0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect();
+        Ok(DeviceBuffer::new(Words(words, Arc::clone(&self.left))))
     }
-    unsafe fn write(&self, from: HostRect, to: &Words) -> Result<()> {
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         let short = self.is_short();
         for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
             // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
-            unsafe { *to.0[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
+            unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
         unless(short)
     }
-    unsafe fn read(&self, from: &Words, to: HostRect) -> Result<()> {
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
             // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
-            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *from.0[at].get() };
+            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
         }
         unless(short)
     }
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_, Words>>) -> Result<()> {
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         assert!(!self.panics, "told to panic");
         if self.failure == Some(instruction.name()) {
             return Err(Error::new(ErrorKind::DeviceFailed, "launch", "told to fail"));
@@ -242,7 +247,7 @@ impl Matrices {
     }
 }
 
-type Drivers = [Driver<DigestDevice>];
+type Drivers = [Driver];
 
 /// Carries a schedule out command by command, choosing a lane by `choices` each time.
 fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
@@ -293,6 +298,10 @@ fn reaches(drivers: &Drivers, bindings: &[RawMat]) -> Vec<Reach> {
     drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.info(), bindings)).collect()
 }
 
+fn driver(device: impl Device) -> Driver {
+    Driver::new(Box::new(device))
+}
+
 /// How a plan went on devices, and the bits that it left. What is left to do
 /// when they are out of memory is done by a spare one, if there is one.
 fn carry_out(
@@ -301,13 +310,13 @@ fn carry_out(
     spare: Option<DigestDevice>,
     how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
 ) -> (Result<(), RunError>, u64) {
-    let drivers: Vec<_> = devices.into_iter().map(Driver::new).collect();
+    let drivers: Vec<_> = devices.into_iter().map(driver).collect();
     let mut matrices = Matrices::new();
     let bindings = matrices.bindings();
     let schedule = Schedule::new(plan, reaches(&drivers, &bindings)).unwrap();
     let result = match (how(&schedule, &drivers, &bindings), spare) {
         (Err(RunError { rest: Some(rest), .. }), Some(spare)) => {
-            let spare = [Driver::new(spare)];
+            let spare = [driver(spare)];
             how(&schedule.resume(rest, reaches(&spare, &bindings)).unwrap(), &spare, &bindings)
         }
         (result, _) => result,
@@ -375,11 +384,12 @@ proptest! {
         failure in prop::option::of((0..60_usize, any::<bool>())),
     ) {
         let device = NullDevice::new(Some(TIGHT));
-        let driver = Driver::new(match failure {
+        let driver = driver(match failure {
             Some((at, true)) => device.short_at(at),
             Some((at, false)) => device.failing_at(at),
             None => device,
         });
+        let record = || driver.device().downcast::<NullDevice>().unwrap().record();
         let mut matrices = Matrices::new();
         let bindings = matrices.bindings();
         for tasks in runs {
@@ -388,12 +398,12 @@ proptest! {
             let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
             prop_assert!(result.is_ok() || failure.is_some());
             // what one run keeps for the next counts too
-            let Record { most, held, .. } = driver.device().record();
+            let Record { most, held, .. } = record();
             prop_assert!(most <= TIGHT, "{} bytes held of {TIGHT}", most);
             prop_assert!(result.is_ok() || held == 0, "{held} bytes are kept of a run that failed");
         }
         driver.trim();
-        prop_assert_eq!(driver.device().record().held, 0);
+        prop_assert_eq!(record().held, 0);
     }
 }
 
@@ -457,9 +467,9 @@ fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
 
 #[test]
 fn memory_of_another_is_a_matrix_that_is_not_counted() {
-    let driver = Driver::new(DigestDevice::new(Some(TIGHT)));
+    let driver = driver(DigestDevice::new(Some(TIGHT)));
     driver.adopt(7, driver.device().alloc(64).unwrap());
-    assert_eq!((driver.resident(7).unwrap().0.len(), driver.free_memory()), (8, TIGHT));
+    assert_eq!((words(&driver.resident(7).unwrap()).len(), driver.free_memory()), (8, TIGHT));
     driver.discard(7);
     assert!(driver.resident(7).is_err());
 }

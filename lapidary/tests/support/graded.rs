@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use lapidary::core::{DType, DeviceVisitor};
+use lapidary::core::{DType, Device};
 use lapidary::{Machine, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
@@ -28,8 +28,8 @@ impl Subject for Graded {
     fn computes(&self, dtype: DType) -> bool {
         dtype != DType::F64 || self.1.devices().any(|device| device.f64)
     }
-    fn devices(&self, visitor: &mut impl DeviceVisitor) {
-        self.1.visit_devices(visitor);
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        self.1.visit_devices(visit);
     }
     routines_of!(1, getrf_into);
 }

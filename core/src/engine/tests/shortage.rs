@@ -119,15 +119,16 @@ fn what_a_device_leaves_is_there_for_another_that_shares_its_memory() {
 #[test]
 fn a_device_without_room_leaves_its_tasks_to_the_others() {
     for left in [[0, 128], [127, 1000], [300, 0]] {
-        let drivers = left.map(|bytes| Driver::new(DigestDevice::with_only(bytes)));
+        let drivers = left.map(|bytes| driver(DigestDevice::with_only(bytes)));
         let mut a = vec![1.0; 160];
         let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
         let reaches = (0..2).map(|d| reach(d, drivers[d].info(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and nothing else touches it.
         unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
-        drivers.iter().for_each(Drive::trim);
-        let given_back = drivers.iter().map(|driver| driver.device().left.load(Ordering::Relaxed));
+        drivers.iter().for_each(Driver::trim);
+        let left_of = |driver: &Driver| driver.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
+        let given_back = drivers.iter().map(left_of);
         assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
     }
 }

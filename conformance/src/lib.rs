@@ -19,6 +19,7 @@
 pub mod bounds;
 pub mod cases;
 pub mod device;
+pub mod erased;
 pub mod expectation;
 pub mod failure;
 pub mod foreign;

@@ -124,12 +124,12 @@ macro_rules! routines_of {
 /// A subject that takes subnormal numbers, operands and results, for zero, and owes
 /// everything else.
 #[derive(Clone, Copy, Debug)]
-pub struct Flushing<'a, S> {
+pub struct Flushing<'a, S: ?Sized> {
     subject: &'a S,
     flushes: bool,
 }
 
-impl<'a, S: Subject> Flushing<'a, S> {
+impl<'a, S: Subject + ?Sized> Flushing<'a, S> {
     /// The subject, owing nothing below the normal numbers.
     pub fn of(subject: &'a S) -> Self {
         Flushing { subject, flushes: true }
@@ -144,7 +144,7 @@ impl<'a, S: Subject> Flushing<'a, S> {
     }
 }
 
-impl<S: Subject> Subject for Flushing<'_, S> {
+impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     fn name(&self) -> String {
         format!("{}, flushing", self.subject.name())
     }
@@ -170,7 +170,7 @@ impl<S: Subject> Subject for Flushing<'_, S> {
 ///
 /// # Errors
 /// A call failed.
-pub fn flushes<S: Subject, T: Scalar>(subject: &S) -> Result<bool> {
+pub fn flushes<S: Subject + ?Sized, T: Scalar>(subject: &S) -> Result<bool> {
     flushed::<S, T>(subject).map(|(operands, results)| operands && results)
 }
 
@@ -179,7 +179,7 @@ pub fn flushes<S: Subject, T: Scalar>(subject: &S) -> Result<bool> {
 ///
 /// # Errors
 /// A call failed.
-pub fn flushed<S: Subject, T: Scalar>(subject: &S) -> Result<(bool, bool)> {
+pub fn flushed<S: Subject + ?Sized, T: Scalar>(subject: &S) -> Result<(bool, bool)> {
     let is_zero = |x: f64, y: f64| {
         let (x, y, mut z) = ([T::from_f64(x)], [T::from_f64(y)], [T::ONE]);
         let [x, y] = [&x, &y].map(|x| MatRef::col_major(x, 1, 1));

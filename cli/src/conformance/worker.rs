@@ -11,7 +11,7 @@ use super::message::{Message, Orders};
 use crate::failure::Result;
 
 /// Runs the trials of a job on a subject, then measures the grades.
-pub fn work<S: Subject>(subject: &S, scope: Scope, orders: &Orders) -> Result<()> {
+pub fn work<S: Subject + 'static>(subject: &S, scope: Scope, orders: &Orders) -> Result<()> {
     let identity = subject.identity();
     Message::Opened(identity.clone()).send();
     let job = orders.job()?;

@@ -31,7 +31,7 @@ impl Pinned {
     ///
     /// # Errors
     /// The first check that does not hold.
-    pub fn check<S: Subject, T: Scalar>(&self, trial: &Trial<'_, S>) -> Result<(), Failure> {
+    pub fn check<S: Subject + ?Sized, T: Scalar>(&self, trial: &Trial<'_, S>) -> Result<(), Failure> {
         match self {
             Pinned::Gemm(case) => gemm::check_gemm::<S, T>(trial, case),
             Pinned::Trsm(case) => trsm::check_trsm::<S, T>(trial, case),

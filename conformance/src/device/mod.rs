@@ -73,7 +73,7 @@ impl Probe {
 ///
 /// # Errors
 /// The first failure, with the name of the device.
-pub fn every<S: Subject, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
+pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
     let (mut verdict, mut skipped) = (None, None);
     trial.subject.devices(&mut |device| {
         let is_over = matches!(&verdict, Some(Err(Failure { lacks_memory: false, .. })));

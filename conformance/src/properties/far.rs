@@ -37,7 +37,7 @@ impl<T: Scalar> Far<T> {
 ///
 /// # Errors
 /// An element differs, or a call fails.
-pub fn check_far<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let integer = |i: usize, j: usize| real(i + 3 * j) - 2.0;
     let made = || -> std::io::Result<_> { Ok((Far::<T>::new(integer)?, Far::<T>::new(integer)?, Far::<T>::new(|_, _| 7.0)?)) };
     let (a, b, mut c) = match made() {
@@ -66,7 +66,7 @@ fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
 }
 
 /// Turns the rows upside down.
-fn completed_exchange<S: Subject, T: Scalar>(subject: &S, c: &mut Far<T>) -> Result<(), Failure> {
+fn completed_exchange<S: Subject + ?Sized, T: Scalar>(subject: &S, c: &mut Far<T>) -> Result<(), Failure> {
     super::memory::completed("laswp: completes", subject.laswp(Laswp::new(c.view_mut(), &[4, 3])))
 }
 

@@ -19,11 +19,11 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_gemm<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+pub fn check_gemm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, &trial.case(case), case).map_err(|failure| failure.in_case(case))
 }
 
-fn checked<S: Subject, T: Scalar>(subject: &S, seen: &Evidence<'_>, case: &GemmCase) -> Result<(), Failure> {
+fn checked<S: Subject + ?Sized, T: Scalar>(subject: &S, seen: &Evidence<'_>, case: &GemmCase) -> Result<(), Failure> {
     let data = case.data::<T>();
     let c = run(subject, case, &data)?;
     let (a, b, old) = data.operands(case);
@@ -37,7 +37,7 @@ fn checked<S: Subject, T: Scalar>(subject: &S, seen: &Evidence<'_>, case: &GemmC
 }
 
 /// Calls the subject and checks the memory around the operands.
-pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GemmCase, data: &GemmData<T>) -> Result<Stored<T>, Failure> {
+pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GemmCase, data: &GemmData<T>) -> Result<Stored<T>, Failure> {
     let before = data.clone();
     let mut c = data.c.clone();
     completed("gemm: completes", subject.gemm(data.args(case, &mut c)))?;
@@ -78,7 +78,7 @@ fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
 ///
 /// # Errors
 /// A lower precision was used.
-pub fn check_precision<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn check_precision<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     // 2^-25 and 2^-12: lost when rounded to f32, and to TF32, f16 or bf16
     let delta = if T::UNIT_ROUNDOFF < 1e-10 { (-25.0_f64).exp2() } else { (-12.0_f64).exp2() };
     for size in [1, 16, 96] {
@@ -97,14 +97,14 @@ pub fn check_precision<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<()
 ///
 /// # Errors
 /// An element of the checksum is off, or memory was damaged.
-pub fn check_checksum<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
+pub fn check_checksum<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     for_elements(case.m * case.k + case.k * case.n + case.m * case.n)?;
     checksum::<S, T>(trial, case, "gemm: checksum", bounds::checksum::<T>(case.k))?;
     let exact = GemmCase { fill: Fill::Integers, ..*case };
     checksum::<S, T>(trial, &exact, "gemm: exact checksum", bounds::exact())
 }
 
-fn checksum<S: Subject, T: Scalar>(
+fn checksum<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     case: &GemmCase,
     check: &'static str,

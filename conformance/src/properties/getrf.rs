@@ -27,7 +27,7 @@ pub struct Factored {
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {
         Shape::Random | Shape::Graded | Shape::Hilbert => regular::<T>(&seen, &a, &factored),
@@ -46,7 +46,7 @@ pub fn check_getrf<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let rng = &mut Rng::new(!case.seed);
@@ -64,7 +64,7 @@ pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
+pub fn check_large_exact<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
     let (right, seen) = (Factored { lu, ipiv, info: 0 }, trial.case(case));
@@ -74,7 +74,7 @@ pub fn check_large_exact<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &Get
 }
 
 /// Calls the subject; row exchanges must name rows that are still to come.
-pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
+pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
     let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, ipiv.rows_mut())))?;
     surroundings("A", &stored)?;

@@ -10,7 +10,7 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// It is more than one.
-pub fn check_growth<S: Subject>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn check_growth<S: Subject + ?Sized>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let figures = trial.ledger.figures();
     let Some(exponent) = exponent(&figures) else { return Ok(()) };
     let largest = figures.iter().map(|figure| figure.size).max().unwrap_or(0);

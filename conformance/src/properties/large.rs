@@ -100,7 +100,7 @@ impl<T: Scalar> Large<T> {
 ///
 /// # Errors
 /// An element differs, or a call fails.
-pub fn check_large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut large = match Large::<T>::new(trial.scope.elements) {
         Ok(large) => large,
         Err(why) => return trial.skip(why),

@@ -12,11 +12,11 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// An element of the buffer differs.
-pub fn check_laswp<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &LaswpCase) -> Result<(), Failure> {
+pub fn check_laswp<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &LaswpCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }
 
-fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase, seen: &Evidence<'_>) -> Result<(), Failure> {
+fn checked<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &LaswpCase, seen: &Evidence<'_>) -> Result<(), Failure> {
     let stored = run::<S, T>(subject, case)?;
     let (mut expected, rows) = case.matrix::<T>();
     loops::exchange(&mut expected, &rows, case.forward);
@@ -25,7 +25,7 @@ fn checked<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase, seen: &Evidence
 }
 
 /// Calls the subject.
-pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<Stored<T>, Failure> {
+pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &LaswpCase) -> Result<Stored<T>, Failure> {
     let (a, rows) = case.matrix::<T>();
     let mut stored = Stored::<T>::new(&a, case.storage);
     let ipiv: Vec<i32> = rows.iter().map(|&p| i32::try_from(p).expect("few rows")).collect();

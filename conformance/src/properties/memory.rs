@@ -71,7 +71,7 @@ fn stored<T: Scalar>(rows: usize, cols: usize) -> Stored<T> {
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to C.
-pub fn gemm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn gemm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (a, b) in [((5, 3), (3, 6)), ((4, 3), (3, 5)), ((4, 2), (3, 6)), ((0, 0), (3, 6)), ((3, 4), (3, 6))] {
         let (left, right) = (stored::<T>(a.0, a.1), stored::<T>(b.0, b.1));
         let case = format!("gemm A {}×{} B {}×{} C 4×6", a.0, a.1, b.0, b.1);
@@ -84,7 +84,7 @@ pub fn gemm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Fa
 ///
 /// # Errors
 /// It accepts it, calls it something else, or writes to B.
-pub fn trsm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn trsm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (rows, cols, side) in [(4, 3, Side::Left), (5, 5, Side::Left), (4, 4, Side::Right), (0, 0, Side::Left)] {
         let a = stored::<T>(rows, cols);
         let case = format!("trsm {side} A {rows}×{cols} B 4×6");
@@ -97,7 +97,7 @@ pub fn trsm_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Fa
 ///
 /// # Errors
 /// It accepts it, calls it something else, or writes to A.
-pub fn getrf_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn getrf_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for len in [3, 5, 0] {
         let mut ipiv = vec![0; len];
         refused(format!("getrf A 4×6 ipiv {len}"), &stored::<T>(4, 6), |a| {
@@ -111,7 +111,7 @@ pub fn getrf_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), F
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to B.
-pub fn getrs_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn getrs_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [(usize, usize, &[i32]); 5] =
         [(4, 3, &[0, 1, 2]), (3, 3, &[0, 1, 2]), (4, 4, &[0, 1, 2]), (4, 4, &[0, 1, 2, 4]), (4, 4, &[-1, 1, 2, 3])];
     for (rows, cols, ipiv) in wrong {
@@ -126,7 +126,7 @@ pub fn getrs_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), F
 ///
 /// # Errors
 /// It accepts them, calls it something else, or writes to A.
-pub fn laswp_errors<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn laswp_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [&[i32]; 3] = [&[0, 4], &[-1], &[0, 1, 2, 3, 0]];
     for ipiv in wrong {
         refused(format!("laswp A 4×3 ipiv {ipiv:?}"), &stored::<T>(4, 3), |a| {

@@ -14,14 +14,14 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_solve<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &SolveCase) -> Result<(), Failure> {
+pub fn check_solve<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &SolveCase) -> Result<(), Failure> {
     let ((a, b), seen) = (case.matrices::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a, &b).and_then(|x| residuals::<T>(&seen, &a.under(case.op), &x, &b));
     verdict.map_err(|failure| failure.in_case(case))
 }
 
 /// Calls the subject twice, checks the memory, and gives the solution.
-pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
+pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &SolveCase, a: &Dense, b: &Dense) -> Result<Dense, Failure> {
     let mut lu = Stored::<T>::new(a, case.storage[0]);
     let mut ipiv = Pivots::new(case.n);
     let info = completed("getrf: completes", subject.getrf(Getrf::new(lu.view_mut(), ipiv.rows_mut())))?;
@@ -46,7 +46,7 @@ fn residuals<T: Scalar>(seen: &Evidence<'_>, a: &Dense, x: &Dense, b: &Dense) ->
 ///
 /// # Errors
 /// The factorisation fails or reports another pivot.
-pub fn check_singular_is_no_error<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+pub fn check_singular_is_no_error<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (order, first) in [(1, 1), (2, 2), (9, 2), (trial.scope.max.max(2), 2)] {
         // equal rows leave zeros from the second pivot on
         let a = Dense::from_fn(order, order, |_, _| if order == 1 { 0.0 } else { 1.0 });

@@ -18,13 +18,18 @@ use crate::{Failure, Subject};
 ///
 /// # Errors
 /// The first property that does not hold.
-pub fn check_trsm<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
+pub fn check_trsm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
     let x = run::<S, T>(trial.subject, case, &case.system::<T>()).map_err(|failure| failure.in_case(case))?;
     solved::<S, T>(trial, case, &case.owed::<T>(trial.subject.smallest::<T>()), &x)
 }
 
 /// Whether x solves the system as the mode wants it.
-fn solved<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase, system: &System, x: &Dense) -> Result<(), Failure> {
+fn solved<S: Subject + ?Sized, T: Scalar>(
+    trial: &Trial<'_, S>,
+    case: &TrsmCase,
+    system: &System,
+    x: &Dense,
+) -> Result<(), Failure> {
     let seen = trial.case(case);
     let plain = system.solve::<T>(case.alpha, case.uplo());
     let verdict = match case.mode {
@@ -35,7 +40,7 @@ fn solved<S: Subject, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase, system: 
 }
 
 /// Calls the subject, checks the memory, and gives the solution as columns.
-pub(super) fn run<S: Subject, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
+pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
     let (a, mut b) = case.store::<T>(system);
     let before = a.clone();
     completed("trsm: completes", subject.trsm(case.args(&a, &mut b)))?;

@@ -13,7 +13,7 @@ macro_rules! entries {
     };
 }
 
-pub(super) fn transfers<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn transfers<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "round_trip", "Rectangles of every shape and layout arrive and come back whole, and nothing around them is written." => RoundTrip;
         "bits_are_kept", "NaN, infinities, zeros of either sign and subnormal numbers are moved bit for bit." => Bits;
@@ -21,14 +21,14 @@ pub(super) fn transfers<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     }
 }
 
-pub(super) fn ordering<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn ordering<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "commands_run_in_order", "Commands that depend on one another give what the same steps give on the host." => Chain;
         "threads_at_once", "So they do from several threads, each with buffers of its own." => Threads;
     }
 }
 
-pub(super) fn program<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn program<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "products", "The instruction gemm keeps bound 1 on operands inside larger buffers." => Products;
         "new_memory_is_not_read", "With β = 0 the instruction gemm does not read its result." => NewMemory;
@@ -40,7 +40,7 @@ pub(super) fn program<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     }
 }
 
-pub(super) fn faults<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn faults<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "too_much_memory_is_refused", "More memory than there is is refused as such, and other buffers keep their values." => TooMuchMemory;
     }

@@ -7,7 +7,7 @@ use crate::cases::{Fill, GemmCase, Rng};
 use crate::properties::gemm::check_gemm;
 use crate::{Failure, Ledger, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         ("a_refused_call_leaves_no_trace", "After a call with wrong arguments the next one is right.", refused_then_right::<S, T>),
         ("threads_share_the_subject", "Calls from several threads at once give exact integers.", threads::<S, T>),
@@ -18,7 +18,7 @@ fn integers(seed: u64, size: usize) -> GemmCase {
     GemmCase { fill: Fill::Integers, ..GemmCase::packed([size, size + 1, size - 1], seed) }
 }
 
-fn refused_then_right<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn refused_then_right<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for size in trial.scope.edges().into_iter().map(|[size, ..]| size.max(2)) {
         let (a, mut c) = (vec![T::ONE; size * size], vec![T::ONE; size * size]);
         let square = |data| MatRef::col_major(data, size, size).expect("the data holds it");
@@ -32,7 +32,7 @@ fn refused_then_right<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(),
     Ok(())
 }
 
-fn threads<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn threads<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let (subject, scope, rng) = (trial.subject, trial.scope, &mut Rng::new(trial.scope.seed));
     let sizes: Vec<usize> = (0..4).map(|_| 2 + rng.below(scope.max)).collect();
     trial.ledger.evidence("NN", scope.max);

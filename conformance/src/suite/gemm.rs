@@ -9,7 +9,7 @@ use crate::properties::memory::completed;
 use crate::properties::{gemm, growth, memory};
 use crate::{Failure, Flushing, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         ("wrong_shapes_are_refused", "Extents that do not agree are an error, and C stays.", memory::gemm_errors::<S, T>),
         (
@@ -70,7 +70,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-fn random<S: Subject, T: Scalar>(
+fn random<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],
     change: fn(GemmCase) -> GemmCase,
@@ -79,7 +79,7 @@ fn random<S: Subject, T: Scalar>(
 }
 
 /// As [`random`], with a third of the cases: they all go to one point.
-fn few<S: Subject, T: Scalar>(
+fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],
     change: fn(GemmCase) -> GemmCase,
@@ -87,7 +87,7 @@ fn few<S: Subject, T: Scalar>(
     random::<S, T>(&trial.within(&trial.scope.part(3)), fills, change)
 }
 
-fn subnormal<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn subnormal<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     random::<S, T>(&trial.within(&trial.scope.short()), &[Fill::Tiny, Fill::Rising], |case| case)
 }
 
@@ -112,7 +112,7 @@ fn mixed(case: GemmCase) -> GemmCase {
     GemmCase { same: false, storage: [stored(a, layouts[0]), stored(b, layouts[1]), stored(c, layouts[2])], ..case }
 }
 
-fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn tile_edges<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (at, [m, n, k]) in trial.scope.edges().into_iter().enumerate() {
         let case = GemmCase { fill: Fill::Integers, ..GemmCase::packed([m, n, k], trial.scope.seed) };
         gemm::check_gemm::<S, T>(trial, &case.all_ops()[at % 4])?;
@@ -120,38 +120,41 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
     Ok(())
 }
 
-fn halving<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn halving<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let sizes = (2..).map(|power| 1 << power).take_while(|&n| n <= trial.scope.max.max(64));
     let case = |n, seed| GemmCase { fill: Fill::Graded, beta: 0.0, ..GemmCase::packed([n, n, n], seed) };
     let cases = sizes.flat_map(|n| (0..2).map(move |seed| case(n, seed)));
     cases.flat_map(GemmCase::all_ops).try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))
 }
 
-fn error_growth<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn error_growth<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let case = |k, seed| GemmCase { fill: Fill::Positive, beta: 0.0, ..GemmCase::packed([24, 24, k], seed) };
     let mut cases = (4..=10).flat_map(|power| (0..4).map(move |seed| case(1 << power, seed)));
     cases.try_for_each(|case| gemm::check_gemm::<S, T>(trial, &case))?;
     growth::check_growth(trial)
 }
 
-fn checksums<S: Subject, T: Scalar>(trial: &Trial<'_, S>, extents: impl IntoIterator<Item = [usize; 3]>) -> Result<(), Failure> {
+fn checksums<S: Subject + ?Sized, T: Scalar>(
+    trial: &Trial<'_, S>,
+    extents: impl IntoIterator<Item = [usize; 3]>,
+) -> Result<(), Failure> {
     let mut cases = extents.into_iter().map(|extents| GemmCase::packed(extents, trial.scope.seed));
     cases.try_for_each(|case| gemm::check_checksum::<S, T>(trial, &case))
 }
 
-fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn skinny<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     // with --full beyond the 3200 of the page of bounds
     let n = 3 * trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     checksums::<S, T>(trial, [[8, n, n], [n, 8, n], [n, n, 8]])
 }
 
-fn powers_of_two<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn powers_of_two<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let largest = trial.scope.large.iter().copied().max().unwrap_or(64);
     checksums::<S, T>(trial, (6..).map(|power| 1 << power).take_while(|&n| n <= largest).map(|n| [n, n, n]))
 }
 
 /// Every transposition at the first size, another one at each that follows.
-fn large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (at, &n) in trial.scope.large.iter().enumerate() {
         let ops = GemmCase::packed([n, n - 1, n], trial.scope.seed).all_ops();
         let cases = if at == 0 { &ops[..] } else { std::slice::from_ref(&ops[at % 4]) };

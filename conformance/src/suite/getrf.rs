@@ -8,7 +8,7 @@ use crate::cases::{GetrfCase, Shape};
 use crate::properties::{getrf, memory};
 use crate::{Failure, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         (
             "wrong_arguments_are_refused",
@@ -57,7 +57,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-fn random<S: Subject, T: Scalar>(
+fn random<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     shapes: &'static [Shape],
     change: fn(GetrfCase) -> GetrfCase,
@@ -67,7 +67,7 @@ fn random<S: Subject, T: Scalar>(
 }
 
 /// As [`random`], with a third of the cases: they all go to one point.
-fn few<S: Subject, T: Scalar>(
+fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     shapes: &'static [Shape],
     change: fn(GetrfCase) -> GetrfCase,
@@ -83,33 +83,33 @@ fn wide(case: GetrfCase) -> GetrfCase {
     GetrfCase { n: case.m + case.n + 1, ..case }
 }
 
-fn each<S: Subject, T: Scalar>(trial: &Trial<'_, S>, cases: impl IntoIterator<Item = GetrfCase>) -> Result<(), Failure> {
+fn each<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, cases: impl IntoIterator<Item = GetrfCase>) -> Result<(), Failure> {
     cases.into_iter().try_for_each(|case| getrf::check_getrf::<S, T>(trial, &case))
 }
 
-fn square<S: Subject, T: Scalar>(trial: &Trial<'_, S>, orders: &[usize], shape: Shape) -> Result<(), Failure> {
+fn square<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, orders: &[usize], shape: Shape) -> Result<(), Failure> {
     each::<S, T>(trial, orders.iter().map(|&n| GetrfCase::square(n, shape)))
 }
 
-fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn tile_edges<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let edges = trial.scope.edges().into_iter();
     each::<S, T>(trial, edges.map(|[m, n, _]| GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) }))
 }
 
 /// The last ones have so many rows that a work-item of a large group searches several of equal candidates.
-fn ties_below<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn ties_below<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     few::<S, T>(trial, &[Shape::TiesBelow], |case| case)?;
     let mut tall = trial.scope.large.iter().map(|&n| GetrfCase { m: n * 5 / 2, ..GetrfCase::square(65, Shape::TiesBelow) });
     tall.try_for_each(|case| getrf::check_large_exact::<S, T>(trial, &case))
 }
 
-fn smallest<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn smallest<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let extents = [(0, 0), (0, 3), (3, 0), (1, 1), (1, 5), (5, 1)];
     each::<S, T>(trial, extents.map(|(m, n)| GetrfCase { m, ..GetrfCase::square(n, Shape::Random) }))?;
     square::<S, T>(trial, &[1], Shape::Singular)
 }
 
-fn large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut cases = trial.scope.large.iter().map(|&n| GetrfCase { n: n - 1, ..GetrfCase::square(n, Shape::Random) });
     cases.try_for_each(|case| getrf::check_large::<S, T>(trial, &case))?;
     let mut exact = trial.scope.large.iter().map(|&n| GetrfCase::square(n, Shape::Exact));

@@ -7,7 +7,7 @@ use crate::Subject;
 use crate::device::{Probe, every};
 use crate::properties::large;
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         (
             "matrix_in_one_buffer",

@@ -8,7 +8,7 @@ use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Stora
 use crate::properties::{far, gemm, getrf, laswp, memory, solve, trsm};
 use crate::{Failure, Scope, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         ("gaps_untouched", "The rows between m and ld, and what surrounds a sub-view, are never written.", |trial| {
             every_routine::<S, T>(trial, |storage| Storage { gap: 1 + storage.gap, skip: (1, 2), ..storage })
@@ -23,7 +23,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-pub(super) fn exchanges<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn exchanges<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         ("wrong_arguments_are_refused", "Rows that do not exist are an error, and A stays.", memory::laswp_errors::<S, T>),
         ("rows_move", "Rows stand where a plain loop puts them, bit for bit, in order and back.", |trial| {
@@ -36,7 +36,7 @@ pub(super) fn exchanges<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
 type Change = fn(Storage) -> Storage;
 
 /// Random calls of every routine on operands that lie in memory as `stored` says.
-fn every_routine<S: Subject, T: Scalar>(trial: &Trial<'_, S>, stored: Change) -> Result<(), Failure> {
+fn every_routine<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, stored: Change) -> Result<(), Failure> {
     let scope = &trial.scope.part(4);
     search(scope, gemms(scope, stored), |case| gemm::check_gemm::<S, T>(trial, case))?;
     search(scope, trsms(scope, stored), |case| trsm::check_trsm::<S, T>(trial, case))?;
@@ -62,7 +62,7 @@ fn solves(scope: &Scope, stored: Change) -> impl Strategy<Value = SolveCase> + u
 }
 
 /// A product of NaN alone, then one of integers in the same sizes.
-fn stale_nan<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn stale_nan<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let scope = &trial.scope.part(2);
     search(scope, GemmCase::any(scope, &[Fill::Poison]), |poison| {
         let clean = GemmCase { fill: Fill::Integers, alpha: 1.0, beta: 0.0, ..*poison };

@@ -19,6 +19,7 @@ pub use search::search;
 use lapidary_core::{DType, Scalar};
 
 use crate::cases::Rng;
+use crate::erased::AnySubject;
 use crate::{Failure, Ledger, Scope, Subject, Trial};
 
 /// Grades a subject in a property.
@@ -35,9 +36,25 @@ pub struct Property<S> {
     pub name: &'static str,
     /// What it says, in one sentence.
     pub about: &'static str,
-    /// Grades a subject.
-    check: Check<S>,
+    way: Way<S>,
 }
+
+/// How a property grades a subject.
+#[derive(Debug)]
+enum Way<S> {
+    /// As what it is.
+    Typed(Check<S>),
+    /// As any other subject: these checks are large, and compiled once.
+    Erased(Check<AnySubject>, fn(&S) -> &AnySubject),
+}
+
+// derived, these would ask for `S: Clone`
+impl<S> Clone for Way<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Way<S> {}
 
 // derived, these would ask for `S: Clone`
 impl<S> Clone for Property<S> {
@@ -60,7 +77,10 @@ impl<S> Property<S> {
     /// The subject lacks it.
     pub fn check(&self, subject: &S, scope: &Scope, ledger: &Ledger) -> Result<(), Failure> {
         let scope = &Scope { seed: own_seed(scope.seed, &self.full_name()), ..scope.clone() };
-        (self.check)(&Trial { subject, scope, ledger })
+        match self.way {
+            Way::Typed(check) => check(&Trial { subject, scope, ledger }),
+            Way::Erased(check, erased) => check(&Trial { subject: erased(subject), scope, ledger }),
+        }
     }
 }
 
@@ -75,34 +95,43 @@ fn own_seed(seed: u64, name: &str) -> u64 {
 type Entry<S> = (&'static str, &'static str, Check<S>);
 
 fn under<S, T: Scalar>(routine: &'static str, entries: Vec<Entry<S>>) -> impl Iterator<Item = Property<S>> {
-    let property = move |(name, about, check)| Property { dtype: T::DTYPE, routine, name, about, check };
+    let property = move |(name, about, check)| Property { dtype: T::DTYPE, routine, name, about, way: Way::Typed(check) };
     entries.into_iter().map(property)
 }
 
 /// All properties for the numbers `T`.
 #[must_use]
-pub fn properties_in<S: Subject, T: Scalar>() -> Vec<Property<S>> {
-    let lists = [
-        ("memory", memory::entries::<S, T>()),
-        ("transfer", device::transfers::<S, T>()),
-        ("ordering", device::ordering::<S, T>()),
-        ("program", device::program::<S, T>()),
-        ("laswp", memory::exchanges::<S, T>()),
-        ("gemm", gemm::entries::<S, T>()),
-        ("trsm", trsm::entries::<S, T>()),
-        ("getrf", getrf::entries::<S, T>()),
-        ("solve", solve::entries::<S, T>()),
-        ("cases", pinned::entries::<S, T>()),
-        ("faults", device::faults::<S, T>()),
-        ("faults", faults::entries::<S, T>()),
-        ("large", large::entries::<S, T>()),
-    ];
-    lists.into_iter().flat_map(|(routine, entries)| under::<S, T>(routine, entries)).collect()
+pub fn properties_in<S: Subject + 'static, T: Scalar>() -> Vec<Property<S>> {
+    let property = |routine, (name, about, check)| {
+        let way = Way::Erased(check, |subject| subject);
+        Property { dtype: T::DTYPE, routine, name, about, way }
+    };
+    let lists = every::<T>().into_iter();
+    lists.flat_map(|(routine, entries)| entries.into_iter().map(move |entry| property(routine, entry))).collect()
+}
+
+/// All entries for the numbers `T`, under their routines.
+fn every<T: Scalar>() -> Vec<(&'static str, Vec<Entry<AnySubject>>)> {
+    vec![
+        ("memory", memory::entries::<_, T>()),
+        ("transfer", device::transfers::<_, T>()),
+        ("ordering", device::ordering::<_, T>()),
+        ("program", device::program::<_, T>()),
+        ("laswp", memory::exchanges::<_, T>()),
+        ("gemm", gemm::entries::<_, T>()),
+        ("trsm", trsm::entries::<_, T>()),
+        ("getrf", getrf::entries::<_, T>()),
+        ("solve", solve::entries::<_, T>()),
+        ("cases", pinned::entries::<_, T>()),
+        ("faults", device::faults::<_, T>()),
+        ("faults", faults::entries::<_, T>()),
+        ("large", large::entries::<_, T>()),
+    ]
 }
 
 /// All properties, single precision first.
 #[must_use]
-pub fn properties<S: Subject>() -> Vec<Property<S>> {
+pub fn properties<S: Subject + 'static>() -> Vec<Property<S>> {
     [properties_in::<S, f32>(), properties_in::<S, f64>()].concat()
 }
 
@@ -119,7 +148,7 @@ mod tests {
 
     use lapidary_core::DType;
 
-    use super::{Check, Property, search, selects};
+    use super::{Check, Property, Way, search, selects};
     use crate::cases::SolveCase;
     use crate::{Ledger, Scope};
 
@@ -131,7 +160,8 @@ mod tests {
                 Ok(())
             })
         };
-        let (property, cases) = (Property { dtype: DType::F64, routine: "solve", name, about: "", check }, RefCell::default());
+        let (property, cases) =
+            (Property { dtype: DType::F64, routine: "solve", name, about: "", way: Way::Typed(check) }, RefCell::default());
         property.check(&cases, &Scope::quick(seed), &Ledger::default()).unwrap();
         cases.into_inner()
     }

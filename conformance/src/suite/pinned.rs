@@ -13,7 +13,7 @@ macro_rules! files {
         #[cfg(test)]
         const FILES: &[(&str, &str)] = &[$((stringify!($name), include_str!(concat!("../../cases/", stringify!($name), ".case")))),+];
 
-        pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+        pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
             vec![$({
                 const TEXT: &str = include_str!(concat!("../../cases/", stringify!($name), ".case"));
                 (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, stringify!($name), TEXT))
@@ -36,7 +36,7 @@ fn about(text: &'static str) -> &'static str {
     pinned::remarks(text).next().unwrap_or_default()
 }
 
-fn check<S: Subject, T: Scalar>(trial: &Trial<'_, S>, name: &str, text: &str) -> Result<(), Failure> {
+fn check<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, name: &str, text: &str) -> Result<(), Failure> {
     read(name, text)?.check::<S, T>(trial)
 }
 

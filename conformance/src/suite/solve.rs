@@ -7,7 +7,7 @@ use crate::cases::SolveCase;
 use crate::properties::{memory, solve};
 use crate::{Failure, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         (
             "wrong_arguments_are_refused",
@@ -26,6 +26,6 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-fn large<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     trial.scope.large.iter().try_for_each(|&n| solve::check_solve::<S, T>(trial, &SolveCase::packed(n)))
 }

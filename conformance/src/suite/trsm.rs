@@ -9,7 +9,7 @@ use crate::properties::memory::completed;
 use crate::properties::{memory, trsm};
 use crate::{Failure, Flushing, Subject, Trial};
 
-pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         (
             "wrong_shapes_are_refused",
@@ -67,7 +67,7 @@ pub(super) fn entries<S: Subject, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-fn random<S: Subject, T: Scalar>(
+fn random<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     mode: TrsmMode,
     fills: &'static [Fill],
@@ -78,7 +78,7 @@ fn random<S: Subject, T: Scalar>(
 }
 
 /// Substitutions, a third of the cases: they all go to one point.
-fn few<S: Subject, T: Scalar>(
+fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],
     change: fn(TrsmCase) -> TrsmCase,
@@ -95,7 +95,7 @@ fn empty(case: TrsmCase) -> TrsmCase {
     if case.seed.is_multiple_of(2) { TrsmCase { order: 0, ..case } } else { TrsmCase { nrhs: 0, ..case } }
 }
 
-fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn tile_edges<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for [order, nrhs, _] in trial.scope.edges() {
         for case in TrsmCase::regular(order) {
             trsm::check_trsm::<S, T>(trial, &TrsmCase { nrhs, ..case })?;
@@ -104,7 +104,7 @@ fn tile_edges<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure
     Ok(())
 }
 
-fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn skinny<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let long = 2 * trial.scope.max;
     for (order, nrhs) in [(8, long), (long, 8), (long, 1)] {
         for case in TrsmCase::regular(order) {
@@ -114,23 +114,23 @@ fn skinny<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn subnormal<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn subnormal<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     random::<S, T>(&trial.within(&trial.scope.short()), Substitution, &[Fill::Tiny, Fill::Rising], |case| case)
 }
 
-fn with_pivot<S: Subject, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Result<(), Failure> {
+fn with_pivot<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, pivot: Pivot) -> Result<(), Failure> {
     let mut cases = [1, 2, 7, trial.scope.max].into_iter().flat_map(TrsmCase::regular);
     cases.try_for_each(|case| trsm::check_trsm::<S, T>(trial, &TrsmCase { pivot, ..case }))
 }
 
-fn zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn zero_pivots<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     with_pivot::<S, T>(trial, Pivot::Zero)
 }
 
-fn negative_zero_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn negative_zero_pivots<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     with_pivot::<S, T>(trial, Pivot::NegativeZero)
 }
 
-fn subnormal_pivots<S: Subject, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
+fn subnormal_pivots<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     with_pivot::<S, T>(trial, Pivot::Subnormal)
 }

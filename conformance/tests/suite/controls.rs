@@ -74,11 +74,11 @@ fn large(size: usize) -> Scope {
     Scope { large: vec![size], ..Scope::quick(1) }
 }
 
-fn expect<T: Scalar>(subject: &impl Subject, row: (&str, &str)) {
+fn expect<T: Scalar>(subject: &(impl Subject + 'static), row: (&str, &str)) {
     expect_in::<T>(&quick(), subject, row);
 }
 
-fn expect_in<T: Scalar>(scope: &Scope, subject: &impl Subject, (name, expected): (&str, &str)) {
+fn expect_in<T: Scalar>(scope: &Scope, subject: &(impl Subject + 'static), (name, expected): (&str, &str)) {
     let failure = outcome(subject, find(&properties_in::<_, T>(), name), scope);
     let failure = failure.expect_err(&format!("{} passes {name}", subject.name()));
     assert_eq!(failure.check, expected, "{} is caught for another reason: {failure}", subject.name());

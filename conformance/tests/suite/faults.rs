@@ -104,7 +104,7 @@ pub const LARGE: &[(Fault, &str, &str)] = &[(LastOfTiesFarBelow, "getrf::ties_be
 /// Faults that one property alone catches.
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
-fn verdict<T: Scalar>(subject: &impl Subject, name: &str) -> Result<(), Failure> {
+fn verdict<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &quick())
 }
 
@@ -153,7 +153,7 @@ fn faults_of_one_property_are_caught_by_no_other() {
 }
 
 /// With more cases than a quick run has: each of these faults shows in few of them.
-fn thorough<T: Scalar>(subject: &impl Subject, name: &str) -> Result<(), Failure> {
+fn thorough<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &scope(300))
 }
 
@@ -162,7 +162,7 @@ fn flushing<T: Scalar>() {
     let name = "gemm::keeps_subnormals";
     thorough::<T>(&Flushing::of(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");
     for fault in [LowPrecision, TileEdge, DropsLastRow, IgnoresOp, RoundsBeta, WritesGap, ReadsOldC] {
-        let failure = thorough::<T>(&Flushing::of(&Wrong(fault)), name).expect_err("a fault");
+        let failure = thorough::<T>(&Flushing::of(Box::leak(Box::new(Wrong(fault)))), name).expect_err("a fault");
         assert!(failure.check != "gemm: completes", "{fault:?}: {failure}");
     }
 }

@@ -67,7 +67,7 @@ impl Subject for FlushesAll {
     }
 }
 
-fn trials<S: Subject, T: Scalar>(subject: &S) -> Vec<TrialReport> {
+fn trials<S: Subject + 'static, T: Scalar>(subject: &S) -> Vec<TrialReport> {
     let grader = Grader::new(subject, &subject.identity(), scope(150), &expectation::known());
     properties_in::<S, T>().iter().map(|property| grader.try_on(subject, property)).collect()
 }

@@ -1,0 +1,156 @@
+//! A subject behind a pointer: properties are compiled for this one type, whatever they grade.
+#![allow(unsafe_code, reason = "arguments of a type that is known by its dtype")]
+
+use std::mem::ManuallyDrop;
+
+use lapidary_core::{DType, Device, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+
+use crate::Subject;
+use crate::report::Identity;
+
+/// Any [`Subject`].
+pub type AnySubject = dyn Erased;
+
+/// What a [`Subject`] is without type parameters.
+pub trait Erased: Sync {
+    /// See [`Subject::name`].
+    fn name(&self) -> String;
+    /// See [`Subject::smallest`].
+    fn smallest(&self, dtype: DType) -> f64;
+    /// See [`Subject::identity`].
+    fn identity(&self) -> Identity;
+    /// See [`Subject::computes`].
+    fn computes(&self, dtype: DType) -> bool;
+    /// See [`Subject::memory_limit`].
+    fn memory_limit(&self) -> Option<usize>;
+    /// See [`Subject::devices`].
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device));
+    /// See [`Subject::took_part`].
+    fn took_part(&self) -> Option<usize>;
+    /// See [`Subject::lacks`].
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String>;
+    /// A routine in single precision, and its `info`.
+    ///
+    /// # Errors
+    /// Those of the routine.
+    fn single(&self, call: Call<'_, f32>) -> Result<usize>;
+    /// The same in double precision.
+    ///
+    /// # Errors
+    /// Those of the routine.
+    fn double(&self, call: Call<'_, f64>) -> Result<usize>;
+}
+
+/// A routine with its arguments.
+pub enum Call<'a, T: Scalar> {
+    /// See [`Subject::gemm`].
+    Gemm(Gemm<'a, T>),
+    /// See [`Subject::trsm`].
+    Trsm(Trsm<'a, T>),
+    /// See [`Subject::getrf`].
+    Getrf(Getrf<'a, T>),
+    /// See [`Subject::getrs`].
+    Getrs(Getrs<'a, T>),
+    /// See [`Subject::laswp`].
+    Laswp(Laswp<'a, T>),
+}
+
+impl<'a, T: Scalar> Call<'a, T> {
+    /// Runs the routine of a subject; the `info` of a factorisation.
+    fn of<S: Subject>(self, subject: &S) -> Result<usize> {
+        match self {
+            Call::Gemm(args) => subject.gemm(args).map(|()| 0),
+            Call::Trsm(args) => subject.trsm(args).map(|()| 0),
+            Call::Getrf(args) => subject.getrf(args),
+            Call::Getrs(args) => subject.getrs(args).map(|()| 0),
+            Call::Laswp(args) => subject.laswp(args).map(|()| 0),
+        }
+    }
+
+    /// The same call with the type by its own name.
+    fn typed<U: Scalar>(self) -> Call<'a, U> {
+        assert_eq!(T::DTYPE, U::DTYPE, "both are one type");
+        // SAFETY: the scalars are sealed, each with a dtype of its own: the types are one.
+        unsafe { std::mem::transmute_copy(&ManuallyDrop::new(self)) }
+    }
+}
+
+impl<S: Subject> Erased for S {
+    fn name(&self) -> String {
+        Subject::name(self)
+    }
+    fn smallest(&self, dtype: DType) -> f64 {
+        if dtype == DType::F32 { Subject::smallest::<f32>(self) } else { Subject::smallest::<f64>(self) }
+    }
+    fn identity(&self) -> Identity {
+        Subject::identity(self)
+    }
+    fn computes(&self, dtype: DType) -> bool {
+        Subject::computes(self, dtype)
+    }
+    fn memory_limit(&self) -> Option<usize> {
+        Subject::memory_limit(self)
+    }
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        Subject::devices(self, visit);
+    }
+    fn took_part(&self) -> Option<usize> {
+        Subject::took_part(self)
+    }
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        Subject::lacks(self, dtype, routine, property)
+    }
+    fn single(&self, call: Call<'_, f32>) -> Result<usize> {
+        call.of(self)
+    }
+    fn double(&self, call: Call<'_, f64>) -> Result<usize> {
+        call.of(self)
+    }
+}
+
+/// Runs a routine of a subject in the precision of its arguments.
+fn run<T: Scalar>(subject: &AnySubject, call: Call<'_, T>) -> Result<usize> {
+    if T::DTYPE == DType::F32 { subject.single(call.typed()) } else { subject.double(call.typed()) }
+}
+
+impl Subject for AnySubject {
+    fn name(&self) -> String {
+        Erased::name(self)
+    }
+    fn smallest<T: Scalar>(&self) -> f64 {
+        Erased::smallest(self, T::DTYPE)
+    }
+    fn identity(&self) -> Identity {
+        Erased::identity(self)
+    }
+    fn computes(&self, dtype: DType) -> bool {
+        Erased::computes(self, dtype)
+    }
+    fn memory_limit(&self) -> Option<usize> {
+        Erased::memory_limit(self)
+    }
+    fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
+        Erased::devices(self, visit);
+    }
+    fn took_part(&self) -> Option<usize> {
+        Erased::took_part(self)
+    }
+    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+        Erased::lacks(self, dtype, routine, property)
+    }
+    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
+        run(self, Call::Gemm(args)).map(drop)
+    }
+    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
+        run(self, Call::Trsm(args)).map(drop)
+    }
+    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
+        run(self, Call::Getrf(args))
+    }
+    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+        run(self, Call::Getrs(args)).map(drop)
+    }
+    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
+        run(self, Call::Laswp(args)).map(drop)
+    }
+}

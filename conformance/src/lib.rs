@@ -36,7 +36,7 @@ pub mod suite;
 pub mod trial;
 
 pub use cases::Scope;
-pub use device::Instructions;
+pub use device::{Instructions, OnDevice};
 pub use failure::Failure;
 pub use grader::Grader;
 pub use guarded::Guarded;

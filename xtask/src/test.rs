@@ -18,7 +18,8 @@ use crate::workspace::Workspace;
 pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
 /// The steps in their order.
-const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "readme", "tests", "oclgrind"];
+const STEPS: [&str; 12] =
+    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "readme", "tests", "foreign", "oclgrind"];
 
 /// The step that is run only when it is named: it takes long, and installs much.
 const SYSTEMS: &str = "systems";
@@ -44,6 +45,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
         results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);
         Ok(total(&results))
     })?;
+    steps.step("foreign", || foreign(ws))?;
     steps.step("oclgrind", || drivers::watch(ws))?;
     if wanted.contains(&SYSTEMS) {
         steps.step(SYSTEMS, || systems::check(ws))?;
@@ -56,6 +58,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
 /// Fetches the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
     ws.cargo(&["fetch", "--locked"]).run()?;
+    ws.cargo(&["fetch", "--locked", "--manifest-path", FOREIGN]).run()?;
     drivers::install(ws)
 }
 
@@ -86,6 +89,12 @@ fn loom(ws: &Workspace) -> Result<String> {
     let args = ["test", "--package", "lapidary-core", "--test", "loom", "--release"];
     ws.cargo(&args).env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", target).run()?;
     Ok(String::new())
+}
+
+/// The crate outside the workspace that adds a device: what it needs is public, and its device passes the suite.
+fn foreign(ws: &Workspace) -> Result<String> {
+    let target = ws.metadata.target_directory.join("foreign");
+    ws.cargo(&["test", "--locked", "--manifest-path", FOREIGN]).env("CARGO_TARGET_DIR", target).run().map(|()| String::new())
 }
 
 /// What each test binary said at its end.

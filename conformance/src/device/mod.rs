@@ -5,10 +5,12 @@ pub mod faults;
 pub mod instructions;
 pub mod large;
 mod launches;
+mod on_device;
 pub mod ordering;
 pub mod transfer;
 
 pub use instructions::Instructions;
+pub use on_device::OnDevice;
 
 use lapidary_core::{Device, Scalar};
 

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use crate::faults::{EXPECTED, LARGE};
-use crate::on_device::OnDevice;
 use crate::slips::Slip::{self, *};
 use crate::slips::Slips;
 use crate::subtle::Subtle;
@@ -15,7 +14,7 @@ use crate::wrong_device::WrongDevice;
 use crate::{find, outcome, quick};
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_conformance::suite::properties_in;
-use lapidary_conformance::{Scope, Subject};
+use lapidary_conformance::{OnDevice, Scope, Subject};
 use lapidary_core::Scalar;
 
 /// Each fault of a device, the properties that catch it, and the checks that say so.

@@ -7,7 +7,6 @@ mod documents;
 mod faults;
 mod grading;
 mod naive;
-mod on_device;
 mod panics;
 mod plain;
 mod slips;

@@ -2,6 +2,7 @@
 //! broken, no deadlock, no leak, and every error reaches the caller.
 
 mod shortage;
+mod wide;
 
 use std::cell::UnsafeCell;
 use std::ops::Range;

@@ -1,12 +1,15 @@
 //! A device as a subject: each routine is an upload, an instruction or a few, a download.
+#![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_conformance::Subject;
 use lapidary_core::{
     Device, DeviceBuffer, Diag, Element, Gemm, Getrf, Getrs, HostRect, Instruction, Laswp, MatMut, MatRef, Operand, Result, Scalar,
     Side, Swaps, Trsm, Uplo,
 };
 
-/// The device.
+use crate::Subject;
+
+/// A device that is graded without plans and engine: its memory holds each matrix whole.
+#[derive(Debug)]
 pub struct OnDevice<D>(pub D);
 
 fn whole<E: Element>(buffer: &DeviceBuffer, (rows, cols): (usize, usize)) -> Operand<'_> {

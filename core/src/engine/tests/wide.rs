@@ -1,0 +1,127 @@
+//! Elements of sixteen bytes, as complex numbers have: nothing on the way to a kernel takes an element for 4 or 8.
+
+use super::*;
+use crate::enums::Layout::{ColMajor, RowMajor};
+use crate::matrix::Home;
+
+/// A device that copies, whatever the type, and computes nothing.
+#[derive(Debug)]
+struct Copier(DeviceInfo);
+
+/// Its memory: words, of which an element takes some.
+#[derive(Debug)]
+struct Memories(Box<[UnsafeCell<u64>]>);
+
+// SAFETY: the engine issues no conflicting commands together.
+unsafe impl Sync for Memories {}
+
+impl Copier {
+    fn new(memory: Option<usize>) -> Self {
+        Copier(DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() })
+    }
+}
+
+fn start(buffer: &DeviceBuffer) -> *mut u8 {
+    buffer.get::<Memories>().0.as_ptr().cast::<u8>().cast_mut()
+}
+
+/// Visits the elements of a rectangle, and their places in packed memory.
+fn each(rect: HostRect, packed: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
+    let size = rect.dtype.size();
+    for (i, j) in (0..rect.cols).flat_map(|j| (0..rect.rows).map(move |i| (i, j))) {
+        let host = rect.origin.wrapping_add((i * rect.row_stride + j * rect.col_stride) * size);
+        visit(host, packed.wrapping_add((i + j * rect.rows) * size), size);
+    }
+}
+
+impl Device for Copier {
+    fn info(&self) -> &DeviceInfo {
+        &self.0
+    }
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        Ok(DeviceBuffer::new(Memories((0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect())))
+    }
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        // SAFETY: as the engine promises.
+        each(from, start(to), |host, own, size| unsafe { own.copy_from_nonoverlapping(host, size) });
+        Ok(())
+    }
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        // SAFETY: as the engine promises.
+        each(to, start(from), |host, own, size| unsafe { host.copy_from_nonoverlapping(own, size) });
+        Ok(())
+    }
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
+        let Instruction::Copy { a, b } = *instruction else { unreachable!("the plan copies") };
+        assert_eq!(instruction.dtype(), DType::Wide);
+        let at = |o: &Operand<'_>, i: usize, j: usize| {
+            let base = match o.memory {
+                Memory::Host(base) => base.as_ptr(),
+                Memory::Buffer(buffer) => start(buffer),
+            };
+            base.wrapping_add((o.offset + i + j * o.ld) * o.dtype.size())
+        };
+        for (i, j) in (0..b.cols).flat_map(|j| (0..b.rows).map(move |i| (i, j))) {
+            // SAFETY: the operands lie in their memory, and nothing conflicts.
+            unsafe { at(&b, i, j).copy_from_nonoverlapping(at(&a, i, j), a.dtype.size()) };
+        }
+        Ok(())
+    }
+}
+
+const M: usize = 9;
+const N: usize = 10;
+
+/// `C ← A` by way of scratch memory, in tiles.
+fn copies(layout: Layout) -> Plan {
+    let mut plan = Plan::new("copy", DType::Wide);
+    let (a, c) = (plan.input("A", (M, N), ColMajor), plan.output("C", (M, N), layout));
+    for (rows, cols) in [(0..4, 0..10), (4..9, 0..3), (4..9, 3..10)] {
+        plan.task("C", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
+        let (from, pad, to) = (plan.ld(a, &rows, &cols), plan.scratch(rows.len(), cols.len()), plan.window(c, &rows, &cols));
+        plan.exec(Instruction::Copy { a: from, b: pad });
+        plan.exec(Instruction::Copy { a: pad, b: to });
+        plan.st(to);
+    }
+    plan
+}
+
+#[test]
+fn elements_of_sixteen_bytes_are_moved_whole() {
+    let raw = |data: &mut [[u64; 2]], layout| {
+        let home = Home::Host(std::ptr::NonNull::new(data.as_mut_ptr().cast()).unwrap());
+        RawMat { home, offset: 3, rows: M, cols: N, ld: 12, layout, dtype: DType::Wide }
+    };
+    for (memory, layout) in [(Some(1 << 20), ColMajor), (Some(1 << 12), RowMajor), (None, ColMajor), (None, RowMajor)] {
+        let mut a: Vec<[u64; 2]> = (0..150).map(|e| [e, !e]).collect();
+        let mut c = vec![[7; 2]; 150];
+        let bindings = [raw(&mut a, ColMajor), raw(&mut c, layout)];
+        let driver = driver(Copier::new(memory));
+        let schedule = Schedule::new(copies(layout), vec![reach(0, driver.info(), &bindings)]).unwrap();
+        // SAFETY: the matrices are as the plan declares, and nothing else touches them.
+        unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None).unwrap() };
+        let mut expected = vec![[7; 2]; 150];
+        for (i, j) in (0..M).flat_map(|i| (0..N).map(move |j| (i, j))) {
+            expected[bindings[1].offset + bindings[1].index(i, j)] = a[3 + i + 12 * j];
+        }
+        assert_eq!(c, expected, "{memory:?} {layout}");
+    }
+}
+
+#[test]
+fn registers_are_as_large_as_their_elements() {
+    let driver = driver(NullDevice::new(Some(1 << 20)));
+    let (mut a, mut c) = (vec![[0_u64; 2]; 150], vec![[0_u64; 2]; 150]);
+    let raw = |data: &mut Vec<[u64; 2]>| {
+        let home = Home::Host(std::ptr::NonNull::new(data.as_mut_ptr().cast()).unwrap());
+        RawMat { home, offset: 0, rows: M, cols: N, ld: 12, layout: ColMajor, dtype: DType::Wide }
+    };
+    let bindings = [raw(&mut a), raw(&mut c)];
+    // SAFETY: a null device touches no memory.
+    unsafe { driver.upload(1, &bindings[0]).unwrap() };
+    assert_eq!(driver.device().downcast::<NullDevice>().unwrap().record().held, M * N * 16);
+    driver.discard(1);
+    let schedule = Schedule::new(copies(ColMajor), vec![reach(0, driver.info(), &bindings)]).unwrap();
+    // two registers live at once, each as large as the largest tile
+    assert_eq!(schedule.footprint(0), 2 * 4 * 10 * 16);
+}

@@ -1,0 +1,232 @@
+//! A device of another crate: memory of its own, and plain loops in place of kernels.
+//!
+//! A real backend moves rectangles over a link and launches kernels where this one copies and loops;
+//! everything else is here.
+
+use std::cell::UnsafeCell;
+use std::ops::Range;
+
+use lapidary::core::{DType, Device, DeviceBuffer, DeviceInfo, HostRect, Instruction, Memory, Operand, Scalar, Swaps};
+use lapidary::{Diag, Error, ErrorKind, Op, Result, Side, Uplo};
+
+/// A device with so many bytes of memory.
+#[derive(Debug)]
+pub struct LoopDevice {
+    info: DeviceInfo,
+}
+
+/// Its memory: words, which are aligned for every element type.
+#[derive(Debug)]
+struct Words(Box<[UnsafeCell<u64>]>);
+
+// SAFETY: who calls a device sees to it that conflicting commands are never under way together.
+unsafe impl Sync for Words {}
+
+impl LoopDevice {
+    /// The device `loops:index`.
+    #[must_use]
+    pub fn new(index: usize, memory: usize) -> Self {
+        let info = DeviceInfo {
+            name: format!("loops:{index}"),
+            description: "plain loops".to_owned(),
+            memory: Some(memory),
+            largest_buffer: None,
+            f64: true,
+            features: Vec::new(),
+            host_memory: false,
+            overlaps: false,
+            flops: 5e8,
+            bandwidth: 1e9,
+        };
+        LoopDevice { info }
+    }
+}
+
+impl Device for LoopDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        let (mut words, count) = (Vec::new(), bytes.div_ceil(8));
+        if self.info.memory.is_some_and(|memory| bytes > memory) || words.try_reserve_exact(count).is_err() {
+            return Err(Error::new(ErrorKind::OutOfMemory, "alloc", format!("there are no {bytes} bytes")));
+        }
+        words.resize_with(count, || UnsafeCell::new(0));
+        Ok(DeviceBuffer::new(Words(words.into())))
+    }
+
+    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        // SAFETY: the rectangle may be read and the buffer written.
+        unsafe { each_element(from, to, |host, own, bytes| own.copy_from_nonoverlapping(host, bytes)) };
+        Ok(())
+    }
+
+    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        // SAFETY: the rectangle may be written and the buffer read.
+        unsafe { each_element(to, from, |host, own, bytes| host.copy_from_nonoverlapping(own, bytes)) };
+        Ok(())
+    }
+
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
+        // SAFETY: the operands may be read and written as the instruction says.
+        unsafe {
+            match instruction.dtype() {
+                DType::F32 => run::<f32>(instruction),
+                DType::F64 => run::<f64>(instruction),
+                other => return Err(Error::new(ErrorKind::Unsupported, "launch", format!("no loops for {other}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Visits each element of a rectangle and its place in a buffer, which holds it column-major without gaps.
+unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mut u8, *mut u8, usize)) {
+    let (own, size) = (buffer.get::<Words>().0.as_ptr().cast::<u8>().cast_mut(), rect.dtype.size());
+    for j in 0..rect.cols {
+        for i in 0..rect.rows {
+            let host = rect.origin.wrapping_add((i * rect.row_stride + j * rect.col_stride) * size);
+            visit(host, own.wrapping_add((i + j * rect.rows) * size), size);
+        }
+    }
+}
+
+/// An operand as a matrix of a type.
+struct Matrix<T> {
+    origin: *mut T,
+    rows: usize,
+    cols: usize,
+    ld: usize,
+}
+
+impl<T: Copy> Matrix<T> {
+    /// An operand that holds elements of type `T`.
+    fn of(operand: Operand<'_>) -> Self {
+        let Operand { memory, offset, rows, cols, ld, .. } = operand;
+        let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
+        let origin = buffer.get::<Words>().0.as_ptr().cast::<T>().cast_mut().wrapping_add(offset);
+        Matrix { origin, rows, cols, ld }
+    }
+
+    fn get(&self, i: usize, j: usize) -> T {
+        debug_assert!(i < self.rows && j < self.cols);
+        // SAFETY: the operand lies in its buffer, and nothing conflicts.
+        unsafe { self.origin.add(i + j * self.ld).read() }
+    }
+
+    fn set(&self, i: usize, j: usize, x: T) {
+        debug_assert!(i < self.rows && j < self.cols);
+        // SAFETY: as above.
+        unsafe { self.origin.add(i + j * self.ld).write(x) }
+    }
+
+    fn swap(&self, one: (usize, usize), other: (usize, usize)) {
+        let (x, y) = (self.get(one.0, one.1), self.get(other.0, other.1));
+        self.set(one.0, one.1, y);
+        self.set(other.0, other.1, x);
+    }
+}
+
+/// # Safety
+/// The contract of [`Device::launch`], on matrices of type `T`.
+unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
+    match *instruction {
+        Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
+            gemm::<T>(alpha.get(), (op_a, &Matrix::of(a)), (op_b, &Matrix::of(b)), beta.get(), &Matrix::of(c));
+        }
+        Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
+            trsm::<T>((side, uplo, op, diag), alpha.get(), &Matrix::of(a), &Matrix::of(b));
+        }
+        Instruction::Trtri { uplo, diag, a, inverse } => {
+            let (a, inverse) = (Matrix::<T>::of(a), Matrix::of(inverse));
+            each(&inverse, |i, j| if i == j { T::ONE } else { T::ZERO });
+            trsm((Side::Left, uplo, Op::NoTrans, diag), T::ONE, &a, &inverse);
+        }
+        Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
+            getrf::<T>(pivoting, first_row, &Matrix::of(a), &Matrix::of(ipiv), &Matrix::of(info));
+        }
+        Instruction::Laswp { swaps, a, ipiv } => laswp::<T>(swaps, &Matrix::of(a), &Matrix::of(ipiv)),
+        Instruction::Copy { a, b } => {
+            let (a, b) = (Matrix::<T>::of(a), Matrix::of(b));
+            each(&b, |i, j| a.get(i, j));
+        }
+        Instruction::Scale { beta, c } => scale::<T>(beta.get(), &Matrix::of(c)),
+    }
+}
+
+fn each<T: Copy>(c: &Matrix<T>, value: impl Fn(usize, usize) -> T) {
+    (0..c.cols).for_each(|j| (0..c.rows).for_each(|i| c.set(i, j, value(i, j))));
+}
+
+/// C ← β·C, where β = 0 reads nothing.
+fn scale<T: Scalar>(beta: T, c: &Matrix<T>) {
+    each(c, |i, j| if beta == T::ZERO { T::ZERO } else { beta * c.get(i, j) });
+}
+
+/// Element (i, j) of op(A); the numbers are real.
+fn at<T: Copy>((op, a): (Op, &Matrix<T>), i: usize, j: usize) -> T {
+    if op.is_trans() { a.get(j, i) } else { a.get(i, j) }
+}
+
+/// C ← α·op(A)·op(B) + β·C.
+fn gemm<T: Scalar>(alpha: T, a: (Op, &Matrix<T>), b: (Op, &Matrix<T>), beta: T, c: &Matrix<T>) {
+    let k = a.0.shape((a.1.rows, a.1.cols)).1;
+    scale(beta, c);
+    if alpha != T::ZERO && k > 0 {
+        each(c, |i, j| c.get(i, j) + alpha * (0..k).map(|p| at(a, i, p) * at(b, p, j)).sum());
+    }
+}
+
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹, unknown by unknown.
+fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: &Matrix<T>, b: &Matrix<T>) {
+    scale(alpha, b);
+    if alpha == T::ZERO {
+        return;
+    }
+    let (n, left) = (a.rows, side == Side::Left);
+    let is_forward = left == (uplo.under(op) == Uplo::Lower);
+    // unknown i of right-hand side r, and the coefficient of unknown k in equation i
+    let place = |i: usize, r: usize| if left { (i, r) } else { (r, i) };
+    let coefficient = |i: usize, k: usize| if left { at((op, a), i, k) } else { at((op, a), k, i) };
+    for r in 0..if left { b.cols } else { b.rows } {
+        let unknown = |i: usize| b.get(place(i, r).0, place(i, r).1);
+        for step in 0..n {
+            let (i, solved): (usize, Range<usize>) = if is_forward { (step, 0..step) } else { (n - 1 - step, n - step..n) };
+            let rest = solved.fold(unknown(i), |rest, k| rest - coefficient(i, k) * unknown(k));
+            b.set(place(i, r).0, place(i, r).1, if diag == Diag::Unit { rest } else { rest / coefficient(i, i) });
+        }
+    }
+}
+
+/// P·A = L·U; `info` is the first row with a zero pivot, counted from 1, unless it is set already.
+fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: &Matrix<T>, ipiv: &Matrix<i32>, info: &Matrix<i32>) {
+    let row = |row: usize| i32::try_from(row).expect("fewer than 2^31 rows");
+    for i in 0..a.rows.min(a.cols) {
+        let larger = |best: usize, r: usize| if a.get(r, i).abs() > a.get(best, i).abs() { r } else { best };
+        let p = if pivoting { (i + 1..a.rows).fold(i, larger) } else { i };
+        ipiv.set(i, 0, row(first_row + p));
+        (0..a.cols).for_each(|j| a.swap((i, j), (p, j)));
+        let pivot = a.get(i, i);
+        if pivot != T::ZERO {
+            (i + 1..a.rows).for_each(|r| a.set(r, i, a.get(r, i) / pivot));
+        } else if info.get(0, 0) == 0 {
+            info.set(0, 0, row(first_row + i + 1));
+        }
+        for j in i + 1..a.cols {
+            (i + 1..a.rows).for_each(|r| a.set(r, j, a.get(r, j) - a.get(r, i) * a.get(i, j)));
+        }
+    }
+}
+
+/// Rows, or columns, exchanged as the pivots say.
+fn laswp<T: Scalar>(swaps: Swaps, a: &Matrix<T>, ipiv: &Matrix<i32>) {
+    for step in 0..ipiv.rows {
+        let i = if swaps.forward { step } else { ipiv.rows - 1 - step };
+        let p = usize::try_from(ipiv.get(i, 0)).expect("a row of the matrix") - swaps.first_row;
+        match swaps.side {
+            Side::Left => (0..a.cols).for_each(|j| a.swap((i, j), (p, j))),
+            Side::Right => (0..a.rows).for_each(|r| a.swap((r, i), (r, p))),
+        }
+    }
+}

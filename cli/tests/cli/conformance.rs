@@ -229,7 +229,7 @@ fn trials_without_enough_memory_are_skipped_with_the_reason() {
 fn a_small_address_space_skips_trials() {
     let s = Sandbox::new();
     let program = env!("CARGO_BIN_EXE_lapidary");
-    let command = format!("ulimit -v 200000; '{program}' conformance --device cpu:0 --filter 'f64::*::skinny' --json r.json");
+    let command = format!("ulimit -v 150000; '{program}' conformance --device cpu:0 --filter 'f64::*::skinny' --json r.json");
     let output = std::process::Command::new("sh").args(["-c", &command]).current_dir(s.path()).output().unwrap();
     let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(matches!(output.status.code(), Some(0 | 2)), "{told}");

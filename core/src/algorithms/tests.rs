@@ -228,7 +228,7 @@ fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
         assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
     }
     // but a limit that makes them many more is
-    let problem = Problem::<f64>::Getrf { problem: factorisation(9000, 9000, Layout::ColMajor), nb: Some(1) };
+    let problem = Problem::Getrf { problem: factorisation(9000, 9000, Layout::ColMajor), nb: Some(1) };
     let small = problem.check(&within(Some(1 << 10), 1)).unwrap_err();
     assert!(small.allowed > MAX_COMMANDS && small.commands > small.allowed, "{small:?}");
     assert_eq!(problem.check(&within(Some(small.least), 1)), Ok(()));

@@ -34,7 +34,7 @@ impl Machine {
         }
         for raw in memory {
             if let Home::Device(resident) = raw.home
-                && !self.drivers.get(resident.device).is_some_and(|driver| driver.resident(resident.key).is_ok())
+                && self.drivers.get(resident.device).is_none_or(|driver| driver.resident(resident.key).is_err())
             {
                 return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
             }

@@ -17,6 +17,9 @@ use crate::workspace::Workspace;
 /// with other features.
 pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
+/// A backend of another crate.
+const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
+
 /// The steps in their order.
 const STEPS: [&str; 12] =
     ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "readme", "tests", "foreign", "oclgrind"];

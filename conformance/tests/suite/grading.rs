@@ -265,7 +265,7 @@ fn what_lacks_memory_is_skipped_under_a_limit_and_fails_without_one() {
     for name in ["gemm::random", "gemm::precision"] {
         let trial = |limit| Grader::strict(scope(60)).try_on(&Lacking(limit), find(&properties_in::<_, f64>(), name));
         let [limited, unlimited] = [trial(Some(4096)), trial(None)];
-        assert!(limited.verdict == Verdict::Skipped && limited.why.contains("a limit of 4096 bytes"), "{limited:?}");
+        assert!(limited.verdict == Verdict::Skipped && limited.why.contains("the limit is 4096 bytes"), "{limited:?}");
         assert!(limited.failure.unwrap().detail.contains("it is full"));
         assert_eq!((unlimited.verdict, unlimited.failure.unwrap().check.as_str()), (Verdict::Failed, "gemm: completes"));
     }

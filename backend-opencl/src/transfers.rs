@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{HostRect, Piece, Result, copiers, side_by_side};
+use lapidary_core::{DType, HostRect, Piece, Result, copiers, side_by_side};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -43,9 +43,9 @@ impl Transfers {
         Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu, piece: PIECE })
     }
 
-    /// The same with pieces of that size on every device.
+    /// The same with pieces of that size on every device, which hold an element at least.
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes, host_is_device: false, ..self }
+        Transfers { piece: bytes.max(DType::LARGEST), host_is_device: false, ..self }
     }
 
     /// Pinned memory of this queue.

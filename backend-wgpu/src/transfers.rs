@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{ErrorKind, HostRect, Piece, Result, copiers, side_by_side};
+use lapidary_core::{DType, ErrorKind, HostRect, Piece, Result, copiers, side_by_side};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -39,9 +39,9 @@ impl Transfers {
         Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
     }
 
-    /// The same with pieces of that size.
+    /// The same with pieces of that size, which hold an element at least.
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes.max(8), idle: Mutex::default(), ..self }
+        Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
     /// Packs a rectangle into the beginning of a buffer, where whatever is submitted after the

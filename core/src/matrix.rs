@@ -32,9 +32,6 @@ pub enum Home {
     Device(Resident),
 }
 
-/// Bytes of the largest element that there may be.
-const LARGEST: usize = 16;
-
 /// An untyped view: the common part of [`MatRef`] and [`MatMut`].
 #[derive(Clone, Copy, Debug)]
 pub struct RawMat {
@@ -98,7 +95,7 @@ impl RawMat {
         (count - 1)
             .checked_mul(ld)
             .and_then(|gap| gap.checked_add(line))
-            .filter(|span| span.checked_mul(LARGEST).is_some_and(|bytes| isize::try_from(bytes).is_ok()))
+            .filter(|span| span.checked_mul(DType::LARGEST).is_some_and(|bytes| isize::try_from(bytes).is_ok()))
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 

@@ -95,7 +95,8 @@ impl ProgramCache {
 
     /// A binary that was found, but that the driver refused.
     pub fn reject(&self) {
-        self.hits.fetch_sub(1, Ordering::Relaxed);
+        // whoever refuses may not have found it here
+        let _ = self.hits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |hits| hits.checked_sub(1));
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 

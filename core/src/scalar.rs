@@ -20,6 +20,9 @@ pub enum DType {
 }
 
 impl DType {
+    /// Bytes of the largest element that there may be.
+    pub const LARGEST: usize = 16;
+
     /// Bytes of one element.
     #[must_use]
     pub const fn size(self) -> usize {

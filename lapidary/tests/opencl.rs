@@ -99,6 +99,20 @@ fn transfers_in_many_pieces() {
     }
 }
 
+/// Pieces smaller than an element hold one.
+#[test]
+fn transfers_in_pieces_of_one_element() {
+    let Some([first]) = with_f64() else { return };
+    let settings = Settings::default();
+    let cache = std::sync::Arc::new(settings.program_cache());
+    let device = OpenClDevice::open(first, None, cache).unwrap().in_pieces(4);
+    let machine = Machine::from_opencl(vec![device], &settings).unwrap();
+    let (a, mut back) = ([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.0; 6]);
+    let there = machine.upload(MatRef::row_major(&a, 3, 2).unwrap()).unwrap();
+    there.download(MatMut::row_major(&mut back, 3, 2).unwrap()).unwrap();
+    assert_eq!(back, a);
+}
+
 /// Pieces larger than any buffer: nothing can be pinned, and plain memory serves.
 #[test]
 fn transfers_without_pinned_memory() {

@@ -33,6 +33,13 @@ fn what_was_stored_is_loaded_by_another_process() {
 }
 
 #[test]
+fn a_binary_that_was_not_found_here_is_refused_without_a_hit() {
+    let cache = ProgramCache::new(None);
+    cache.reject();
+    assert_eq!(cache.counts(), counts(0, 0, 1));
+}
+
+#[test]
 fn a_damaged_or_foreign_file_is_no_entry() {
     let (_folder, cache) = cache();
     cache.store("key", b"binary");

@@ -199,7 +199,7 @@ fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
     let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
     shared.drivers.iter().for_each(Driver::free_all);
     shared.drivers.iter().for_each(Driver::trim);
-    assert!(shared.drivers.iter().all(|d| d.device().null.record().held == 0), "memory leaks");
+    assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
     drop(unsafe { Box::from_raw(owned) });
     let mut spans = std::mem::take(&mut *record.spans.lock().unwrap());

@@ -67,10 +67,10 @@ impl<'a, T: Scalar> Call<'a, T> {
         }
     }
 
-    /// The same call with the type by its own name.
+    /// The same call as one of type `U`, which `T` is.
     fn typed<U: Scalar>(self) -> Call<'a, U> {
         assert_eq!(T::DTYPE, U::DTYPE, "both are one type");
-        // SAFETY: the scalars are sealed, each with a dtype of its own: the types are one.
+        // SAFETY: `Scalar` is sealed and each scalar type has its own dtype, so that equal dtypes mean equal types.
         unsafe { std::mem::transmute_copy(&ManuallyDrop::new(self)) }
     }
 }

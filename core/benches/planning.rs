@@ -10,24 +10,21 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use lapidary_core::algorithms::{gemm, getrf};
 use lapidary_core::{Blocking, DType, Endless, Layout, Op, Plan, Reach, Schedule, Step, Value};
 
+/// `C ← A·B + C` for a C of order n and an inner extent k.
+fn product(n: usize, k: usize) -> gemm::Problem {
+    let (alpha, beta) = (Value::F64(1.0), Value::F64(1.0));
+    gemm::Problem { m: n, n, k, alpha, op_a: Op::NoTrans, op_b: Op::NoTrans, beta }
+}
+
 fn gemm_plan(tiles: usize) -> Plan {
     let n = tiles * 8;
-    let problem =
-        gemm::Problem { m: n, n, k: n, alpha: Value::F64(1.0), op_a: Op::NoTrans, op_b: Op::NoTrans, beta: Value::F64(1.0) };
+    let problem = product(n, n);
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
 /// One task: a small result, to which two sets of tiles of a long inner extent are added in turn.
 fn long_plan(pieces: usize) -> Plan {
-    let problem = gemm::Problem {
-        m: 8,
-        n: 8,
-        k: pieces * 8,
-        alpha: Value::F64(1.0),
-        op_a: Op::NoTrans,
-        op_b: Op::NoTrans,
-        beta: Value::F64(1.0),
-    };
+    let problem = product(8, pieces * 8);
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 

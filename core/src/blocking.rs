@@ -79,10 +79,10 @@ fn order(step: usize) -> usize {
 }
 
 impl Resources {
-    /// The largest cube, clipped to `extents` (m, n and k of a product), of which two sets of A, B and C
-    /// fit: one at work, one on its way. Each face of a cube costs as much memory as the others, so that
-    /// no operand is loaded much more often than another; where an extent is short, the others grow,
-    /// so that the tiles still fill the memory and commands stay few.
+    /// The extents of the largest cube, clipped to `extents` (m, n and k of a product), for which two sets of tiles of
+    /// A, B and C fit in the limit: the device computes with one set while the other is transferred. The three faces of
+    /// a cube take the same memory, so that no operand is loaded much more often than another. If one of `extents` is
+    /// shorter than the cube, the other two grow: the tiles still fill the memory, and the plan has few commands.
     fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
         let clipped = |order: usize| extents.map(|extent| extent.min(order));
         let fits = |order: usize| {

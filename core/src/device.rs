@@ -185,7 +185,7 @@ impl DeviceBuffer {
     /// What the backend knows it as.
     ///
     /// # Panics
-    /// If it is another backend's: nobody gives a device a buffer that it has not made.
+    /// If another backend made the buffer. The engine gives a device its own buffers only.
     #[must_use]
     pub fn get<R: Any>(&self) -> &R {
         let region: &dyn Any = &*self.0;
@@ -193,7 +193,7 @@ impl DeviceBuffer {
     }
 }
 
-/// Host memory that a device's transfers reach without a copy on the way.
+/// Host memory that a device's transfers read and write directly, without a staging copy.
 pub trait PinnedMemory: fmt::Debug + Send + Sync {
     /// Where it begins, aligned for every element type.
     fn ptr(&self) -> *mut u8;
@@ -245,14 +245,15 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Copies the beginning of a buffer of `peer`, which may be this device, into one of its own, and returns when
-    /// that is done. `None` if the two have no way that is faster than through the host.
+    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device, and returns when the
+    /// copy is done. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let _ = (peer, from, to, bytes);
         None
     }
 
-    /// Host memory of `bytes` that its transfers reach without a copy on the way; `None` if there is no such memory.
+    /// Host memory of `bytes` that this device's transfers read and write directly, without a staging copy; `None` if
+    /// the device has no such memory.
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
         let _ = bytes;
         None

@@ -14,7 +14,7 @@ pub enum DType {
     F64,
     /// 32-bit signed integer: row indices of a pivot vector.
     I32,
-    /// Sixteen bytes, as a complex number has, for tests of what moves elements without computing.
+    /// Sixteen bytes, as a complex number has, for tests of code that moves elements and does not compute.
     #[cfg(test)]
     Wide,
 }
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_type_is_described_by_size_and_alignment() {
         assert!(DType::F64.describes::<f64>() && DType::F32.describes::<f32>() && DType::I32.describes::<i32>());
-        // of the same size, but aligned to one byte, as a packed f64 is
+        // `[u8; 8]` has the size of an f64 and the alignment of a byte, as a packed f64 has
         assert!(!DType::F64.describes::<[u8; 8]>() && !DType::F64.describes::<f32>());
     }
 }

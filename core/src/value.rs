@@ -1,4 +1,4 @@
-//! Numbers whose type is known when the program runs: the factors in plans and instructions.
+//! Numbers whose type is known only at run time: the factors in plans and instructions.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ pub enum Value {
     F32(f32),
     /// A number in double precision.
     F64(f64),
-    /// A number of sixteen bytes, for tests of what moves elements without computing.
+    /// The factor of matrices of [`DType::Wide`], for tests.
     #[cfg(test)]
     Wide(f64),
 }
 
 impl Value {
-    /// The number of that type that is nearest to `number`.
+    /// `number`, rounded to the nearest number of type `dtype`.
     ///
     /// # Panics
-    /// If routines do not compute with that type: `dtype` is [`DType::I32`].
+    /// If `dtype` is [`DType::I32`]: no factor is an integer.
     #[must_use]
     pub fn new(dtype: DType, number: f64) -> Self {
         match dtype {

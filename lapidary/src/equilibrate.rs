@@ -125,7 +125,7 @@ impl Equilibration {
     /// Factors for a matrix that is to be factored in the precision of `computed_in`.
     /// Rows, then columns, are scaled if the binary exponents of their largest elements differ by more
     /// than three (a factor of 8 to 16). Rows are also scaled if the largest element of A lies outside
-    /// [2^-63, 2^64) for `f32`, [2^-511, 2^512) for `f64`, so that products may leave the range.
+    /// [2^-63, 2^64) for `f32`, [2^-511, 2^512) for `f64`: there the product of two elements may overflow or underflow.
     ///
     /// # Errors
     /// An element is infinite or NaN, A does not lie in host memory, or `computed_in` is

@@ -14,7 +14,7 @@ use lapidary_core::{
 };
 
 use crate::lu::{Lu, check_system};
-use crate::open::open;
+use crate::open::{boxed, open};
 use crate::select::Select;
 use crate::settings::Settings;
 use crate::singular::{A_IS_FACTORED, singular};
@@ -94,8 +94,7 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        let devices = devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect();
-        Ok(Machine { cache, ..Self::of(devices, settings) })
+        Ok(Machine { cache, ..Self::of(devices.into_iter().map(boxed).collect(), settings) })
     }
 
     /// A machine of wgpu devices: opened one by one, or made from the application's own
@@ -133,8 +132,7 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_wgpu", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        let devices = devices.into_iter().map(|device| Box::new(device) as Box<dyn Device>).collect();
-        Ok(Machine { cache, ..Self::of(devices, settings) })
+        Ok(Machine { cache, ..Self::of(devices.into_iter().map(boxed).collect(), settings) })
     }
 
     /// A machine that computes by the definitions of the instructions, in plain
@@ -148,8 +146,8 @@ impl Machine {
         Ok(Self::of(vec![Box::new(device)], settings))
     }
 
-    /// A machine of devices of any backend, the application's own among them. A device whose memory is
-    /// limited knows its limit; [`Settings::memory_limit`] is not looked at.
+    /// A machine of devices of any backend, the application's own among them. Each device states the limit of its
+    /// memory in its `DeviceInfo`; [`Settings::memory_limit`] has no effect on it.
     ///
     /// # Errors
     /// No device is given, or a setting makes no sense.

@@ -38,6 +38,11 @@ pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
     Ok(opening.opened)
 }
 
+/// A device of any backend.
+pub(crate) fn boxed(device: impl Device) -> Box<dyn Device> {
+    Box::new(device)
+}
+
 struct Opening<'a> {
     settings: &'a Settings,
     opened: Opened,
@@ -57,8 +62,7 @@ impl Opening<'_> {
                 let indices =
                     if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
                 let limit = self.settings.memory_limit;
-                let device = |index| Box::new(CpuDevice::new(index, limit)) as Box<dyn Device>;
-                self.opened.devices.extend(indices.into_iter().map(device));
+                self.opened.devices.extend(indices.into_iter().map(|index| boxed(CpuDevice::new(index, limit))));
                 Ok(())
             }
             #[cfg(feature = "opencl")]
@@ -67,9 +71,8 @@ impl Opening<'_> {
                 let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
-                let boxed = |device: Result<_>| device.map(|device| Box::new(device) as Box<dyn Device>);
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| open(indices).into_iter().map(boxed).collect())
+                self.extend(pick, &kind, |indices| open(indices).into_iter().map(|device| device.map(boxed)).collect())
             }
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => {
@@ -77,9 +80,8 @@ impl Opening<'_> {
                 let devices = listing.devices.iter().map(|found| (found.info.name.clone(), found.is_cpu)).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |&index: &usize| crate::wgpu::WgpuDevice::open(index, limit, Arc::clone(&cache));
-                let boxed = |index: &usize| open(index).map(|device| Box::new(device) as Box<dyn Device>);
                 let kind = Kind { devices, notes: listing.notes };
-                self.extend(pick, &kind, |indices| indices.iter().map(boxed).collect())
+                self.extend(pick, &kind, |indices| indices.iter().map(|index| open(index).map(boxed)).collect())
             }
         }
     }

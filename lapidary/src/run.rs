@@ -114,6 +114,7 @@ mod tests {
     use lapidary_core::{Device, ErrorKind, Gemm, Getrf, MatMut, MatRef, Result};
 
     use super::{CpuDevice, MOST_ATTEMPTS};
+    use crate::open::boxed;
     use crate::{Machine, Settings};
 
     const N: usize = 240;
@@ -205,7 +206,7 @@ mod tests {
     #[test]
     fn matrices_on_a_device_have_the_memory_of_copies() {
         let settings = Settings::default();
-        let null = || Box::new(NullDevice::new(Some(4 << 20))) as Box<dyn Device>;
+        let null = || boxed(NullDevice::new(Some(4 << 20)));
         let machine = Machine::of(vec![null(), null()], &settings);
         let held = || [0, 1].map(|device| record(&machine, device).held);
         let (ones, bytes) = (vec![1.0; N * N], N * N * size_of::<f64>());

@@ -94,7 +94,8 @@ fn loom(ws: &Workspace) -> Result<String> {
     Ok(String::new())
 }
 
-/// The crate outside the workspace that adds a device: what it needs is public, and its device passes the suite.
+/// Tests the crate outside the workspace that adds a device: it compiles against public items only, and its device
+/// passes the suite.
 fn foreign(ws: &Workspace) -> Result<String> {
     let target = ws.metadata.target_directory.join("foreign");
     ws.cargo(&["test", "--locked", "--manifest-path", FOREIGN]).env("CARGO_TARGET_DIR", target).run().map(|()| String::new())

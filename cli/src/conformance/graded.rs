@@ -39,7 +39,7 @@ impl Subject for Graded {
     }
 
     fn computes(&self, dtype: DType) -> bool {
-        dtype != DType::F64 || self.machine.devices().any(|device| device.f64)
+        self.machine.devices().any(|device| device.computes(dtype))
     }
 
     fn memory_limit(&self) -> Option<usize> {

@@ -67,7 +67,7 @@ pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
         false => {
             let grades = report.grades.iter().filter(|grade| grade.failed).count();
             Err(Failure::check(format!(
-                "{} and {} not as they should be",
+                "not as they should be: {} and {}",
                 counted(failed + unexpected, "trial"),
                 counted(grades, "grade")
             )))
@@ -138,7 +138,7 @@ mod tests {
             |failed| Grade { name: "f64: x".into(), value: "1".into(), verdict: "y".into(), explanation: String::new(), failed };
         let graded = |failed| Report { grades: vec![grade(failed)], ..report(Verdict::Passed) };
         conclude(None, &graded(false)).unwrap();
-        assert!(conclude(None, &graded(true)).unwrap_err().to_string().contains("0 trials and 1 grade not as they should be"));
+        assert!(conclude(None, &graded(true)).unwrap_err().to_string().contains("not as they should be: 0 trials and 1 grade"));
     }
 
     #[test]

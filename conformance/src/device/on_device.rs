@@ -8,7 +8,7 @@ use lapidary_core::{
 
 use crate::Subject;
 
-/// A device that is graded without plans and engine: its memory holds each matrix whole.
+/// Grades a device directly, without plans and engine: each matrix lies whole in the memory of the device.
 #[derive(Debug)]
 pub struct OnDevice<D>(pub D);
 

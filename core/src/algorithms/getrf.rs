@@ -185,21 +185,14 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
         let swaps = Swaps { side: Side::Left, forward: true, first_row: panel.first_row };
         plan.exec(Instruction::Laswp { swaps, a: strip, ipiv: panel.ipiv });
     }
+    let [one, minus_one] = [1.0, -1.0].map(|number| Value::new(p.dtype, number));
     // A12 ← L11⁻¹·A12
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::new(p.dtype, 1.0), a: l11, b: a12 });
+    plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: one, a: l11, b: a12 });
     if m > nb {
         // A22 ← A22 − L21·A12
         let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
-        plan.exec(Instruction::Gemm {
-            alpha: Value::new(p.dtype, -1.0),
-            op_a,
-            a: l21,
-            op_b,
-            b: a12,
-            beta: Value::new(p.dtype, 1.0),
-            c: a22,
-        });
+        plan.exec(Instruction::Gemm { alpha: minus_one, op_a, a: l21, op_b, b: a12, beta: one, c: a22 });
     }
 }
 

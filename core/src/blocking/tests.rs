@@ -102,8 +102,8 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
     for ([m, n, k], limit) in SHORT.into_iter().flat_map(|shape| (16..34).map(move |log| (shape, 1_usize << log))) {
         let Blocking { mc, nc, kc, .. } = copying(1, limit).gemm(m, n, k);
         let pieces = partition(m, mc).len() * partition(n, nc).len() * partition(k, kc).len();
-        // two sets of tiles share the limit. Each element is transferred about once, in pieces of at least a
-        // quarter of a set, or of the largest tile that is ever chosen
+        // the limit holds two sets of tiles. The plan transfers each element about once, and each transfer moves at
+        // least a quarter of a set, or of the largest tile that is ever chosen
         let quarter = (limit / 8).min(2 * MOST_ELEMENTS) / 4;
         let most = 2 + (m * n + m * k + k * n) / quarter;
         assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");

@@ -131,8 +131,8 @@ impl Driver {
         unsafe { self.device.write(HostRect::whole(from), &buffer) }
     }
 
-    /// Copies a resident matrix of `peer`, which may be this device, into one of its own, if the devices have a way
-    /// that is faster than through the host; whether they have.
+    /// Copies the resident matrix `peer_key` of `peer` into the resident matrix `key` of this device, if the devices have
+    /// a way that is faster than through the host; whether they have. `peer` may be this device.
     ///
     /// # Errors
     /// There is no matrix of one of the keys, or the copy failed.

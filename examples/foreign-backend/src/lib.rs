@@ -19,7 +19,7 @@ pub struct LoopDevice {
 #[derive(Debug)]
 struct Words(Box<[UnsafeCell<u64>]>);
 
-// SAFETY: who calls a device sees to it that conflicting commands are never under way together.
+// SAFETY: the engine never has conflicting commands under way together.
 unsafe impl Sync for Words {}
 
 impl LoopDevice {
@@ -81,7 +81,8 @@ impl Device for LoopDevice {
     }
 }
 
-/// Visits each element of a rectangle and its place in a buffer, which holds it column-major without gaps.
+/// Calls `visit` with the address of each element in the host rectangle, its address in the buffer, and its size. The
+/// buffer stores the rectangle column-major without gaps.
 unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let (own, size) = (buffer.get::<Words>().0.as_ptr().cast::<u8>().cast_mut(), rect.dtype.size());
     for j in 0..rect.cols {

@@ -26,7 +26,7 @@ impl Subject for Graded {
         Identity { name: self.name(), device: names.join(" + "), ..Identity::default() }
     }
     fn computes(&self, dtype: DType) -> bool {
-        dtype != DType::F64 || self.1.devices().any(|device| device.f64)
+        self.1.devices().any(|device| device.computes(dtype))
     }
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         self.1.visit_devices(visit);

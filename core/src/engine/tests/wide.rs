@@ -1,4 +1,5 @@
-//! Elements of sixteen bytes, as complex numbers have: nothing on the way to a kernel takes an element for 4 or 8.
+//! Elements of sixteen bytes, as complex numbers have, pass through plans, transfers, registers and copies: no code
+//! there assumes that an element has 4 or 8 bytes.
 
 use super::*;
 use crate::enums::Layout::{ColMajor, RowMajor};
@@ -8,7 +9,7 @@ use crate::matrix::Home;
 #[derive(Debug)]
 struct Copier(DeviceInfo);
 
-/// Its memory: words, of which an element takes some.
+/// Its memory, in words of 8 bytes.
 #[derive(Debug)]
 struct Memories(Box<[UnsafeCell<u64>]>);
 
@@ -25,7 +26,7 @@ fn start(buffer: &DeviceBuffer) -> *mut u8 {
     buffer.get::<Memories>().0.as_ptr().cast::<u8>().cast_mut()
 }
 
-/// Visits the elements of a rectangle, and their places in packed memory.
+/// Calls `visit` with the address of each element in the rectangle, its address in the packed memory, and its size.
 fn each(rect: HostRect, packed: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let size = rect.dtype.size();
     for (i, j) in (0..rect.cols).flat_map(|j| (0..rect.rows).map(move |i| (i, j))) {

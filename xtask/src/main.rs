@@ -4,7 +4,6 @@ mod bench;
 mod cross;
 mod drivers;
 mod packages;
-mod readme;
 mod runner;
 mod steps;
 mod systems;
@@ -17,7 +16,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv wasm loom readme tests oclgrind
+                              STEPS: prepare fmt tidy clippy msrv wasm types loom tests foreign oclgrind
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/

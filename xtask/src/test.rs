@@ -5,7 +5,6 @@
 
 use crate::Result;
 use crate::drivers;
-use crate::readme;
 use crate::runner::toolchain;
 use crate::steps::Steps;
 use crate::systems;
@@ -21,8 +20,7 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// The steps in their order.
-const STEPS: [&str; 12] =
-    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "readme", "tests", "foreign", "oclgrind"];
+const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "tests", "foreign", "oclgrind"];
 
 /// The step that is run only when it is named: it takes long, and installs much.
 const SYSTEMS: &str = "systems";
@@ -42,7 +40,6 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("wasm", || types::browser(ws))?;
     steps.step("types", || types::arm(ws))?;
     steps.step("loom", || loom(ws))?;
-    steps.step("readme", || readme::check(ws))?;
     steps.step("tests", || {
         let cargo = ws.cargo(&[&["test"][..], TESTED].concat());
         results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);

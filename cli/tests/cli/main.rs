@@ -12,6 +12,7 @@ mod outputs;
 mod peers;
 mod programs;
 mod quality;
+mod readme;
 #[cfg(unix)]
 mod signals;
 mod solve;

@@ -2,7 +2,8 @@
 //!
 //! An entry is a file named by the hash of its key. The key is text and holds
 //! everything that changes the binary; it stands in the file, beside a checksum
-//! of our own, since drivers accept binaries with flipped bits. Files are
+//! of our own, since drivers accept binaries with flipped bits. Binaries run as code:
+//! a folder to which other users may write is not used. Files are
 //! written under another name and renamed, so that processes may share a folder.
 //! What cannot be read, or is another's, is no entry: the caller compiles again.
 
@@ -74,7 +75,8 @@ impl ProgramCache {
 
     /// The binary stored under `key`.
     pub fn load(&self, key: &str) -> Option<Vec<u8>> {
-        let found = self.path(key).and_then(|path| read(&path).map(|bytes| (path, bytes)));
+        let path = self.path(key).filter(|path| trust(parent(path)).is_ok());
+        let found = path.and_then(|path| read(&path).map(|bytes| (path, bytes)));
         let Some((path, bytes)) = found else {
             self.misses.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -100,8 +102,8 @@ impl ProgramCache {
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores a binary. A folder that cannot be written is no error: the binary is compiled again next
-    /// time, and [`trouble`](Self::trouble) says why it was not stored.
+    /// Stores a binary. A folder that cannot be written, or that others may write to, is no error: the binary is
+    /// compiled again next time, and [`trouble`](Self::trouble) says why it was not stored.
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
             if let Err(error) = write(&path, key, binary) {
@@ -202,6 +204,39 @@ const NAME: usize = 32;
 /// Extension of a file that is being written.
 const UNFINISHED: &str = "unfinished";
 
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("."))
+}
+
+/// Makes a folder that nobody else may write to, unless it is there.
+fn create(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// Refuses a folder in which others may put programs, which would run as code.
+#[cfg(unix)]
+fn trust(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let about = fs::metadata(folder)?;
+    let refused = |reason: &str| Err(std::io::Error::new(ErrorKind::PermissionDenied, reason));
+    if about.uid() != rustix::process::geteuid().as_raw() {
+        return refused("the folder belongs to another user, whose programs would run");
+    }
+    if about.mode() & 0o022 != 0 {
+        return refused("other users may write to the folder, and their programs would run; chmod go-w it");
+    }
+    Ok(())
+}
+
+/// The user's own folders are closed to others.
+#[cfg(not(unix))]
+fn trust(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
 /// The bytes of a file; of a pipe none would come.
 fn read(path: &Path) -> Option<Vec<u8>> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| fs::read(path).ok())
@@ -229,8 +264,9 @@ fn open(bytes: &[u8]) -> Option<(&str, &[u8])> {
 fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let rest = [&(key.len() as u64).to_le_bytes(), key.as_bytes(), binary].concat();
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    let folder = parent(path);
+    create(folder)?;
+    trust(folder)?;
     // two writers that share a name, as processes of two containers might, do not share a file
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     let name = format!("{}-{}-{nanos:x}.{UNFINISHED}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));

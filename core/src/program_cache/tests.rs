@@ -74,6 +74,32 @@ fn without_a_folder_or_the_right_to_write_nothing_is_kept() {
     assert_eq!(none.trouble(), None);
 }
 
+/// What is loaded runs as code, so that nobody else may put it there.
+#[cfg(unix)]
+#[test]
+fn a_folder_to_which_others_may_write_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ProgramCache::new(Some(folder.path().to_owned()));
+    let open_to = |mode| fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
+    open_to(0o700);
+    cache.store("key", b"binary");
+    for mode in [0o720, 0o702, 0o777] {
+        open_to(mode);
+        let again = ProgramCache::new(Some(folder.path().to_owned()));
+        assert_eq!(again.load("key"), None, "{mode:o}");
+        again.store("other key", b"binary");
+        assert!(again.trouble().unwrap().contains("chmod go-w"), "{:?}", again.trouble());
+        assert_eq!(again.entries().len(), 1);
+    }
+    open_to(0o755);
+    assert_eq!(cache.load("key").as_deref(), Some(&b"binary"[..]));
+    // where there is none yet, one is made that serves, whatever the user lets others do elsewhere
+    let made = folder.path().join("made");
+    ProgramCache::new(Some(made.clone())).store("key", b"binary");
+    assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 #[cfg(unix)]
 #[test]
 fn pipes_and_folders_are_passed_over() {

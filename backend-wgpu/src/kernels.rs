@@ -95,19 +95,25 @@ impl Kernels {
     /// As [`instructions::enqueue`].
     pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<()> {
         let queue = Arc::clone(&self.queue);
+        // an instruction before this one may have panicked
+        self.discard();
         // SAFETY: as the caller promises.
         let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
-        // calls of an instruction that failed are not run
-        self.calls.clear();
-        self.staged.clear();
-        self.bound.clear();
-        self.room = GATHERED.0;
+        self.discard();
         // what was submitted must not touch memory that the caller takes back
         let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(&submission));
         self.programs.keep();
         result.and(done).map_err(|error| error.with("instruction", instruction.name()))
+    }
+
+    /// Drops calls that were gathered and not submitted, those of an instruction that failed.
+    fn discard(&mut self) {
+        self.calls.clear();
+        self.staged.clear();
+        self.bound.clear();
+        self.room = GATHERED.0;
     }
 
     /// Submits the gathered calls in one pass.
@@ -205,5 +211,36 @@ impl Target for Kernels {
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
         self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.queue, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::{HostRect, Value};
+
+    use super::*;
+    use crate::platform::kernel_limits;
+    use crate::transfers::Transfers;
+
+    #[test]
+    fn calls_that_a_panic_left_behind_are_not_run() {
+        let Some(queue) = crate::program::tests::queue().map(Arc::new) else { return };
+        let limits = kernel_limits(&queue.device().limits());
+        let choices = Choices::barrier_free(&limits, 128);
+        let mut kernels = Kernels::new(Arc::clone(&queue), limits, choices, Arc::new(ProgramCache::new(None))).unwrap();
+        let [load, store] = [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode));
+        let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
+        let [from, to] = [0, 1].map(|_| Buffer::new(&queue, size_of_val(&x)).unwrap());
+        let view = |buffer| View { buffer, at: 0, rows: 2, cols: 1, ld: 2 };
+        // SAFETY: the arrays hold the rectangles; the views lie in their buffers.
+        unsafe {
+            load.write(&HostRect::packed(&mut x, 2), &from).unwrap();
+            // a panic comes after its calls were gathered
+            let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
+            instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
+            kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();
+            store.read(&to, &HostRect::packed(&mut read, 2)).unwrap();
+        }
+        assert_eq!(read, x);
     }
 }

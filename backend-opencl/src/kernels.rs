@@ -1,16 +1,17 @@
 //! The kernels of one device, and the queue that runs them.
 
 use std::iter::successors;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
 use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, TileParams, instructions};
 
-use crate::buffer::{Buffer, Context, Event};
+use crate::buffer::{Buffer, Context};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
-use crate::queue::{Queue, wait};
+use crate::queue::Queue;
 
 /// The kernels of one device, and the queue that runs them.
 #[derive(Debug)]
@@ -21,8 +22,6 @@ pub(crate) struct Kernels {
     programs: Programs,
     choices: Choices,
     settled: Settled,
-    /// Kernels of the instruction that is under way, by name.
-    pending: Vec<(&'static str, Event)>,
     scratch: Scratch<Buffer>,
 }
 
@@ -33,6 +32,8 @@ struct Settled {
     searchers: [bool; 2],
     solvers: [bool; 2],
     exchangers: [bool; 2],
+    /// Heights of panels whose strips work.
+    strips: [Option<RangeInclusive<usize>>; 2],
 }
 
 /// In the names of devices whose loops end early.
@@ -42,8 +43,8 @@ impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queue: Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
-        let (programs, pending) = (Programs::new(cache), Vec::new());
-        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), pending, scratch: Scratch::default() })
+        let programs = Programs::new(cache);
+        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), scratch: Scratch::default() })
     }
 
     /// Waits for everything in the queue, the application's work too.
@@ -99,10 +100,10 @@ impl Kernels {
     /// Before the first instruction of its kind: goes down to tiles, strips of panels and groups that
     /// search, solve and exchange of a size that the device's compiler takes.
     fn settle(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        // products, and the rows of the tallest panel and of the shortest
+        // products, and the heights of panels
         let (multiplies, panel) = match instruction {
             Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
-            Instruction::Getrf { a, .. } => (true, Some((a.rows, (a.rows - a.rows.min(a.cols)).max(1)))),
+            Instruction::Getrf { a, .. } => (true, Some((a.rows - a.rows.min(a.cols)).max(1)..=a.rows)),
             Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, None),
         };
         let at = usize::from(dtype == DType::F64);
@@ -118,20 +119,27 @@ impl Kernels {
             choices.products[at] = Products::Tile(params);
             settled.products[at] = true;
         }
-        if let Some((tallest, shortest)) = panel {
+        let known = |heights: &RangeInclusive<usize>| settled.strips[at].as_ref().is_some_and(|known| covers(known, heights));
+        if let Some(heights) = panel.as_ref().filter(|heights| !known(heights)) {
+            let (shortest, tallest) = (*heights.start(), *heights.end());
             // without strips panels go column by column, in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
-            choices.strips = first_that_works(choices.strips, next, |items| {
+            let strips = first_that_works(choices.strips, next, |items| {
                 // every shape that a panel may have; a shorter one may hold more
                 let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
                 let heights = successors(Some(tallest), less);
-                let strips = heights.filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
-                let mut shapes: Vec<_> = strips.collect();
+                let shapes = heights.filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
+                let mut shapes: Vec<_> = shapes.collect();
                 shapes.dedup();
                 shapes
                     .into_iter()
                     .try_for_each(|params| programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip"))
             })?;
+            if strips != choices.strips {
+                choices.strips = strips;
+                settled.strips = [None, None];
+            }
+            settled.strips[at] = Some(heights.clone());
         }
         // without groups each work-item solves and exchanges alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
@@ -171,13 +179,12 @@ impl Kernels {
         // SAFETY: as the caller promises. The queue is drained after a failure too:
         // what was enqueued must not touch memory that the caller takes back.
         let result = self.settle(dtype, instruction).and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
-        let drained = self.queue.finish();
-        // what failed while it ran is known to its event alone
-        let ran = std::mem::take(&mut self.pending)
-            .iter()
-            .try_for_each(|(name, event)| wait(event).map_err(|error| error.with("kernel", name)));
-        result.and(ran).and(drained).map_err(|error| error.with("instruction", instruction.name()))
+        result.and(self.queue.drain()).map_err(|error| error.with("instruction", instruction.name()))
     }
+}
+
+fn covers(all: &RangeInclusive<usize>, some: &RangeInclusive<usize>) -> bool {
+    all.contains(some.start()) && all.contains(some.end())
 }
 
 /// Fewest work-items that are worth a strip of their own.
@@ -205,9 +212,8 @@ impl Target for Kernels {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         // SAFETY: as the caller promises.
-        let event = unsafe { self.queue.launch(kernel, call.global, call.program.local(), call.args) };
-        self.pending.push((call.kernel, event.map_err(|error| error.with("kernel", call.kernel))?));
-        Ok(())
+        let launched = unsafe { self.queue.launch(kernel, call.global, call.program.local(), call.args) };
+        launched.map_err(|error| error.with("kernel", call.kernel))
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {

@@ -1,11 +1,13 @@
 //! In-order queues that run kernels.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 
-use cl3::command_queue::{create_command_queue, enqueue_nd_range_kernel, finish};
-use cl3::error_codes::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+use cl3::command_queue::{create_command_queue, enqueue_marker_with_wait_list, finish};
+use cl3::error_codes::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_SUCCESS, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use cl3::event::{CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
 use cl3::kernel::set_kernel_arg;
+use cl3::load_library;
 use cl3::types::cl_command_queue;
 use lapidary_core::Result;
 use lapidary_kernels::Arg;
@@ -55,6 +57,15 @@ impl Queue {
         self.0.0
     }
 
+    /// Waits until everything is done. A kernel that failed while it ran is an error here, which `clFinish` need not tell.
+    pub fn drain(&self) -> Result<()> {
+        // SAFETY: the queue is valid, and there are no events to wait for.
+        match unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) } {
+            Ok(event) => wait(&Event(event)),
+            Err(_) => self.finish(),
+        }
+    }
+
     /// Waits until everything is done.
     pub fn finish(&self) -> Result<()> {
         finish(self.0.0).map_err(|code| failed("clFinish", code))
@@ -70,15 +81,29 @@ impl Queue {
         [width, height]: [usize; 2],
         local: [usize; 2],
         args: &[Arg<'_, Buffer>],
-    ) -> Result<Event> {
+    ) -> Result<()> {
         // SAFETY: as the caller promises.
         (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
         let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
-        // SAFETY: two dimensions each; the arguments are set.
-        let event = unsafe {
-            enqueue_nd_range_kernel(self.0.0, kernel.0, 2, std::ptr::null(), global.as_ptr(), local.as_ptr(), 0, std::ptr::null())
-        };
-        event.map(Event).map_err(|code| failed("clEnqueueNDRangeKernel", code))
+        let (origin, no_events) = (std::ptr::null(), std::ptr::null());
+        // `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
+        // (bench/results/opencl/2026-11-24-h100-waits.txt)
+        let runtime = load_library().as_ref().expect("a queue comes from the loader");
+        let code = runtime.clEnqueueNDRangeKernel(
+            self.0.0,
+            kernel.0,
+            2,
+            origin,
+            global.as_ptr(),
+            local.as_ptr(),
+            0,
+            no_events,
+            null_mut(),
+        );
+        match code.unwrap_or(DLOPEN_FUNCTION_NOT_AVAILABLE) {
+            CL_SUCCESS => Ok(()),
+            code => Err(failed("clEnqueueNDRangeKernel", code)),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
     }
 
     /// max|u_ij| / max|a_ij|, which the factors lost in precision.
-    pub fn growth<T: Scalar>(&self, lu: &Lu<'_, '_, T>) -> f64 {
+    pub fn growth<T: Scalar>(&self, lu: &Lu<'_, T>) -> f64 {
         let (factors, n) = (lu.factors(), self.a.cols());
         let upper = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j)));
         upper.map(|(i, j)| factors.at(i, j).abs().to_f64()).fold(0.0, larger) / self.size
@@ -143,7 +143,7 @@ impl Measured {
     }
 
     /// Bound 13: how far X may be off, over the largest element of each column, between 0 and 1.
-    pub fn error_bound<T: Scalar>(&self, lu: &Lu<'_, '_, T>, growth: f64, rcond: f64) -> Result<f64> {
+    pub fn error_bound<T: Scalar>(&self, lu: &Lu<'_, T>, growth: f64, rcond: f64) -> Result<f64> {
         let doubt = growth * T::UNIT_ROUNDOFF / rcond; // of the inverse that the factors stand for
         let computed = lu.error_bound(&self.residual, &self.units)?;
         let of_inverse = computed / (1.0 - doubt);

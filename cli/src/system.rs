@@ -142,7 +142,7 @@ impl<S: Scalar> System<S> {
 }
 
 /// A refined copy of X and the steps that took.
-fn refined<T: Scalar>(lu: &Lu<'_, '_, T>, a: &Dense<T>, b: &Dense<T>, x: &Dense<T>) -> Result<(Dense<T>, usize)> {
+fn refined<T: Scalar>(lu: &Lu<'_, T>, a: &Dense<T>, b: &Dense<T>, x: &Dense<T>) -> Result<(Dense<T>, usize)> {
     let mut refined = x.to_col_major()?;
     let steps = lu.refine(a.view(), b.view(), refined.view_mut())?.steps;
     Ok((refined, steps))

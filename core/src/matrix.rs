@@ -52,6 +52,12 @@ pub struct RawMat {
 }
 
 impl RawMat {
+    /// Bytes of the elements.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.rows * self.cols * self.dtype.size()
+    }
+
     /// The transposed matrix over the same memory.
     #[inline]
     #[must_use]

@@ -82,6 +82,13 @@ impl NullDevice {
         self
     }
 
+    /// The same device, so fast by its own account.
+    #[must_use]
+    pub fn with_flops(mut self, flops: f64) -> Self {
+        self.info.flops = flops;
+        self
+    }
+
     /// The same device, failing at its `request`-th request.
     #[must_use]
     pub fn failing_at(self, request: usize) -> Self {

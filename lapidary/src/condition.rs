@@ -13,7 +13,7 @@ use crate::lu::{Lu, check_system};
 /// Steps after which the estimate is taken as it is.
 const MOST_STEPS: usize = 5;
 
-pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, '_, T>, norm: f64) -> Result<f64> {
+pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
     let n = lu.factors().rows();
     check_system("rcond", &lu.factors(), n)?;
     if !(0.0..=f64::MAX).contains(&norm) {
@@ -46,7 +46,7 @@ fn unit<T: Scalar>(n: usize, norm: f64) -> T {
 }
 
 /// `max_j units_j·(|A⁻¹|·residual)_j`.
-pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, '_, T>, residual: &[f64], units: &[f64]) -> Result<f64> {
+pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, T>, residual: &[f64], units: &[f64]) -> Result<f64> {
     let n = lu.factors().rows();
     check_system("error_bound", &lu.factors(), residual.len())?;
     if units.len() != n {

@@ -10,8 +10,8 @@ use crate::singular::{B_STAYS, singular};
 /// `A = P·L·U`, in the memory that held A.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
-pub struct Lu<'m, 'a, T> {
-    machine: &'m Machine,
+pub struct Lu<'a, T> {
+    machine: Machine,
     factors: MatMut<'a, T>,
     ipiv: Vec<i32>,
     info: usize,
@@ -29,8 +29,8 @@ pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>
     Ok(())
 }
 
-impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
-    pub(crate) fn new(machine: &'m Machine, factors: MatMut<'a, T>, ipiv: Vec<i32>, info: usize) -> Self {
+impl<'a, T: Scalar> Lu<'a, T> {
+    pub(crate) fn new(machine: Machine, factors: MatMut<'a, T>, ipiv: Vec<i32>, info: usize) -> Self {
         Lu { machine, factors, ipiv, info }
     }
 
@@ -129,6 +129,6 @@ impl<'m, 'a, T: Scalar> Lu<'m, 'a, T> {
     /// # Errors
     /// The shapes do not agree, or a device failed.
     pub fn refine(&self, a: MatRef<'_, T>, b: MatRef<'_, T>, x: MatMut<'_, T>) -> Result<Refinement> {
-        refine::refine(self.machine, self, a, b, x)
+        refine::refine(&self.machine, self, a, b, x)
     }
 }

@@ -1,16 +1,14 @@
 //! A set of devices that work on one call together.
 
-#[cfg(feature = "program-cache")]
-use std::sync::Arc;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lapidary_backend_cpu::{CpuDevice, Path};
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, Device, DeviceInfo, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Instruction, Laswp, Layout, MatMut,
-    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Crew, DType, Device, DeviceInfo, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, RawMat,
+    Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::lu::{Lu, check_system};
@@ -25,8 +23,9 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// A machine may be shared by threads: large calls take turns; those that are one
-/// kernel do not wait.
+/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. A call waits for
+/// another one only if both are planned, or both are at work in the queue of one device: a call on small host matrices, or
+/// on matrices that lie on a device, is not planned.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no
@@ -35,16 +34,22 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 /// `outputs` is `as they were` or `partly written`. The latter comes of memory only if a device
 /// fails in a task of which a part is stored (a solve or a factorisation), or
 /// if the matrices lie on the device ([`Machine::upload`]), where nobody else can finish.
+#[derive(Clone, Debug)]
+pub struct Machine(Arc<Shared>);
+
+/// What all handles of a machine share.
 #[derive(Debug)]
-pub struct Machine {
-    pub(crate) drivers: Vec<Driver>,
-    pub(crate) crew: Crew,
+struct Shared {
+    drivers: Vec<Driver>,
+    /// Threads that no call uses.
+    crews: Mutex<Vec<Crew>>,
     settings: Settings,
     #[cfg(feature = "program-cache")]
     cache: Arc<ProgramCache>,
-    pub(crate) trace: Option<Trace>,
-    /// Held while memory of devices is counted and used: large calls and uploads take turns.
-    turn: Mutex<()>,
+    /// Set by [`Machine::traced`].
+    trace: OnceLock<Trace>,
+    /// For each device: held while its memory is counted and used, by planned calls and uploads.
+    turns: Vec<Mutex<()>>,
     notes: Vec<String>,
 }
 
@@ -75,12 +80,12 @@ impl Machine {
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;
-        Ok(Machine {
+        Ok(Self::share(Shared {
             notes: opened.notes,
             #[cfg(feature = "program-cache")]
             cache: opened.cache,
-            ..Self::of(opened.devices, settings)
-        })
+            ..Shared::new(opened.devices, settings)
+        }))
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -94,7 +99,7 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_opencl", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        Ok(Machine { cache, ..Self::of(devices.into_iter().map(boxed).collect(), settings) })
+        Ok(Self::share(Shared { cache, ..Shared::new(devices.into_iter().map(boxed).collect(), settings) }))
     }
 
     /// A machine of wgpu devices: opened one by one, or made from the application's own
@@ -132,7 +137,7 @@ impl Machine {
         settings.check()?;
         let first = devices.first().ok_or_else(|| Error::new(ErrorKind::NoSuchDevice, "from_wgpu", "no device is given"))?;
         let cache = Arc::clone(first.cache());
-        Ok(Machine { cache, ..Self::of(devices.into_iter().map(boxed).collect(), settings) })
+        Ok(Self::share(Shared { cache, ..Shared::new(devices.into_iter().map(boxed).collect(), settings) }))
     }
 
     /// A machine that computes by the definitions of the instructions, in plain
@@ -160,73 +165,94 @@ impl Machine {
     }
 
     pub(crate) fn of(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
-        Machine {
-            drivers: devices.into_iter().map(Driver::new).collect(),
-            crew: Crew::default(),
-            settings: settings.clone(),
-            #[cfg(feature = "program-cache")]
-            cache: Arc::new(settings.program_cache()),
-            trace: None,
-            turn: Mutex::default(),
-            notes: Vec::new(),
-        }
+        Self::share(Shared::new(devices, settings))
     }
 
-    /// Waits for a turn with the devices' memory.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn share(shared: Shared) -> Self {
+        Machine(Arc::new(shared))
     }
 
-    /// Records from now on what the devices do when; a call that is one kernel
+    /// Whether both are handles of one machine.
+    pub(crate) fn is_same(&self, other: &Machine) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn drivers(&self) -> &[Driver] {
+        &self.0.drivers
+    }
+
+    /// Works with threads that no other call uses.
+    pub(crate) fn with_crew<R>(&self, work: impl FnOnce(&Crew) -> R) -> R {
+        let crews = || self.0.crews.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = crews().pop();
+        let crew = idle.unwrap_or_default();
+        let result = work(&crew);
+        crews().push(crew);
+        result
+    }
+
+    pub(crate) fn trace(&self) -> Option<&Trace> {
+        self.0.trace.get()
+    }
+
+    /// Waits for a turn with the memory of devices, whose numbers ascend, so that two calls never wait for each other.
+    pub(crate) fn turn(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
+        debug_assert!(devices.is_sorted());
+        let wait = |&device: &usize| self.0.turns[device].lock().unwrap_or_else(PoisonError::into_inner);
+        devices.iter().map(wait).collect()
+    }
+
+    /// Records from now on what the devices do when, for all handles of the machine; a call that is one kernel
     /// on the caller's thread is not seen.
     #[must_use]
     pub fn traced(self) -> Self {
-        Machine { trace: Some(Trace::default()), ..self }
+        self.0.trace.get_or_init(Trace::default);
+        self
     }
 
     /// What the devices did since last asked; nothing unless [traced](Machine::traced).
     pub fn take_trace(&self) -> Vec<TraceEvent> {
-        self.trace.as_ref().map(Trace::take).unwrap_or_default()
+        self.trace().map(Trace::take).unwrap_or_default()
     }
 
     /// How often compiled programs were found on disk.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn cache_counts(&self) -> CacheCounts {
-        self.cache.counts()
+        self.0.cache.counts()
     }
 
     /// The compiled programs on disk.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn program_cache(&self) -> &Arc<ProgramCache> {
-        &self.cache
+        &self.0.cache
     }
 
     /// Gives back the device memory that calls on host matrices keep for the next one: as much as the
     /// last call's copies took. Uploading a matrix does so too, and so do calls on matrices that lie on a device.
     pub fn trim(&self) {
-        let _turn = self.turn();
-        self.drivers.iter().for_each(Driver::trim);
+        self.drivers().iter().for_each(Driver::trim);
     }
 
     /// What the devices are and have.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
-        self.drivers.iter().map(Driver::info)
+        self.drivers().iter().map(Driver::info)
     }
 
     /// Shows the devices themselves, one after the other, between calls: for those who
     /// grade them. `visit` must not call this machine.
     pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
-        let _turn = self.turn();
-        self.drivers.iter().for_each(|driver| visit(driver.device()));
+        let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let _turn = self.turn(&all);
+        self.drivers().iter().for_each(|driver| visit(driver.device()));
     }
 
     /// Why devices of the selection are not there: a selection that names no numbers
     /// passes over those that do not open.
     #[must_use]
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.0.notes
     }
 
     /// `C ← α·op(A)·op(B) + β·C`.
@@ -295,12 +321,10 @@ impl Machine {
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
         let direct = self.direct(flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
         if let Some(driver) = direct {
-            let [a, ipiv, info] = memory;
-            let whole = Instruction::Getrf { pivoting: problem.pivoting, first_row: 0, a, ipiv, info };
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            unsafe { driver.launch(&whole)? };
+            unsafe { driver.launch(&problem.instruction(memory))? };
         } else {
-            self.run(&Problem::Getrf { problem, nb: self.settings.nb }, &memory)?;
+            self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?;
         }
         Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
@@ -309,10 +333,10 @@ impl Machine {
     ///
     /// # Errors
     /// A has more rows than `i32` counts, or a device failed.
-    pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'_, 'a, T>> {
+    pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
         let info = self.getrf_into(Getrf::new(a.reborrow(), &mut ipiv))?;
-        Ok(Lu::new(self, a, ipiv, info.get()))
+        Ok(Lu::new(self.clone(), a, ipiv, info.get()))
     }
 
     /// `B ← op(A)⁻¹·B` from the factors of A.
@@ -361,7 +385,7 @@ impl Machine {
     /// # Errors
     /// [`ErrorKind::Singular`] if a pivot is exactly zero: A holds its factors then, and B stays as it is. A is
     /// not square, B has another number of rows, or a device failed.
-    pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'_, 'a, T>> {
+    pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'a, T>> {
         check_system("gesv", &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
         if lu.info() != 0 {
@@ -375,26 +399,41 @@ impl Machine {
     #[inline]
     fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
-        let first = self.drivers.first()?;
+        let first = self.drivers().first()?;
         (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
     pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
-        let is_there = |device: &usize| self.drivers[*device].device().lost().is_none();
+        let is_there = |device: &usize| self.drivers()[*device].device().lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
-        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers[device].device().lost())) {
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].device().lost())) {
             return Err(lost);
         }
-        let is_able = |device: usize| self.drivers[device].info().computes(dtype);
+        let is_able = |device: usize| self.drivers()[device].info().computes(dtype);
         let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
-            let names: Vec<&str> = devices.iter().map(|&device| self.drivers[device].info().name.as_str()).collect();
+            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].info().name.as_str()).collect();
             let message =
                 format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));
         }
         Ok(able)
+    }
+}
+
+impl Shared {
+    fn new(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
+        Shared {
+            turns: devices.iter().map(|_| Mutex::default()).collect(),
+            drivers: devices.into_iter().map(Driver::new).collect(),
+            crews: Mutex::default(),
+            settings: settings.clone(),
+            #[cfg(feature = "program-cache")]
+            cache: Arc::new(settings.program_cache()),
+            trace: OnceLock::new(),
+            notes: Vec::new(),
+        }
     }
 }
 

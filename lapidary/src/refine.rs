@@ -33,7 +33,7 @@ pub struct Refinement {
 
 pub(crate) fn refine<T: Scalar>(
     machine: &Machine,
-    lu: &Lu<'_, '_, T>,
+    lu: &Lu<'_, T>,
     a: MatRef<'_, T>,
     b: MatRef<'_, T>,
     mut x: MatMut<'_, T>,
@@ -72,7 +72,7 @@ fn larger(most: f64, value: f64) -> f64 {
 /// A, its factors and its largest magnitude.
 struct System<'s, T> {
     machine: &'s Machine,
-    lu: &'s Lu<'s, 's, T>,
+    lu: &'s Lu<'s, T>,
     a: MatRef<'s, T>,
     size: f64,
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{Driver, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{DType, Driver, Error, ErrorKind, MatMut, MatRef, RawMat, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -21,7 +21,7 @@ enum Storage<T> {
 }
 
 /// A matrix on a device, column-major. Routines use it like a host matrix
-/// ([`DeviceMatrix::view`]) and move nothing.
+/// ([`DeviceMatrix::view`]) and move nothing. It keeps its machine alive.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -35,48 +35,60 @@ enum Storage<T> {
 /// # Ok::<(), lapidary::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct DeviceMatrix<'m, T: Scalar> {
-    machine: &'m Machine,
+pub struct DeviceMatrix<T: Scalar> {
+    machine: Machine,
     storage: Storage<T>,
     rows: usize,
     cols: usize,
 }
 
 impl Machine {
-    /// Copies a host matrix to the first device. Calls whose operands lie there
-    /// run there, without transfers.
+    /// Copies a host matrix to the device that computes fastest with its type, of those that have memory for it.
+    /// Calls whose operands lie there run there, without transfers.
     ///
     /// # Errors
-    /// The matrix lies on a device already, or the device has no memory left.
-    pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
-        self.upload_to(0, a)
+    /// The matrix lies on a device already, no device computes with its type, or none has memory left.
+    pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
+        self.upload_to(self.fastest(T::DTYPE, &a.raw())?, a)
+    }
+
+    /// The fastest device for a matrix, the first of those that are as fast; if none has memory for it, the fastest of all.
+    fn fastest(&self, dtype: DType, a: &RawMat) -> Result<usize> {
+        let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let able = self.able(dtype, "upload", &all)?;
+        let rank = |device: usize| {
+            let driver = &self.drivers()[device];
+            (driver.free_memory() >= a.bytes(), driver.info().flops)
+        };
+        let faster = |best: usize, other: usize| if rank(other) > rank(best) { other } else { best };
+        Ok(able.into_iter().reduce(faster).expect("a device is able"))
     }
 
     /// Copies a host matrix to the device of that number in [`Machine::devices`].
     ///
     /// # Errors
     /// As [`Machine::upload`], or there is no such device.
-    pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
-        if device >= self.drivers.len() {
-            let message = format!("the machine has {} devices, there is no number {device}", self.drivers.len());
+    pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
+        if device >= self.drivers().len() {
+            let message = format!("the machine has {} devices, there is no number {device}", self.drivers().len());
             return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
         }
         if a.host_ptr().is_none() {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
         let (rows, cols) = a.shape();
-        let storage = if self.drivers.iter().all(|driver| driver.info().host_memory) {
+        let storage = if self.drivers().iter().all(|driver| driver.info().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
             self.able(T::DTYPE, "upload", &[device])?;
             let key = KEYS.fetch_add(1, Ordering::Relaxed);
-            let _turn = self.turn();
-            self.drivers.iter().for_each(Driver::trim);
+            let _turn = self.turn(&[device]);
+            self.drivers().iter().for_each(Driver::trim);
             // SAFETY: a view of host memory of type T.
-            unsafe { self.drivers[device].upload(key, &a.raw())? };
+            unsafe { self.drivers()[device].upload(key, &a.raw())? };
             Storage::Device(Resident { device, key })
         };
-        Ok(DeviceMatrix { machine: self, storage, rows, cols })
+        Ok(DeviceMatrix { machine: self.clone(), storage, rows, cols })
     }
 }
 
@@ -101,8 +113,8 @@ impl Machine {
         buffer: crate::opencl::cl3::types::cl_mem,
         rows: usize,
         cols: usize,
-    ) -> Result<DeviceMatrix<'_, T>> {
-        if self.drivers[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
+    ) -> Result<DeviceMatrix<T>> {
+        if self.drivers()[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
         }
         // SAFETY: as the caller promises.
@@ -149,13 +161,8 @@ impl Machine {
     /// The buffer is too small or too large for a kernel, or was not made with the usages
     /// `STORAGE | COPY_SRC | COPY_DST`; the device is no wgpu device or lacks the precision.
     #[cfg(feature = "wgpu")]
-    pub fn wrap_wgpu<T: Scalar>(
-        &self,
-        buffer: &crate::wgpu::wgpu::Buffer,
-        rows: usize,
-        cols: usize,
-    ) -> Result<DeviceMatrix<'_, T>> {
-        let Some(device) = self.drivers[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
+    pub fn wrap_wgpu<T: Scalar>(&self, buffer: &crate::wgpu::wgpu::Buffer, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {
+        let Some(device) = self.drivers()[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
             return Err(Error::invalid("wrap", "the first device is no wgpu device"));
         };
         self.wrap(rows, cols, |bytes| device.adopt(buffer.clone(), bytes).map(DeviceBuffer::new))
@@ -167,13 +174,13 @@ impl Machine {
         rows: usize,
         cols: usize,
         adopt: impl FnOnce(usize) -> Result<DeviceBuffer>,
-    ) -> Result<DeviceMatrix<'_, T>> {
+    ) -> Result<DeviceMatrix<T>> {
         self.able(T::DTYPE, "wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let key = KEYS.fetch_add(1, Ordering::Relaxed);
-        self.drivers[0].adopt(key, adopt(bytes)?);
-        Ok(DeviceMatrix { machine: self, storage: Storage::Device(Resident { device: 0, key }), rows, cols })
+        self.drivers()[0].adopt(key, adopt(bytes)?);
+        Ok(DeviceMatrix { machine: self.clone(), storage: Storage::Device(Resident { device: 0, key }), rows, cols })
     }
 }
 
@@ -194,7 +201,7 @@ fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
     Ok(data)
 }
 
-impl<T: Scalar> DeviceMatrix<'_, T> {
+impl<T: Scalar> DeviceMatrix<T> {
     /// The matrix, for reading.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
@@ -221,17 +228,17 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
     ///
     /// # Errors
     /// The shapes or the machines differ, or the copy failed.
-    pub fn copy_from(&mut self, other: &DeviceMatrix<'_, T>) -> Result<()> {
+    pub fn copy_from(&mut self, other: &DeviceMatrix<T>) -> Result<()> {
         let (rows, cols) = (self.rows, self.cols);
-        if (other.rows, other.cols) != (rows, cols) || !std::ptr::eq(self.machine, other.machine) {
-            let message = if std::ptr::eq(self.machine, other.machine) {
+        if (other.rows, other.cols) != (rows, cols) || !self.machine.is_same(&other.machine) {
+            let message = if self.machine.is_same(&other.machine) {
                 format!("the matrix is {rows}×{cols}, the other one {}×{}", other.rows, other.cols)
             } else {
                 "the other matrix was uploaded to another machine".to_owned()
             };
             return Err(Error::invalid("copy_from", message));
         }
-        let drivers = &self.machine.drivers;
+        let drivers = &self.machine.drivers();
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
             (&mut Storage::Device(to), &Storage::Device(from)) => {
@@ -267,15 +274,15 @@ impl<T: Scalar> DeviceMatrix<'_, T> {
                 Ok(())
             }
             // SAFETY: a unique view of host memory of type T and of the same shape.
-            Storage::Device(resident) => unsafe { self.machine.drivers[resident.device].download(resident.key, &to.raw()) },
+            Storage::Device(resident) => unsafe { self.machine.drivers()[resident.device].download(resident.key, &to.raw()) },
         }
     }
 }
 
-impl<T: Scalar> Drop for DeviceMatrix<'_, T> {
+impl<T: Scalar> Drop for DeviceMatrix<T> {
     fn drop(&mut self) {
         if let Storage::Device(resident) = self.storage {
-            self.machine.drivers[resident.device].discard(resident.key);
+            self.machine.drivers()[resident.device].discard(resident.key);
         }
     }
 }

@@ -21,7 +21,7 @@ fn column(data: &mut [f64]) -> MatMut<'_, f64> {
     MatMut::col_major(data, rows, 1).unwrap()
 }
 
-fn factor<'m, 'a>(machine: &'m Machine, a: &'a mut [f64]) -> Lu<'m, 'a, f64> {
+fn factor<'a>(machine: &Machine, a: &'a mut [f64]) -> Lu<'a, f64> {
     machine.getrf(MatMut::col_major(a, N, N).unwrap()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! What holds between calls: threads that share a machine, matrices that stay
 //! on a device, machines side by side, refusals that leave everything as it was.
 
-use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Select, Settings};
+use lapidary::{DeviceMatrix, ErrorKind, Gemm, Machine, MatMut, MatRef, Select, Settings};
 
 const N: usize = 240;
 const LIMIT: usize = 1 << 20;
@@ -111,6 +111,29 @@ fn a_matrix_of_another_machine_is_refused() {
     let x = one.upload(MatRef::col_major(&a, 100, 100).unwrap()).unwrap();
     let mut y = other.upload(MatRef::col_major(&a, 100, 100).unwrap()).unwrap();
     assert_eq!(other.gemm(Gemm::new(x.view(), x.view(), y.view_mut())).unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+/// An application keeps a machine and matrices of it in one struct, which it moves to another thread.
+#[test]
+fn a_machine_and_its_matrices_live_in_one_struct() {
+    struct Application {
+        machine: Machine,
+        a: DeviceMatrix<f64>,
+        c: DeviceMatrix<f64>,
+    }
+    let (machine, a) = (machine("cpu:0,1", Some(LIMIT)), integers(N * N, 5));
+    let upload = |data: &[f64]| machine.upload(MatRef::col_major(data, N, N).unwrap()).unwrap();
+    let mut application = Application { machine: machine.clone(), a: upload(&a), c: upload(&vec![0.0; N * N]) };
+    drop(machine);
+    let thread = std::thread::spawn(move || {
+        let Application { machine, a, c } = &mut application;
+        machine.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
+        application.c
+    });
+    // the matrix keeps the machine whose device holds it
+    let (c, mut square) = (thread.join().unwrap(), vec![0.0; N * N]);
+    c.download(MatMut::col_major(&mut square, N, N).unwrap()).unwrap();
+    assert!(square == by_definition(&a, &a));
 }
 
 #[test]

@@ -52,14 +52,14 @@ pub struct Operands<T> {
 }
 
 /// The matrices of a run that lie on a device.
-struct Resident<'m, T: Scalar> {
-    a: DeviceMatrix<'m, T>,
-    b: DeviceMatrix<'m, T>,
-    c: DeviceMatrix<'m, T>,
+struct Resident<T: Scalar> {
+    a: DeviceMatrix<T>,
+    b: DeviceMatrix<T>,
+    c: DeviceMatrix<T>,
 }
 
-impl<'m, T: Scalar> Resident<'m, T> {
-    fn new(machine: &'m Machine, from: &Operands<T>) -> Result<Self> {
+impl<T: Scalar> Resident<T> {
+    fn new(machine: &Machine, from: &Operands<T>) -> Result<Self> {
         let upload = |matrix: &Dense<T>| machine.upload(matrix.view());
         Ok(Resident { a: upload(&from.a)?, b: upload(&from.b)?, c: upload(&from.c)? })
     }
@@ -82,7 +82,7 @@ pub struct Problem<'m, T: Scalar> {
     /// The operands of the current run.
     work: Operands<T>,
     /// Our operands, if they are to stay on a device.
-    resident: Option<Resident<'m, T>>,
+    resident: Option<Resident<T>>,
 }
 
 impl<'m, T: Scalar> Problem<'m, T> {

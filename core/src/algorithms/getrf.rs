@@ -45,6 +45,12 @@ impl Problem {
         Problem { m, n, pivoting: args.pivoting, layout: args.a.layout(), dtype: T::DTYPE }
     }
 
+    /// The whole problem as one instruction.
+    #[must_use]
+    pub fn instruction<O>(&self, [a, ipiv, info]: [O; 3]) -> Instruction<O> {
+        Instruction::Getrf { pivoting: self.pivoting, first_row: 0, a, ipiv, info }
+    }
+
     /// Number of pivots.
     #[must_use]
     pub fn order(&self) -> usize {

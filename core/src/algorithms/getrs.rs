@@ -4,7 +4,7 @@ use crate::algorithms::{laswp, trsm};
 use crate::args::{Checked, Getrs};
 use crate::blocking::Blocking;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
-use crate::instruction::{Instruction, Swaps};
+use crate::instruction::Instruction;
 use crate::matrix::RawMat;
 use crate::plan::Plan;
 use crate::scalar::{DType, Scalar};
@@ -67,8 +67,7 @@ impl Problem {
     /// The whole problem as instructions, one after the other.
     #[must_use]
     pub fn instructions<O: Copy>(&self, [lu, ipiv, b]: [O; 3]) -> [Instruction<O>; 3] {
-        let laswp::Problem { side, forward, .. } = self.exchanges;
-        let exchange = Instruction::Laswp { swaps: Swaps { side, forward, first_row: 0 }, a: b, ipiv };
+        let exchange = self.exchanges.instruction([b, ipiv]);
         let (lower, upper) = (self.lower.instruction([lu, b]), self.upper.instruction([lu, b]));
         if self.transposed { [upper, lower, exchange] } else { [exchange, lower, upper] }
     }

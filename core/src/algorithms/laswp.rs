@@ -31,6 +31,12 @@ impl Problem {
         if self.side == Side::Left { self.n } else { self.m }
     }
 
+    /// The whole problem as one instruction.
+    #[must_use]
+    pub fn instruction<O>(&self, [a, ipiv]: [O; 2]) -> Instruction<O> {
+        Instruction::Laswp { swaps: Swaps { side: self.side, forward: self.forward, first_row: 0 }, a, ipiv }
+    }
+
     /// Whether nothing is exchanged.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -5,6 +5,8 @@ use crate::algorithms::{gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
 use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
+use crate::instruction::Instruction;
+use crate::matrix::RawMat;
 use crate::plan::Plan;
 use crate::scalar::DType;
 
@@ -118,6 +120,23 @@ impl Problem {
         })
     }
 
+    /// The problem as instructions on whole matrices, one after the other; `memory` holds the matrices in the order of
+    /// the plan. `None` if only a plan does what is asked: diagonal blocks are to be inverted, or panels to have a given width.
+    ///
+    /// # Panics
+    /// The routine has another number of matrices.
+    #[must_use]
+    pub fn instructions(&self, memory: &[RawMat]) -> Option<Vec<Instruction<RawMat>>> {
+        Some(match self {
+            Problem::Gemm(p) => vec![p.instruction(operands(memory))],
+            Problem::Trsm(p) if p.mode == TrsmMode::Substitution => vec![p.instruction(operands(memory))],
+            Problem::Getrf { problem, nb: None } => vec![problem.instruction(operands(memory))],
+            Problem::Trsm(_) | Problem::Getrf { .. } => return None,
+            Problem::Getrs(p) => p.instructions(operands(memory)).into(),
+            Problem::Laswp(p) => vec![p.instruction(operands(memory))],
+        })
+    }
+
     /// Refuses a memory limit that is too small, before anything is planned. What takes many commands
     /// without a limit too is not the limit's fault.
     ///
@@ -150,6 +169,11 @@ fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
         *(if suffices(middle) { &mut enough } else { &mut small }) = middle;
     }
     enough
+}
+
+/// The matrices of a routine that has so many.
+fn operands<const N: usize>(memory: &[RawMat]) -> [RawMat; N] {
+    memory.try_into().expect("a routine is given its matrices")
 }
 
 fn gemm_blocking(p: &gemm::Problem, devices: &Resources) -> Blocking {

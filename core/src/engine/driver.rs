@@ -6,8 +6,8 @@ use crate::command::Command;
 use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::{HaltOnPanic, Run, Trace, TraceEvent};
-use crate::error::{Error, ErrorKind, Result};
-use crate::instruction::{Instruction, Reg, Tile};
+use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::instruction::{Access, Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::Window;
 use crate::slots::{Slot, SlotId, Supply};
@@ -65,6 +65,73 @@ impl Driver {
         unsafe { self.device.launch(&on_host) }
     }
 
+    /// Runs instructions one after the other on the caller's thread. Matrices lie on this device; columns may lie in host
+    /// memory, and are copied there and back.
+    ///
+    /// # Safety
+    /// The operands are as the instructions ask, touched by nothing else meanwhile.
+    ///
+    /// # Errors
+    /// There is no memory for a column, or a transfer or a kernel failed.
+    pub unsafe fn call(&self, instructions: &[Instruction<RawMat>]) -> Result<()> {
+        let mut touched = false;
+        // SAFETY: as the caller promises.
+        let outcome = instructions.iter().try_for_each(|instruction| unsafe { self.call_one(instruction, &mut touched) });
+        outcome.map_err(|error| {
+            if error.kind().leaves_it_to_others() {
+                self.trim();
+            }
+            let error = error.with("device", &self.info().name);
+            if touched { error.with(OUTPUTS, "partly written") } else { error }
+        })
+    }
+
+    unsafe fn call_one(&self, instruction: &Instruction<RawMat>, touched: &mut bool) -> Result<()> {
+        let mut operands = Vec::new();
+        instruction.operands(|raw, access| operands.push((raw, access)));
+        let buffers: Vec<Arc<DeviceBuffer>> = operands.iter().map(|(raw, _)| self.there(raw)).collect::<Result<_>>()?;
+        let mut each = buffers.iter();
+        let resolved = instruction.map(|raw| {
+            let buffer = each.next().expect("a buffer for each operand");
+            match raw.home {
+                Home::Host(_) => Operand::packed(buffer, raw.rows, raw.cols, raw.dtype),
+                Home::Device(_) => {
+                    let RawMat { offset, rows, cols, ld, dtype, .. } = raw;
+                    Operand { memory: Memory::Buffer(buffer), offset, rows, cols, ld, dtype }
+                }
+            }
+        });
+        *touched = true;
+        // SAFETY: as the caller promises; copies are ours.
+        unsafe { self.device.launch(&resolved)? };
+        for ((raw, access), buffer) in operands.iter().zip(buffers) {
+            if let Home::Host(_) = raw.home {
+                if *access == Access::Write {
+                    // SAFETY: as the caller promises.
+                    unsafe { self.device.read(&buffer, HostRect::whole(raw))? };
+                }
+                lock(&self.kept).push((buffer, raw.bytes()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The memory of a matrix on this device: of a column in host memory a copy.
+    fn there(&self, raw: &RawMat) -> Result<Arc<DeviceBuffer>> {
+        if let Home::Device(resident) = raw.home {
+            return self.resident(resident.key);
+        }
+        let (bytes, left) = (raw.bytes(), self.free_memory());
+        if bytes > left {
+            let message = format!("a column takes {bytes} bytes, {} has {left} left", self.info().name);
+            return Err(Error::new(ErrorKind::OutOfMemory, "call", message));
+        }
+        let buffer = self.register(bytes)?;
+        // SAFETY: the column is lent for the call, the buffer is ours.
+        unsafe { self.device.write(HostRect::whole(raw), &buffer)? };
+        Ok(buffer)
+    }
+
     /// Copies a host matrix into new memory of the device, packed column-major.
     ///
     /// # Safety
@@ -73,7 +140,7 @@ impl Driver {
     /// # Errors
     /// The device has no memory left, or the transfer failed.
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
-        let bytes = from.rows * from.cols * from.dtype.size();
+        let bytes = from.bytes();
         let left = self.free_memory();
         if bytes > left {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.info().name);
@@ -230,6 +297,9 @@ impl Driver {
     }
 }
 
+/// Bytes of a long column: so little is nothing that a kernel would miss.
+const COLUMN: usize = 64 << 10;
+
 /// A tile as the device sees it: copied into a physical register, packed, or in place.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
@@ -290,6 +360,11 @@ impl Driver {
         if !self.info().host_memory {
             *lock(&self.kept) = freed;
         }
+    }
+
+    /// Gives back the memory that is kept, but for columns, which the next call wants again.
+    pub fn make_room(&self) {
+        lock(&self.kept).retain(|&(_, bytes)| bytes <= COLUMN);
     }
 
     /// Gives back the memory that is kept.

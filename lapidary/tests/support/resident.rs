@@ -11,17 +11,13 @@ use crate::graded::Graded;
 pub struct Resident(pub Graded);
 
 impl Resident {
-    fn up<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<'_, T>> {
+    fn up<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
         self.0.1.upload(a)
     }
 }
 
 /// Runs something on a matrix that lies on the device, and fetches what became of it.
-fn through<T: Scalar, R>(
-    machine: &Resident,
-    to: MatMut<'_, T>,
-    run: impl FnOnce(&mut DeviceMatrix<'_, T>) -> Result<R>,
-) -> Result<R> {
+fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce(&mut DeviceMatrix<T>) -> Result<R>) -> Result<R> {
     let mut moved = machine.up(to.as_ref())?;
     let answer = run(&mut moved)?;
     moved.download(to)?;

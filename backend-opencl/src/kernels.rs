@@ -68,7 +68,8 @@ impl Kernels {
 
     fn shared(found: &Found) -> Result<Choices> {
         let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", found.name));
-        Choices::shared(&found.limits).map_err(too_small)
+        let choices = Choices::shared(&found.limits).map_err(too_small)?;
+        Ok(choices.with_units(found.compute_units as usize, &found.limits))
     }
 
     /// Factors panels by strips for groups of so many work-items.

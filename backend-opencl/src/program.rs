@@ -93,6 +93,9 @@ fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
 /// The binary of the cache if the driver takes it, else the source compiled.
 fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source, dtype: DType) -> Result<BuiltProgram> {
     let options = options(found, dtype);
+    if !cache.keeps() {
+        return from_source(context, found, source, &options);
+    }
     let key = key(found, source, &options);
     if let Some(binary) = cache.load(&key) {
         match from_binary(context, found, &binary, &options) {

@@ -66,6 +66,12 @@ impl ProgramCache {
         ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new() }
     }
 
+    /// Whether there is a folder to keep programs in.
+    #[must_use]
+    pub fn keeps(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {

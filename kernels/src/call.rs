@@ -232,6 +232,8 @@ pub struct Choices {
     pub parts_of_vectors: bool,
     /// Most rounds that the loops of a work-item go in all.
     pub rounds: usize,
+    /// Multiprocessors, which products through local memory keep at work; 1 for a processor.
+    pub units: usize,
 }
 
 /// Work-items of a group for kernels without local memory.
@@ -323,6 +325,7 @@ impl Choices {
             solvers: [0; 2],
             parts_of_vectors: false,
             rounds: usize::MAX,
+            units: 1,
         }
     }
 
@@ -351,6 +354,13 @@ impl Choices {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
         Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
+    }
+
+    /// The same for a device of so many multiprocessors, if it has room for the tiles that keep them at work.
+    #[must_use]
+    pub fn with_units(self, units: usize, limits: &Limits) -> Self {
+        let fit = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
+        Choices { units: if fit(DType::F32) && fit(DType::F64) { units } else { 1 }, ..self }
     }
 
     /// What solves triangles.

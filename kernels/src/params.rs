@@ -54,6 +54,26 @@ impl TileParams {
     /// For a processor, whose compiler takes minutes over long loops between barriers.
     pub(crate) const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 4, mr: 2, nr: 2, vwm: 1, stages: 2 };
 
+    /// Tiles for products that have too few large ones, the larger of the two first
+    /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).
+    pub(crate) fn smaller(dtype: DType) -> [TileParams; 2] {
+        let middle = TileParams { mwg: 32, nwg: 32, kwg: 16, mr: 4, nr: 4, vwm: 1, stages: 2 };
+        let small = TileParams { mwg: 16, nwg: 16, kwg: 32, mr: 2, nr: 2, vwm: 1, stages: 2 };
+        match dtype {
+            DType::F64 => [middle, small],
+            DType::F32 | DType::I32 => [TileParams { nr: 2, ..middle }; 2],
+        }
+    }
+
+    /// The tile for a product of m×n on a device of so many multiprocessors: this one, or a smaller one if it leaves
+    /// some without work.
+    pub(crate) fn of_product(self, dtype: DType, [m, n]: [usize; 2], units: usize) -> Self {
+        let groups = |tile: &TileParams| m.div_ceil(tile.mwg) * n.div_ceil(tile.nwg);
+        let is_smaller = |tile: &TileParams| tile.mwg * tile.nwg < self.mwg * self.nwg;
+        let smaller = Self::smaller(dtype).into_iter().filter(is_smaller);
+        smaller.fold(self, |tile, next| if groups(&tile) < units { next } else { tile })
+    }
+
     /// Work-items of a work-group in each dimension.
     #[must_use]
     pub fn local(&self) -> [usize; 2] {
@@ -289,6 +309,20 @@ mod tests {
             TileParams::choose(DType::F32, &Limits { work_group: 1, local_memory: 1024, groups: 65_535, buffer: 128 << 20 }),
             Ok(TileParams::SAFE[3])
         );
+    }
+
+    #[test]
+    fn tiles_are_as_large_as_keeps_every_multiprocessor_at_work() {
+        let large = TileParams::SAFE[0];
+        for (dtype, [middle, small]) in [DType::F64, DType::F32].map(|dtype| (dtype, TileParams::smaller(dtype))) {
+            let tile = |m, n| large.of_product(dtype, [m, n], 132);
+            assert_eq!([tile(2048, 2048), tile(1056 * 16, 64)], [large; 2]);
+            assert_eq!([tile(1024, 1024), tile(32 * 132, 1)], [middle; 2]);
+            assert_eq!([tile(64, 64), tile(1, 1)], [small; 2]);
+            assert_eq!(large.of_product(dtype, [1, 1], 1), large);
+            // a device with room for little has small tiles already
+            assert_eq!(TileParams::SAFE[3].of_product(dtype, [1, 1], 132), TileParams::SAFE[3]);
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub struct Settings {
     pub memory_limit: Option<usize>,
     /// Width of the panels of a factorisation, at least 1, in place of the chosen one.
     pub nb: Option<usize>,
-    /// Folder of compiled programs, in place of the user's cache folder.
+    /// Folder of compiled programs, in place of the user's cache folder; with an empty path none are kept.
     pub cache_dir: Option<PathBuf>,
 }
 
@@ -49,7 +49,7 @@ impl Settings {
     #[must_use]
     pub fn program_cache(&self) -> ProgramCache {
         let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));
-        ProgramCache::new(self.cache_dir.clone().or_else(of_user))
+        ProgramCache::new(self.cache_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty()))
     }
 
     /// A number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T` (powers of 1024).
@@ -105,7 +105,17 @@ fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Result<V, &'static st
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::Settings;
+
+    #[cfg(feature = "program-cache")]
+    #[test]
+    fn an_empty_path_keeps_no_programs() {
+        let keeps =
+            |folder: &str| Settings { cache_dir: Some(PathBuf::from(folder)), ..Settings::default() }.program_cache().keeps();
+        assert_eq!(["", "folder"].map(keeps), [false, true]);
+    }
 
     #[test]
     fn sizes_have_suffixes() {

@@ -8,19 +8,19 @@ mod graded;
 mod tall;
 
 use agree::agree;
-use graded::{Graded, limited};
-use lapidary::{Machine, Settings};
+use graded::{Graded, limited, settings};
+use lapidary::Machine;
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use tall::{panels, subnormal_pivot};
 
 fn several() -> Graded {
-    Graded::open("cpu:0,1,2", &Settings::default())
+    Graded::open("cpu:0,1,2", &settings())
 }
 
 #[test]
 fn one_device_and_several_agree() {
-    let one = Graded::open("cpu:0", &Settings::default());
+    let one = Graded::open("cpu:0", &settings());
     // too large to run as one kernel on the caller's thread
     let scope = Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 3, large: vec![257, 400], elements: 1 << 16, seed: 2 };
     agree::<f64>(&one, &several(), Closeness::Bounds, &scope);
@@ -31,5 +31,5 @@ fn one_device_and_several_agree() {
 fn tall_and_wide_panels() {
     panels::<f64>(&several());
     subnormal_pivot(&several());
-    panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&Settings::default()).unwrap()));
+    panels::<f32>(&Graded("by definition".to_owned(), Machine::by_definition(&settings()).unwrap()));
 }

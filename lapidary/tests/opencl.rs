@@ -21,7 +21,7 @@ mod tall;
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
-use graded::{Graded, limited};
+use graded::{Graded, limited, settings};
 use lapidary::core::{Blocking, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
@@ -61,14 +61,14 @@ fn open(indices: &[usize], settings: &Settings) -> Graded {
 #[test]
 fn tall_and_wide_panels() {
     if let Some(one) = with_f64::<1>() {
-        panels::<f32>(&open(&one, &Settings::default()));
+        panels::<f32>(&open(&one, &settings()));
     }
 }
 
 #[test]
 fn two_devices() {
     if let Some(two) = with_f64::<2>() {
-        grade::<f64>(&open(&two, &Settings::default()), &few());
+        grade::<f64>(&open(&two, &settings()), &few());
         grade::<f32>(&open(&two, &limited(96 << 10)), &few());
     }
 }
@@ -83,7 +83,7 @@ fn out_of_core() {
 #[test]
 fn beside_the_cpu() {
     if let Some([first]) = with_f64() {
-        grade::<f64>(&Graded::open(&format!("cpu+opencl:{first}"), &Settings::default()), &few());
+        grade::<f64>(&Graded::open(&format!("cpu+opencl:{first}"), &settings()), &few());
     }
 }
 
@@ -103,7 +103,7 @@ fn transfers_in_many_pieces() {
 #[test]
 fn transfers_in_pieces_of_one_element() {
     let Some([first]) = with_f64() else { return };
-    let settings = Settings::default();
+    let settings = settings();
     let cache = std::sync::Arc::new(settings.program_cache());
     let device = OpenClDevice::open(first, None, cache).unwrap().in_pieces(4);
     let machine = Machine::from_opencl(vec![device], &settings).unwrap();
@@ -160,7 +160,7 @@ fn a_driver_that_refuses_memory() {
 #[test]
 fn products_through_local_memory() {
     if let Some([first]) = with_f64() {
-        let settings = Settings::default();
+        let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap();
         let tiled = Graded("tiles".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
@@ -178,7 +178,7 @@ fn products_through_local_memory() {
 fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some([first]) = with_f64() else { return };
     for items in [0, 4] {
-        let settings = Settings::default();
+        let settings = settings();
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items).unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
@@ -207,14 +207,14 @@ fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
 #[test]
 fn one_device_and_several_agree() {
     if let Some(two) = with_f64::<2>() {
-        agree_and_share(&open(&two[..1], &Settings::default()), open(&two, &limited(96 << 10)), &few());
+        agree_and_share(&open(&two[..1], &settings()), open(&two, &limited(96 << 10)), &few());
     }
 }
 
 #[test]
 fn one_device_and_the_cpu_beside_it_agree() {
     let Some(one @ [first]) = with_f64() else { return };
-    let one = open(&one, &Settings::default());
+    let one = open(&one, &settings());
     // where the CPU comes first it computes small calls alone, on the caller's thread
     agree_and_share(&one, Graded::open(&format!("opencl:{first}+cpu"), &limited(96 << 10)), &few());
     let planned = Scope { min: 210, max: 230, cases: 3, ..few() };
@@ -246,7 +246,7 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
 #[test]
 fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
     if let Some([first]) = devices("without double precision", |found| !found.f64) {
-        let graded = open(&[first], &Settings::default());
+        let graded = open(&[first], &settings());
         let (a, mut c) = ([1.0; 4], [7.0; 4]);
         let view = || MatRef::col_major(&a, 2, 2).unwrap();
         let error = graded.1.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap_err();
@@ -299,13 +299,13 @@ fn matrices_go_from_device_to_device() {
     const N: usize = 70;
     let Some([first, second]) = with_f64() else { return };
     let found = list().devices;
-    let each = |index| OpenClDevice::open(index, None, std::sync::Arc::new(Settings::default().program_cache())).unwrap();
-    let apart = Machine::from_opencl(vec![each(first), each(second)], &Settings::default()).unwrap();
-    let mut machines = vec![(false, apart), (found[first].is_cpu, open(&[first, second], &Settings::default()).1)];
+    let each = |index| OpenClDevice::open(index, None, std::sync::Arc::new(settings().program_cache())).unwrap();
+    let apart = Machine::from_opencl(vec![each(first), each(second)], &settings()).unwrap();
+    let mut machines = vec![(false, apart), (found[first].is_cpu, open(&[first, second], &settings()).1)];
     if found[first].platform_name == found[second].platform_name {
         let handles = [first, second].map(|index| found[index].handle());
         let context = cl3::context::create_context(&handles, std::ptr::null(), None, std::ptr::null_mut()).unwrap();
-        let (settings, cache) = (Settings::default(), std::sync::Arc::new(Settings::default().program_cache()));
+        let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
         let devices = [first, second].map(|index| {
             // SAFETY: the context holds the device; both are retained by what is made of them.
             unsafe {
@@ -346,7 +346,7 @@ fn copies_into_a_wrapped_matrix_wait_for_the_application() {
     const COUNT: usize = 64;
     let Some([first, second]) = with_f64() else { return };
     let handle = list().devices[first].handle();
-    let (settings, cache) = (Settings::default(), std::sync::Arc::new(Settings::default().program_cache()));
+    let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
     // SAFETY: the handles are valid and given back once; the application's data outlives its commands.
     unsafe {
         let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
@@ -387,7 +387,7 @@ fn copies_into_a_wrapped_matrix_wait_for_the_application() {
 #[test]
 fn a_queue_that_changes_the_order_is_refused() {
     let Some([first]) = with_f64() else { return };
-    let (handle, cache) = (list().devices[first].handle(), std::sync::Arc::new(Settings::default().program_cache()));
+    let (handle, cache) = (list().devices[first].handle(), std::sync::Arc::new(settings().program_cache()));
     let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
     // SAFETY: the handles are valid, and given back once.
     unsafe {
@@ -411,7 +411,7 @@ fn a_device_that_is_not_there_is_answered_by_those_that_are() {
 #[test]
 fn a_matrix_of_another_machine_is_refused_before_anything_runs() {
     let Some([first]) = with_f64() else { return };
-    let (one, other) = (open(&[first], &Settings::default()).1, open(&[first], &Settings::default()).1);
+    let (one, other) = (open(&[first], &settings()).1, open(&[first], &settings()).1);
     let a = [1.0; 4];
     let there = one.upload(MatRef::col_major(&a, 2, 2).unwrap()).unwrap();
     let mut here = other.upload(MatRef::col_major(&a, 2, 2).unwrap()).unwrap();

@@ -10,7 +10,7 @@ mod graded;
 
 use std::process::ExitCode;
 
-use graded::{Graded, limited};
+use graded::{Graded, limited, settings};
 use lapidary::{Machine, Settings};
 use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
@@ -42,7 +42,7 @@ fn by_definition(settings: &Settings) -> Graded {
 }
 
 fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {
-    harness::tests(select, move || Graded::open(select, &Settings::default()), scope)
+    harness::tests(select, move || Graded::open(select, &settings()), scope)
 }
 
 /// A subject that works within so many KiB in single precision, and twice as many in double.
@@ -57,7 +57,7 @@ fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item 
 fn on_the_cpu() -> impl Iterator<Item = Trial> {
     let one = selected("cpu:0", small());
     let several = selected("cpu:0,1,2", planned());
-    let defined = harness::tests("definition", || by_definition(&Settings::default()), fewer());
+    let defined = harness::tests("definition", || by_definition(&settings()), fewer());
     let one_out_of_core = out_of_core("cpu:0/out-of-core", |settings| Graded::open("cpu:0", settings));
     let several_out_of_core = out_of_core("cpu:0,1,2/out-of-core", |settings| Graded::open("cpu:0,1,2", settings));
     let defined_out_of_core = out_of_core("definition/out-of-core", by_definition);
@@ -85,7 +85,7 @@ fn on_opencl() -> Vec<Trial> {
     let is_first = |&index: &usize| (0..index).all(|before| platform(before) != platform(index));
     let tests = |index: usize| {
         let select = format!("opencl:{index}");
-        harness::tests(&select.clone(), move || Graded::open(&select, &Settings::default()), few(11))
+        harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(11))
     };
     let mut all: Vec<Trial> = (0..listing.devices.len()).filter(is_first).flat_map(tests).collect();
     all.push(presence("opencl", "LAPIDARY_REQUIRE_OPENCL", listing.devices.len(), listing.notes));
@@ -97,7 +97,7 @@ fn on_wgpu() -> Vec<Trial> {
     let listing = lapidary::wgpu::list();
     let tests = |index: usize| {
         let select = format!("wgpu:{index}");
-        harness::tests(&select.clone(), move || Graded::open(&select, &Settings::default()), few(21))
+        harness::tests(&select.clone(), move || Graded::open(&select, &settings()), few(21))
     };
     let mut all: Vec<Trial> = (0..listing.devices.len()).flat_map(tests).collect();
     all.push(presence("wgpu", "LAPIDARY_REQUIRE_WGPU", listing.devices.len(), listing.notes));

@@ -26,7 +26,7 @@ use adapters::{adapters, few, first};
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
-use graded::{Graded, limited};
+use graded::{Graded, limited, settings};
 use lapidary::core::Getrf;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
@@ -51,7 +51,7 @@ fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: i
 #[test]
 fn tall_and_wide_panels() {
     for (index, found) in adapters("", |_| true) {
-        let graded = open(&[index], &Settings::default());
+        let graded = open(&[index], &settings());
         panels::<f32>(&graded);
         endless_exchanges::<f32>(&graded);
         if found.f64 {
@@ -72,7 +72,7 @@ fn one_adapter_opened_twice_and_out_of_core() {
 #[test]
 fn matrices_are_copied_on_one_device_and_between_two() {
     let Some((index, _)) = first() else { return };
-    let settings = Settings::default();
+    let settings = settings();
     let cache = Arc::new(settings.program_cache());
     let open = || WgpuDevice::open(index, None, Arc::clone(&cache)).unwrap();
     let devices = vec![open(), open()];
@@ -95,7 +95,7 @@ fn a_buffer_of_another_device_is_not_wrapped() {
     let Some((_, found)) = first() else { return };
     let open = || pollster::block_on(found.adapter.request_device(&wgpu::DeviceDescriptor::default())).unwrap();
     let [(device, queue), (other, _)] = [open(), open()];
-    let settings = Settings::default();
+    let settings = settings();
     let ours = WgpuDevice::from_parts(device.clone(), queue, Arc::new(settings.program_cache())).unwrap();
     let machine = Machine::from_wgpu(vec![ours], &settings).unwrap();
     let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
@@ -108,7 +108,7 @@ fn a_buffer_of_another_device_is_not_wrapped() {
 #[test]
 fn one_device_and_several_kinds_agree() {
     let Some((index, _)) = first() else { return };
-    let one = open(&[index], &Settings::default());
+    let one = open(&[index], &settings());
     let mut others = vec![format!("wgpu:{index}+cpu")];
     if cfg!(feature = "opencl") && lapidary::opencl::list().devices.iter().any(|found| found.f64) {
         others.push(format!("wgpu:{index}+opencl+cpu"));
@@ -123,7 +123,7 @@ fn one_device_and_several_kinds_agree() {
 #[test]
 fn products_through_workgroup_memory() {
     if let Some((index, _)) = first() {
-        let tiled = made::<1>("tiles", index, &Settings::default(), |device| device.with_tiles().unwrap());
+        let tiled = made::<1>("tiles", index, &settings(), |device| device.with_tiles().unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
         // more exchanges than are prepared at once
@@ -143,7 +143,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some((index, _)) = first() else { return };
     for items in [0, 4] {
         let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items).unwrap();
-        let resident = Resident(made::<1>(&format!("strips of {items}"), index, &Settings::default(), way));
+        let resident = Resident(made::<1>(&format!("strips of {items}"), index, &settings(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);
@@ -159,8 +159,8 @@ fn strips_that_wait() {
     for (index, _) in adapters("that bears waits", bears) {
         let way =
             |waits| move |device: WgpuDevice| device.with_tiles().unwrap().with_strips(16).unwrap().with_waits(waits).unwrap();
-        let [waiting, launched] = [true, false].map(|waits| made::<1>("strips", index, &Settings::default(), way(waits)));
-        let checked = made::<1>("checked", index, &Settings::default(), |device| way(true)(device).with_checks());
+        let [waiting, launched] = [true, false].map(|waits| made::<1>("strips", index, &settings(), way(waits)));
+        let checked = made::<1>("checked", index, &settings(), |device| way(true)(device).with_checks());
         for (m, n) in [(500, 150), (77, 77), (300, 5), (40, 90)] {
             let a: Vec<f32> = (0..m * n).map(|e| ((e * 7919 + e / 13) % 1009) as f32 / 1009.0 - 0.5).collect();
             let [waiting, launched, checked] = [&waiting, &launched, &checked].map(|graded| {
@@ -189,8 +189,7 @@ fn products_that_read_ahead() {
         Products::Vector(VectorProducts { wide: None, narrow, tile })
     };
     let ahead = [way(DType::F32), way(DType::F64)];
-    let device =
-        made::<1>("ahead", index, &Settings::default(), |device| device.with_tiles().unwrap().with_products(ahead).unwrap());
+    let device = made::<1>("ahead", index, &settings(), |device| device.with_tiles().unwrap().with_products(ahead).unwrap());
     grade::<f64>(&device, &few());
     grade::<f32>(&device, &few());
 }

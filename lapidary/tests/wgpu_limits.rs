@@ -18,9 +18,9 @@ use std::sync::Arc;
 use adapters::{adapters, few, first};
 use agree::agree;
 use grade::grade;
-use graded::{Graded, limited};
+use graded::{Graded, limited, settings};
 use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
-use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 
@@ -53,10 +53,10 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
         let mut limits = required_limits(&found.adapter);
         least(&mut limits);
         change(&mut limits);
-        WgpuDevice::with_limits(&found, index, limits, limited(1 << 20).memory_limit, Arc::new(Settings::default().program_cache()))
+        WgpuDevice::with_limits(&found, index, limits, limited(1 << 20).memory_limit, Arc::new(settings().program_cache()))
     };
-    let own = |device| Machine::from_wgpu(vec![device], &Settings::default()).unwrap();
-    let plain = Graded::open(&format!("wgpu:{index}"), &Settings::default());
+    let own = |device| Machine::from_wgpu(vec![device], &settings()).unwrap();
+    let plain = Graded::open(&format!("wgpu:{index}"), &settings());
     agree::<f32>(&plain, &Graded("least".to_owned(), own(made(|_| {}).unwrap())), Closeness::Bounds, &few());
     let device = made(|_| {}).unwrap();
     for (way, device) in [("least", device), ("least, shared", made(|_| {}).unwrap().with_tiles().unwrap())] {
@@ -87,7 +87,7 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
 #[test]
 fn under_the_limits_of_a_browser() {
     for (index, found) in adapters("", |_| true) {
-        let settings = Settings::default();
+        let settings = settings();
         let cache = Arc::new(settings.program_cache());
         let device = WgpuDevice::with_limits(&found, index, wgpu::Limits::defaults(), None, cache).unwrap().with_tiles().unwrap();
         let capped = Graded("capped".to_owned(), Machine::from_wgpu(vec![device], &settings).unwrap());
@@ -105,7 +105,7 @@ fn under_the_limits_of_a_browser() {
 fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     let Some((index, found)) = first() else { return };
     let limits = wgpu::Limits { max_storage_buffer_binding_size: 64 << 10, ..required_limits(&found.adapter) };
-    let settings = Settings::default();
+    let settings = settings();
     let cache = Arc::new(settings.program_cache());
     let device = WgpuDevice::with_limits(&found, index, limits, None, cache).unwrap();
     let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
@@ -131,7 +131,7 @@ fn an_adapter_without_double_precision_refuses_it() {
 #[test]
 fn groups_that_hold_no_strip_and_waits_that_see_nothing_are_refused() {
     let Some((index, found)) = first() else { return };
-    let cache = || Arc::new(Settings::default().program_cache());
+    let cache = || Arc::new(settings().program_cache());
     for items in [6, 1 << 20] {
         let error = WgpuDevice::open(index, None, cache()).unwrap().with_strips(items).err().unwrap();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(&items.to_string()), "{error}");

@@ -57,7 +57,10 @@ impl<D: Target> Sequence<'_, D> {
             } else {
                 let product = Product { k, alpha, a, b, beta, c };
                 match self.device.choices().product(self.dtype) {
-                    Products::Tile(params) => self.tile(&params, product),
+                    Products::Tile(params) => {
+                        let units = self.device.choices().units;
+                        self.tile(&params.of_product(self.dtype, [c.rows, c.cols], units), product)
+                    }
                     Products::Panel(params) => self.panels(&params, product),
                     Products::Vector(products) => self.vectors(&products, product),
                 }

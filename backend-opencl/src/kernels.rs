@@ -62,7 +62,7 @@ impl Kernels {
     pub fn use_tiles(&mut self) -> Result<()> {
         let found = &self.found;
         let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
-        self.choices = Choices { strips: 32, spread: 16, exchangers: 16, solvers: [16; 2], ..choices };
+        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], ..choices };
         Ok(())
     }
 

@@ -6,6 +6,8 @@
 //! are written, the commands are a right sequential program; everything else
 //! (queues, devices, physical memory) is found from it.
 
+mod stale;
+
 use std::fmt::{self, Write as _};
 use std::ops::{Index, Range};
 

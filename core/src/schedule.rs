@@ -70,6 +70,7 @@ impl Schedule {
     /// # Errors
     /// A device has too little.
     pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, Short> {
+        debug_assert_eq!(plan.stale_read(), None, "devices that copy would read old elements:\n{plan}");
         let rest = Rest { done: vec![false; plan.tasks().len()] };
         Schedule { graph: Graph::new(&plan), plan, reach, rest }.check()
     }

@@ -1,7 +1,7 @@
 //! A plan prints as algebra, and registers of nearly the same size take the same memory.
 
 use super::{Plan, RegisterInfo, Task};
-use crate::command::{Command, Queue};
+use crate::command::{Command, Effects, Queue};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Reg, Region, Swaps};
 use crate::scalar::DType;
@@ -68,4 +68,30 @@ fn memory_is_that_of_the_largest_register_or_a_half_or_a_quarter_of_it() {
     assert_eq!(footprints, [800, 800, 800, 400, 200, 0]);
     assert!(plan.registers().len() == 6 && !plan.registers().is_empty());
     assert!(Plan::new("test", DType::F64).registers().is_empty());
+}
+
+/// A task on two registers whose windows share a column of A: the second is loaded before the first is written, or after.
+#[test]
+fn a_command_that_reads_old_elements_is_found() {
+    let found = |loaded_before: bool, stored: bool, column: usize| {
+        let mut plan = Plan::new("test", DType::F64);
+        let a = plan.output("A", (4, 4), Layout::ColMajor);
+        plan.task("A", Region::whole(4, 4));
+        let first = plan.ld(a, &(0..4), &(0..2));
+        let before = loaded_before.then(|| plan.ld(a, &(0..4), &(1..3)));
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: first });
+        if stored {
+            plan.st(first);
+        }
+        let second = before.unwrap_or_else(|| plan.ld(a, &(0..4), &(1..3)));
+        let to = plan.scratch(4, 1);
+        plan.exec(Instruction::Copy { a: second.sub(0, column, 4, 1), b: to });
+        plan.stale_read().map(|id| (id, plan.commands()[id as usize].queue()))
+    };
+    assert_eq!(found(true, false, 0), Some((3, Queue::Exec)));
+    assert_eq!(found(true, true, 0), Some((4, Queue::Exec)));
+    assert_eq!(found(false, false, 0), Some((2, Queue::Ld)));
+    assert_eq!(found(false, true, 0), None);
+    // the column that nobody wrote
+    assert_eq!(found(true, true, 1), None);
 }

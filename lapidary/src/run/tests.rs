@@ -174,9 +174,11 @@ impl Device for Meeting {
         self.0.alloc(bytes)
     }
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
+        // SAFETY: the contract of the trait.
         unsafe { self.0.write(from, to) }
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
+        // SAFETY: the contract of the trait.
         unsafe { self.0.read(from, to) }
     }
     unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {

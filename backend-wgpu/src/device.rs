@@ -170,7 +170,7 @@ impl WgpuDevice {
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        Ok(self.choosing(|_| Choices { strips: 128, spread: 16, ..choices }))
+        Ok(self.choosing(|_| Choices { strips: 32, spread: 16, ..choices }))
     }
 
     /// Factors panels by strips of workgroups of so many invocations, a power of two of at

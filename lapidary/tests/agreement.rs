@@ -4,14 +4,17 @@
 mod agree;
 #[path = "support/graded.rs"]
 mod graded;
+#[path = "support/settings.rs"]
+mod settings;
 #[path = "support/tall.rs"]
 mod tall;
 
 use agree::agree;
-use graded::{Graded, limited, settings};
+use graded::Graded;
 use lapidary::Machine;
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
+use settings::{limited, settings};
 use tall::{panels, subnormal_pivot};
 
 fn several() -> Graded {

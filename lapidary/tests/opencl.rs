@@ -18,10 +18,12 @@ mod resident;
 #[path = "support/tall.rs"]
 mod tall;
 
+use std::path::PathBuf;
+
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
-use graded::{Graded, limited, settings};
+use graded::Graded;
 use lapidary::core::{Blocking, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
@@ -29,6 +31,16 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
 use tall::{nan_pivot, panels, subnormal_pivot};
+
+/// Settings without compiled programs: PoCL would compile each kernel a second time to give it away.
+fn settings() -> Settings {
+    Settings { cache_dir: Some(PathBuf::new()), ..Settings::default() }
+}
+
+/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
+fn limited(bytes: usize) -> Settings {
+    Settings { memory_limit: Some(bytes), ..settings() }
+}
 
 /// The numbers of `count` devices that meet a condition; none if there are fewer.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {

@@ -7,13 +7,16 @@
 
 #[path = "support/graded.rs"]
 mod graded;
+#[path = "support/settings.rs"]
+mod settings;
 
 use std::process::ExitCode;
 
-use graded::{Graded, limited, settings};
+use graded::Graded;
 use lapidary::{Machine, Settings};
 use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
+use settings::{limited, settings};
 
 /// Small calls, many of them; the blocks are the panels and kernels of the CPU.
 fn small() -> Scope {

@@ -17,6 +17,8 @@ mod grade;
 mod graded;
 #[path = "support/resident.rs"]
 mod resident;
+#[path = "support/settings.rs"]
+mod settings;
 #[path = "support/tall.rs"]
 mod tall;
 
@@ -26,13 +28,14 @@ use adapters::{adapters, few, first};
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
-use graded::{Graded, limited, settings};
+use graded::Graded;
 use lapidary::core::Getrf;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
+use settings::{limited, settings};
 use tall::{nan_pivot, panels, subnormal_pivot};
 
 fn open(indices: &[usize], settings: &Settings) -> Graded {

@@ -12,17 +12,20 @@ mod agree;
 mod grade;
 #[path = "support/graded.rs"]
 mod graded;
+#[path = "support/settings.rs"]
+mod settings;
 
 use std::sync::Arc;
 
 use adapters::{adapters, few, first};
 use agree::agree;
 use grade::grade;
-use graded::{Graded, limited, settings};
+use graded::Graded;
 use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
 use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
+use settings::{limited, settings};
 
 /// A change that makes a limit lower than it may be.
 type Lower = fn(&mut wgpu::Limits);

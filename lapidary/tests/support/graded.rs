@@ -1,17 +1,11 @@
 //! Machines as subjects of the conformance suite.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use lapidary::core::{DType, Device};
 use lapidary::{Machine, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
-
-/// Settings without a folder of compiled programs: drivers would compile each kernel twice, to run it and to give it away.
-pub fn settings() -> Settings {
-    Settings { cache_dir: Some(PathBuf::new()), ..Settings::default() }
-}
 
 /// A machine under its selection's name.
 pub struct Graded(pub String, pub Machine);
@@ -38,9 +32,4 @@ impl Subject for Graded {
         self.1.visit_devices(visit);
     }
     routines_of!(1, getrf_into);
-}
-
-/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
-pub fn limited(bytes: usize) -> Settings {
-    Settings { memory_limit: Some(bytes), ..settings() }
 }

@@ -42,7 +42,7 @@ impl CpuDevice {
             largest_buffer: None,
             f64: true,
             host_memory: memory.is_none(),
-            overlaps: false,
+            queues: 1,
             flops: flops(),
             bandwidth: 6.0e9,
             features: Vec::new(),

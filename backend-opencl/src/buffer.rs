@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr;
+use std::sync::Arc;
 
 use cl3::memory::{CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, create_buffer, release_mem_object};
 use cl3::types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program};
@@ -39,10 +40,10 @@ owned! {
     Mem of cl_mem by release_mem_object;
 }
 
-/// A region of the device's memory.
-#[derive(Debug)]
+/// A region of the device's memory. A clone is the same region.
+#[derive(Clone, Debug)]
 pub struct Buffer {
-    mem: Mem,
+    mem: Arc<Mem>,
     /// Whether it is an application's, whose queue may have work on it.
     adopted: bool,
 }
@@ -61,7 +62,8 @@ impl Buffer {
     fn with_flags(context: &Context, bytes: usize, flags: u64) -> Result<Self> {
         // SAFETY: no host pointer is given.
         let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
-        mem.map(|mem| Buffer { mem: Mem(mem), adopted: false }).map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
+        mem.map(|mem| Buffer { mem: Arc::new(Mem(mem)), adopted: false })
+            .map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 
     /// An application's buffer, which is retained as long as this lives.
@@ -74,7 +76,7 @@ impl Buffer {
     pub unsafe fn adopt(mem: cl_mem, bytes: usize) -> Result<Self> {
         // SAFETY: as the caller promises.
         unsafe { cl3::memory::retain_mem_object(mem) }.map_err(|code| failed("clRetainMemObject", code))?;
-        let buffer = Buffer { mem: Mem(mem), adopted: true };
+        let buffer = Buffer { mem: Arc::new(Mem(mem)), adopted: true };
         let info = cl3::memory::get_mem_object_info(mem, cl3::memory::CL_MEM_SIZE);
         let size = info.map_err(|code| failed("clGetMemObjectInfo", code))?.to_size();
         if size < bytes {

@@ -1,12 +1,13 @@
 //! An OpenCL device.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, PinnedMemory, ProgramCache, Result,
+    DType, Device, DeviceBuffer, DeviceInfo, Error, HostRect, Instruction, Operand, Pending, PinnedMemory, ProgramCache, Result,
+    Token, Work,
 };
 use lapidary_kernels::Products;
 
@@ -17,6 +18,7 @@ use crate::kernels::Kernels;
 use crate::pinned::HostMemory;
 use crate::platform::{Found, list};
 use crate::queue::Queue;
+use crate::running::{Health, Running};
 use crate::transfers::{Direction, Transfers};
 
 /// One device with its context and its three queues.
@@ -27,11 +29,10 @@ pub struct OpenClDevice {
     cache: Arc<ProgramCache>,
     /// Requests for memory until one is refused, where tests want that.
     short: Option<AtomicUsize>,
-    /// Why it is gone for good.
-    lost: OnceLock<String>,
+    health: Health,
     // queues and kernels go before the context
-    load: Transfers,
-    store: Transfers,
+    load: Arc<Transfers>,
+    store: Arc<Transfers>,
     reserve: Mutex<Reserve>,
     kernels: Mutex<Kernels>,
     context: SharedContext,
@@ -93,21 +94,11 @@ impl OpenClDevice {
         queue: Queue,
     ) -> Result<Self> {
         let info = describe(&found, index, memory);
-        let load = Transfers::new(&context.handle, &found, Direction::ToDevice)?;
-        let store = Transfers::new(&context.handle, &found, Direction::ToHost)?;
+        let health = Health::default();
+        let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
+        let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&context.handle), found.clone(), queue, Arc::clone(&cache))?);
-        Ok(OpenClDevice {
-            info,
-            found,
-            cache,
-            short: None,
-            lost: OnceLock::new(),
-            load,
-            store,
-            reserve: Mutex::default(),
-            kernels,
-            context,
-        })
+        Ok(OpenClDevice { info, found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
     /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
@@ -128,8 +119,8 @@ impl OpenClDevice {
 
     /// Copies the beginning of a buffer of a peer; returns when it is done.
     fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        peer.while_there(|| peer.after_application(from))?;
-        self.while_there(|| {
+        peer.health.while_there(|| peer.after_application(from))?;
+        self.health.while_there(|| {
             self.after_application(to)?;
             self.load.copy(from, to, bytes)
         })
@@ -139,17 +130,6 @@ impl OpenClDevice {
     /// another queue touches the buffer.
     fn after_application(&self, buffer: &Buffer) -> Result<()> {
         if buffer.is_adopted() { self.kernels().finish() } else { Ok(()) }
-    }
-
-    /// What a device does that is there; a loss is remembered, since drivers
-    /// answer to what is asked of a lost device in many ways.
-    fn while_there<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
-        self.lost().map_or(Ok(()), Err)?;
-        work().inspect_err(|error| {
-            if error.kind() == ErrorKind::DeviceLost {
-                let _ = self.lost.set(error.to_string());
-            }
-        })
     }
 
     pub(crate) fn is_pinned(&self, rect: &HostRect) -> bool {
@@ -209,7 +189,9 @@ impl OpenClDevice {
     /// driver moves them faster, so that tests reach that.
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
-        OpenClDevice { load: self.load.in_pieces(bytes), store: self.store.in_pieces(bytes), ..self }
+        let in_pieces =
+            |transfers: Arc<Transfers>| Arc::new(Arc::into_inner(transfers).expect("nothing is on its way").in_pieces(bytes));
+        OpenClDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
     /// Asks the driver for more than there is at the `request`-th request for memory,
@@ -263,7 +245,7 @@ fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
         largest_buffer: Some(found.largest_buffer),
         f64: found.f64,
         host_memory: false,
-        overlaps: true,
+        queues: 1,
         // estimates: a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
         flops: units * if found.is_cpu { 2.5e9 * 2.0 * (found.vector_bits / 64) as f64 } else { 1e11 },
         bandwidth: if found.is_cpu { 5e9 } else { 2e10 },
@@ -277,34 +259,45 @@ impl Device for OpenClDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
-        self.while_there(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
+        self.health.while_there(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        let to = to.get();
-        self.while_there(|| {
-            self.after_application(to)?;
-            // SAFETY: the contract of the trait.
-            unsafe { self.load.run(&self.context.handle, from, self.is_pinned(&from), to) }
-        })
+        // SAFETY: the contract of the trait.
+        unsafe { self.submit(Work::Write { from, to }, &[])?.wait() }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        let from = from.get();
-        self.while_there(|| {
-            self.after_application(from)?;
-            // SAFETY: the contract of the trait.
-            unsafe { self.store.run(&self.context.handle, to, self.is_pinned(&to), from) }
-        })
+        // SAFETY: the contract of the trait.
+        unsafe { self.submit(Work::Read { from, to }, &[])?.wait() }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of the trait.
-        self.while_there(|| unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view)) })
+        // SAFETY: the contract of the trait. Waiting has the driver begin.
+        unsafe { self.enqueue(instruction)?.wait() }
+    }
+
+    /// Of a buffer that an application shares, this waits for what is in its queue.
+    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
+        // SAFETY: the contract of the trait; the one queue keeps kernels in order.
+        unsafe {
+            match work {
+                Work::Write { from, to } => self.transfer(&self.load, from, to.get()),
+                Work::Read { from, to } => self.transfer(&self.store, to, from.get()),
+                Work::Run { instruction, .. } => {
+                    let running = self.enqueue(instruction)?;
+                    // what the driver has not begun with, nobody could see the end of
+                    match running.queue.flush() {
+                        Ok(()) => Ok(Token::new(running)),
+                        Err(error) => running.wait().and(Err(error)),
+                    }
+                }
+            }
+        }
     }
 
     fn lost(&self) -> Option<Error> {
-        self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
+        self.health.lost()
     }
 
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
@@ -314,12 +307,35 @@ impl Device for OpenClDevice {
 
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
         // a driver may refuse to pin what the machine has
-        let pinned = self.load.pin(&self.context.handle, self.asked(bytes)).ok()?;
+        let pinned = self.load.pin(self.asked(bytes)).ok()?;
         Some(Box::new(HostMemory::new(pinned, bytes, &self.context.pinned)))
     }
 }
 
 impl OpenClDevice {
+    /// Begins to move a rectangle.
+    ///
+    /// # Safety
+    /// As [`Transfers::begin`].
+    unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer) -> Result<Token> {
+        self.health.while_there(|| {
+            self.after_application(buffer)?;
+            // SAFETY: as the caller promises.
+            unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer) }
+        })
+    }
+
+    /// Enqueues an instruction.
+    ///
+    /// # Safety
+    /// As [`Device::submit`].
+    unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>) -> Result<Running> {
+        // SAFETY: as the caller promises.
+        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view)) };
+        let (queue, event) = self.health.while_there(enqueue)?;
+        Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
+    }
+
     fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {
         let bytes = self.asked(bytes);
         if self.found.is_cpu {
@@ -327,8 +343,8 @@ impl OpenClDevice {
         }
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*reserve, Reserve::NotYet) {
-            self.load.reserve(&self.context.handle)?;
-            self.store.reserve(&self.context.handle)?;
+            self.load.reserve()?;
+            self.store.reserve()?;
             *reserve =
                 self.alloc_now(self.found.memory / RESERVE).map_or(Reserve::GivenUp, |buffer| Reserve::Held { _buffer: buffer });
         }
@@ -345,6 +361,8 @@ impl OpenClDevice {
 
 #[cfg(test)]
 mod tests {
+    use lapidary_core::ErrorKind;
+
     use super::*;
     use crate::program::tests::device;
 
@@ -355,7 +373,7 @@ mod tests {
         let device = OpenClDevice::in_context(found, 0, None, cache, context).unwrap();
         let gone = || -> Result<()> { Err(failed("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE)) };
         assert!(device.alloc(8).is_ok() && device.lost().is_none());
-        device.while_there(gone).unwrap_err();
+        device.health.while_there(gone).unwrap_err();
         assert_eq!(device.alloc(8).unwrap_err().kind(), ErrorKind::DeviceLost);
         assert!(device.lost().unwrap().to_string().contains("CL_INVALID_COMMAND_QUEUE"));
     }

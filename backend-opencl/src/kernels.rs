@@ -1,13 +1,13 @@
 //! The kernels of one device, and the queue that runs them.
 
+use std::collections::HashSet;
 use std::iter::successors;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
-use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, Target, TileParams, instructions};
+use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions};
 
-use crate::buffer::{Buffer, Context};
+use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
@@ -18,7 +18,7 @@ use crate::queue::Queue;
 pub(crate) struct Kernels {
     context: Arc<Context>,
     found: Found,
-    queue: Queue,
+    queue: Arc<Queue>,
     programs: Programs,
     choices: Choices,
     settled: Settled,
@@ -29,11 +29,12 @@ pub(crate) struct Kernels {
 #[derive(Debug, Default)]
 struct Settled {
     products: [bool; 2],
+    /// Smaller tiles of products.
+    tiles: HashSet<(DType, TileParams)>,
     searchers: [bool; 2],
     solvers: [bool; 2],
     exchangers: [bool; 2],
-    /// Heights of panels whose strips work.
-    strips: [Option<RangeInclusive<usize>>; 2],
+    strips: HashSet<(DType, StripParams)>,
 }
 
 /// In the names of devices whose loops end early.
@@ -44,7 +45,15 @@ impl Kernels {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
         let programs = Programs::new(cache);
-        Ok(Kernels { context, found, queue, programs, choices, settled: Settled::default(), scratch: Scratch::default() })
+        Ok(Kernels {
+            context,
+            found,
+            queue: Arc::new(queue),
+            programs,
+            choices,
+            settled: Settled::default(),
+            scratch: Scratch::default(),
+        })
     }
 
     /// Waits for everything in the queue, the application's work too.
@@ -120,27 +129,44 @@ impl Kernels {
             choices.products[at] = Products::Tile(params);
             settled.products[at] = true;
         }
-        let known = |heights: &RangeInclusive<usize>| settled.strips[at].as_ref().is_some_and(|known| covers(known, heights));
-        if let Some(heights) = panel.as_ref().filter(|heights| !known(heights)) {
+        if let (true, Products::Tile(large)) = (multiplies && choices.units > 1, choices.product(dtype)) {
+            let tiles = match instruction {
+                Instruction::Gemm { c, .. } => vec![choices.product_of(dtype, c.rows, c.cols)],
+                // products of any size
+                _ => TileParams::smaller(dtype).map(Products::Tile).into(),
+            };
+            for products in tiles {
+                let Products::Tile(params) = products else { continue };
+                if params == large || settled.tiles.contains(&(dtype, params)) {
+                    continue;
+                }
+                let (program, kernel) = products.plain(dtype);
+                let next = |units: usize| (units > 1).then_some(1);
+                choices.units = first_that_works(choices.units, next, |units| match units {
+                    1 => Ok(()),
+                    _ => programs.try_kernel(context, found, &program, kernel),
+                })?;
+                settled.tiles.insert((dtype, params));
+            }
+        }
+        if let Some(heights) = &panel {
             let (shortest, tallest) = (*heights.start(), *heights.end());
             // without strips panels go column by column, in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
-            let strips = first_that_works(choices.strips, next, |items| {
+            choices.strips = first_that_works(choices.strips, next, |items| {
                 // every shape that a panel may have; a shorter one may hold more
                 let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
-                let heights = successors(Some(tallest), less);
-                let shapes = heights.filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
-                let mut shapes: Vec<_> = shapes.collect();
-                shapes.dedup();
-                shapes
-                    .into_iter()
-                    .try_for_each(|params| programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip"))
+                let shapes =
+                    successors(Some(tallest), less).filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
+                shapes.into_iter().try_for_each(|params| {
+                    if settled.strips.contains(&(dtype, params)) {
+                        return Ok(());
+                    }
+                    programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip")?;
+                    settled.strips.insert((dtype, params));
+                    Ok(())
+                })
             })?;
-            if strips != choices.strips {
-                choices.strips = strips;
-                settled.strips = [None, None];
-            }
-            settled.strips[at] = Some(heights.clone());
         }
         // without groups each work-item solves and exchanges alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
@@ -172,20 +198,21 @@ impl Kernels {
         self.choices.product(DType::F32).plain(DType::F32)
     }
 
-    /// Runs an instruction on matrices of `dtype` to its end.
+    /// Enqueues an instruction on matrices of `dtype`; its queue and the event of its end.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        // SAFETY: as the caller promises. The queue is drained after a failure too:
-        // what was enqueued must not touch memory that the caller takes back.
-        let result = self.settle(dtype, instruction).and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
-        result.and(self.queue.drain()).map_err(|error| error.with("instruction", instruction.name()))
+    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<(Arc<Queue>, Event)> {
+        // SAFETY: as the caller promises.
+        let enqueued = self.settle(dtype, instruction).and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
+        let end = enqueued.and_then(|()| self.queue.end());
+        end.map(|end| (Arc::clone(&self.queue), end)).map_err(|error| {
+            // what was enqueued must not touch memory that the caller takes back
+            let finished = self.queue.finish();
+            let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
+            error.with("instruction", instruction.name())
+        })
     }
-}
-
-fn covers(all: &RangeInclusive<usize>, some: &RangeInclusive<usize>) -> bool {
-    all.contains(some.start()) && all.contains(some.end())
 }
 
 /// Fewest work-items that are worth a strip of their own.

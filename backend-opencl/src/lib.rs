@@ -14,6 +14,7 @@ mod pinned;
 mod platform;
 mod program;
 mod queue;
+mod running;
 mod startup;
 mod transfers;
 

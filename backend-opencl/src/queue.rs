@@ -2,10 +2,11 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::task::Poll;
 
-use cl3::command_queue::{create_command_queue, enqueue_marker_with_wait_list, finish};
+use cl3::command_queue::{create_command_queue, enqueue_marker_with_wait_list, finish, flush};
 use cl3::error_codes::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_SUCCESS, DLOPEN_FUNCTION_NOT_AVAILABLE};
-use cl3::event::{CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
+use cl3::event::{CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
 use cl3::kernel::set_kernel_arg;
 use cl3::load_library;
 use cl3::types::cl_command_queue;
@@ -57,13 +58,17 @@ impl Queue {
         self.0.0
     }
 
-    /// Waits until everything is done. A kernel that failed while it ran is an error here, which `clFinish` need not tell.
-    pub fn drain(&self) -> Result<()> {
+    /// The end of everything that was enqueued so far. A kernel that failed while it ran is an error there, which
+    /// `clFinish` need not tell.
+    pub fn end(&self) -> Result<Event> {
         // SAFETY: the queue is valid, and there are no events to wait for.
-        match unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) } {
-            Ok(event) => wait(&Event(event)),
-            Err(_) => self.finish(),
-        }
+        let event = unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) };
+        event.map(Event).map_err(|code| failed("clEnqueueMarkerWithWaitList", code))
+    }
+
+    /// Has the driver begin with what it was given.
+    pub fn flush(&self) -> Result<()> {
+        flush(self.0.0).map_err(|code| failed("clFlush", code))
     }
 
     /// Waits until everything is done.
@@ -89,6 +94,7 @@ impl Queue {
         // `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
         // (bench/results/opencl/2026-11-24-h100-waits.txt)
         let runtime = load_library().as_ref().expect("a queue comes from the loader");
+        // `global` and `local` have the two dimensions that are named, and live during the call; arguments are set
         let code = runtime.clEnqueueNDRangeKernel(
             self.0.0,
             kernel.0,
@@ -107,16 +113,31 @@ impl Queue {
     }
 }
 
+/// How far an event's command is: done if 0, failed if negative.
+fn status(event: &Event) -> Result<i32> {
+    let status = get_event_info(event.0, CL_EVENT_COMMAND_EXECUTION_STATUS);
+    status.map(cl3::info_type::InfoType::to_int).map_err(|code| failed("clGetEventInfo", code))
+}
+
 /// Waits for an event; a command that failed while it ran is an error here.
 pub(crate) fn wait(event: &Event) -> Result<()> {
     wait_for_events(&[event.0]).map_err(|code| match code {
         // that some command failed: the event knows why
         CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST => {
-            let status = get_event_info(event.0, CL_EVENT_COMMAND_EXECUTION_STATUS).map(cl3::info_type::InfoType::to_int);
-            failed("command", status.ok().filter(|&status| status < 0).unwrap_or(code))
+            failed("command", status(event).ok().filter(|&status| status < 0).unwrap_or(code))
         }
         _ => failed("clWaitForEvents", code),
     })
+}
+
+/// How an event's command ended, if it has.
+pub(crate) fn poll(event: &Event) -> Poll<Result<()>> {
+    match status(event) {
+        Ok(CL_COMPLETE) => Poll::Ready(Ok(())),
+        Ok(status @ ..0) => Poll::Ready(Err(failed("command", status))),
+        Ok(_) => Poll::Pending,
+        Err(error) => Poll::Ready(Err(error)),
+    }
 }
 
 #[cfg(test)]
@@ -136,6 +157,8 @@ mod tests {
         {
             let event = Event(create_user_event(context.0).unwrap());
             set_user_event_status(event.0, code).unwrap();
+            let Poll::Ready(Err(told)) = poll(&event) else { panic!("it has failed") };
+            assert_eq!(told.kind(), kind, "{told}");
             let error = wait(&event).unwrap_err();
             assert!(error.kind() == kind && error.to_string().contains(&format!("({code})")), "{error}");
         }

@@ -6,13 +6,14 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{DType, HostRect, Piece, Result, copiers, side_by_side};
+use lapidary_core::{DType, HostRect, Piece, Result, Token, copiers, in_background};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
 use crate::pinned::{Pinned, Staging};
 use crate::platform::Found;
 use crate::queue::{Queue, wait};
+use crate::running::{Health, Running};
 
 /// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,15 @@ pub(crate) enum Direction {
 /// Bytes of a piece that passes through pinned memory.
 const PIECE: usize = 4 << 20;
 
+/// Bytes that are copied sooner than another thread is awake.
+const LITTLE: usize = 64 << 10;
+
 /// A queue for transfers in one direction, with its pinned memory.
 #[derive(Debug)]
 pub(crate) struct Transfers {
+    context: Arc<Context>,
     queue: Arc<Queue>,
+    health: Health,
     direction: Direction,
     /// Pieces of memory that nothing uses.
     idle: Mutex<Vec<Staging>>,
@@ -38,9 +44,10 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    pub fn new(context: &Context, found: &Found, direction: Direction) -> Result<Self> {
+    pub fn new(context: &Arc<Context>, found: &Found, health: &Health, direction: Direction) -> Result<Self> {
         let queue = Arc::new(Queue::new(context, found)?);
-        Ok(Transfers { queue, direction, idle: Mutex::default(), host_is_device: found.is_cpu, piece: PIECE })
+        let (context, health, idle) = (Arc::clone(context), health.clone(), Mutex::default());
+        Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.is_cpu, piece: PIECE })
     }
 
     /// The same with pieces of that size on every device, which hold an element at least.
@@ -49,32 +56,33 @@ impl Transfers {
     }
 
     /// Pinned memory of this queue.
-    pub fn pin(&self, context: &Context, bytes: usize) -> Result<Pinned> {
-        Pinned::new(context, &self.queue, bytes)
+    pub fn pin(&self, bytes: usize) -> Result<Pinned> {
+        Pinned::new(&self.context, &self.queue, bytes)
     }
 
-    /// Moves a rectangle, which may lie in pinned memory; the buffer holds it
+    /// Begins to move a rectangle, which may lie in pinned memory; the buffer holds it
     /// column-major without gaps.
     ///
     /// # Safety
-    /// The rectangle may be read or written, and nothing else touches it or the buffer meanwhile.
-    pub unsafe fn run(&self, context: &Context, rect: HostRect, is_pinned: bool, buffer: &Buffer) -> Result<()> {
+    /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.
+    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
-            return Ok(());
+            return Ok(Token::DONE);
         }
         // SAFETY: as the caller promises.
         unsafe {
             if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
-                self.direct(&rect, buffer)
+                let event = self.direct(&rect, buffer)?;
+                Ok(Token::new(Running { queue: Arc::clone(&self.queue), event, instruction: None, health: self.health.clone() }))
             } else {
-                self.staged(context, &rect, buffer)
+                self.staged(rect, buffer)
             }
         }
     }
 
     /// Takes memory enough for any transfer, so that none fails later for want of it.
-    pub fn reserve(&self, context: &Context) -> Result<()> {
-        let ring = self.take_two(context)?;
+    pub fn reserve(&self) -> Result<()> {
+        let ring = self.take_two()?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
         Ok(())
     }
@@ -101,7 +109,7 @@ impl Transfers {
     }
 
     /// The driver walks the rectangle.
-    unsafe fn direct(&self, rect: &HostRect, buffer: &Buffer) -> Result<()> {
+    unsafe fn direct(&self, rect: &HostRect, buffer: &Buffer) -> Result<Event> {
         let size = rect.dtype.size();
         let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
@@ -109,7 +117,7 @@ impl Transfers {
         // the stride of a single column may be as large as it likes
         let (packed, pitch) = (rect.rows * size, if without_gaps { 0 } else { rect.col_stride * size });
         let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
-        // SAFETY: the region lies in both; the copy is waited for below.
+        // SAFETY: the region lies in both; the caller keeps them until the copy is done.
         let (call, event) = unsafe {
             match (self.direction, without_gaps) {
                 (Direction::ToDevice, true) => {
@@ -130,35 +138,52 @@ impl Transfers {
         };
         // a call that blocks may hold the driver's lock while other queues have work
         let event = event.map(Event).map_err(|code| failed(call, code))?;
-        let flushed = cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code));
-        // the driver may be at the caller's memory whatever else went wrong
-        let done = wait(&event);
-        flushed.and(done)
+        self.queue.flush().inspect_err(|_| {
+            // the driver may be at the caller's memory all the same
+            let _ = wait(&event);
+        })?;
+        Ok(event)
     }
 
     /// Pieces of the rectangle pass through pinned memory, several at a time: to
     /// the device each thread fills one piece while the driver moves its other
     /// one, from it one thread empties a piece while the driver fills another's.
-    unsafe fn staged(&self, context: &Context, rect: &HostRect, buffer: &Buffer) -> Result<()> {
+    unsafe fn staged(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         // as many threads as there is memory for, at least one
-        let mut rings = vec![self.take_two(context)?];
-        rings.extend((1..copiers(pieces.len())).map_while(|_| self.take_two(context).ok()));
+        let mut rings = vec![self.take_two()?];
+        rings.extend((1..copiers(pieces.len())).map_while(|_| self.take_two().ok()));
         let threads = rings.len();
-        side_by_side(rings, |thread, mut staging| {
-            let mut under_way: [Option<Event>; 2] = [None, None];
-            let mut result = Ok(());
-            for (turn, piece) in pieces.iter().skip(thread).step_by(threads).enumerate() {
-                // SAFETY: pieces do not overlap; the pinned memory is idle once its event is done.
-                result = unsafe { self.piece(rect, buffer, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
-                if result.is_err() {
-                    break;
-                }
+        let part = |(thread, staging)| {
+            let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
+            let (own, buffer) = (Arc::clone(self), buffer.clone());
+            // SAFETY: as the caller promises; pieces do not overlap.
+            move || own.health.heard(unsafe { own.part(&rect, &buffer, &pieces, staging) })
+        };
+        let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
+        match parts.pop() {
+            Some(part) if parts.is_empty() && rect.rows * rect.cols * rect.dtype.size() <= LITTLE => part().map(|()| Token::DONE),
+            last => {
+                parts.extend(last);
+                Ok(in_background(parts))
             }
-            let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
-            result.and(drained)
-        })
+        }
+    }
+
+    /// Moves some pieces of a rectangle.
+    unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: &[Piece], mut staging: [Staging; 2]) -> Result<()> {
+        let mut under_way: [Option<Event>; 2] = [None, None];
+        let mut result = Ok(());
+        for (turn, piece) in pieces.iter().enumerate() {
+            // SAFETY: as the caller promises; the pinned memory is idle once its event is done.
+            result = unsafe { self.piece(rect, buffer, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
+            if result.is_err() {
+                break;
+            }
+        }
+        let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
+        result.and(drained)
     }
 
     unsafe fn piece(
@@ -182,7 +207,7 @@ impl Transfers {
                     let event = enqueue_write_buffer(queue, mem, CL_NON_BLOCKING, at, bytes, staging.cast(), 0, no_events);
                     let event = event.map_err(|code| failed("clEnqueueWriteBuffer", code))?;
                     *under_way = Some(Event(event));
-                    cl3::command_queue::flush(queue).map_err(|code| failed("clFlush", code))
+                    self.queue.flush()
                 }
                 Direction::ToHost => {
                     let event = enqueue_read_buffer(queue, mem, CL_BLOCKING, at, bytes, staging.cast(), 0, no_events);
@@ -195,9 +220,9 @@ impl Transfers {
     }
 
     /// Two pieces of memory; one that was mapped is not lost if there is no second.
-    fn take_two(&self, context: &Context) -> Result<[Staging; 2]> {
-        let first = self.take(context)?;
-        match self.take(context) {
+    fn take_two(&self) -> Result<[Staging; 2]> {
+        let first = self.take()?;
+        match self.take() {
             Ok(second) => Ok([first, second]),
             Err(error) => {
                 self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(first);
@@ -207,8 +232,8 @@ impl Transfers {
     }
 
     /// A piece of memory, pinned if the driver does so.
-    fn take(&self, context: &Context) -> Result<Staging> {
+    fn take(&self) -> Result<Staging> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Staging::new(context, &self.queue, self.piece), Ok)
+        idle.map_or_else(|| Staging::new(&self.context, &self.queue, self.piece), Ok)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lapidary_backend_opencl::{OpenClDevice, list};
 use lapidary_conformance::Instructions;
-use lapidary_core::ProgramCache;
+use lapidary_core::{DType, ProgramCache};
 use lapidary_kernels::{PanelParams, Products, TileParams};
 
 /// Devices of double precision, one for each way to make it; none where there is no driver.
@@ -39,11 +39,14 @@ fn with_local_memory() {
     }
 }
 
-/// Parameters that no processor chooses by itself, each far from the others.
+/// Parameters that no processor chooses by itself: those of small products on others, and some far from them.
 #[test]
 fn with_unusual_products() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
+    let [middle, small] = TileParams::smaller(DType::F64);
     let ways = [
+        Products::Tile(middle),
+        Products::Tile(small),
         Products::Tile(TileParams { vwm: 2, ..tile }),
         Products::Tile(TileParams { vwm: 4, stages: 2, ..tile }),
         Products::Panel(PanelParams { mv: 1, vw: 2, nr: 3, group: 2 }),

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, ProgramCache, Result,
+    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result,
+    Token, Work,
 };
 use lapidary_kernels::{Choices, Products, Target};
 
@@ -12,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::kernels::Kernels;
 use crate::platform::{Found, check, kernel_limits, list};
-use crate::queue::Queue;
+use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
 /// The features that a device should be made with: those of ours that the adapter has.
@@ -42,8 +43,8 @@ pub struct WgpuDevice {
     is_cpu: bool,
     cache: Arc<ProgramCache>,
     kernels: Mutex<Kernels>,
-    load: Transfers,
-    store: Transfers,
+    load: Arc<Transfers>,
+    store: Arc<Transfers>,
     queue: Arc<Queue>,
 }
 
@@ -109,8 +110,8 @@ impl WgpuDevice {
             if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };
         let info = describe(&adapter, &queue);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
-        let load = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write);
-        let store = Transfers::new(Arc::clone(&queue), wgpu::MapMode::Read);
+        let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write));
+        let store = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Read));
         Ok(WgpuDevice { info, is_cpu, cache, kernels, load, store, queue })
     }
 
@@ -133,7 +134,18 @@ impl WgpuDevice {
     /// As [`Device::launch`].
     pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<()> {
         // SAFETY: as the caller promises.
-        unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times) }
+        let running = unsafe { self.submit_times(instruction, times)? };
+        running.map_or(Ok(()), |running| running.wait())
+    }
+
+    /// Submits an instruction that many times; none if that takes no kernel.
+    ///
+    /// # Safety
+    /// As [`Device::submit`].
+    unsafe fn submit_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<Option<Running>> {
+        // SAFETY: as the caller promises.
+        let last = unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times)? };
+        Ok(last.map(|submission| Running { queue: Arc::clone(&self.queue), submission, instruction: instruction.name() }))
     }
 
     /// The programs it keeps.
@@ -232,7 +244,9 @@ impl WgpuDevice {
     /// Moves rectangles in pieces of that size, so that tests reach many.
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
-        WgpuDevice { load: self.load.in_pieces(bytes), store: self.store.in_pieces(bytes), ..self }
+        let in_pieces =
+            |transfers: Arc<Transfers>| Arc::new(Arc::into_inner(transfers).expect("nothing is on its way").in_pieces(bytes));
+        WgpuDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
     /// Waits at most that long for what the device was given; after that it counts as lost.
@@ -282,7 +296,7 @@ fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
         f64: features.contains(wgpu::Features::SHADER_F64),
         features: FEATURES.iter().filter(|(feature, _)| features.contains(*feature)).map(|&(_, name)| name).collect(),
         host_memory: false,
-        overlaps: true,
+        queues: 1,
         flops,
         bandwidth,
     }
@@ -303,17 +317,28 @@ impl Device for WgpuDevice {
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.load.write(&from, to.get()) }
+        unsafe { self.load.run(from, to.get()) }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.store.read(from.get(), &to) }
+        unsafe { self.store.run(to, from.get()) }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.launch_times(instruction, 1) }
+    }
+
+    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
+        // SAFETY: the contract of the trait; the one queue keeps kernels in order.
+        unsafe {
+            Ok(match work {
+                Work::Write { from, to } => self.load.begin(from, to.get()),
+                Work::Read { from, to } => self.store.begin(to, from.get()),
+                Work::Run { instruction, .. } => self.submit_times(instruction, 1)?.map_or(Token::DONE, Token::new),
+            })
+        }
     }
 
     fn lost(&self) -> Option<Error> {

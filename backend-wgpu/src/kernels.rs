@@ -89,11 +89,11 @@ impl Kernels {
         self.scratch = Scratch::default();
     }
 
-    /// Runs an instruction on matrices of `dtype` that many times, to the end of the last.
+    /// Submits an instruction on matrices of `dtype` that many times; the last submission, if there is one.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<()> {
+    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<Option<Submission>> {
         let queue = Arc::clone(&self.queue);
         // an instruction before this one may have panicked
         self.discard();
@@ -102,10 +102,13 @@ impl Kernels {
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
         self.discard();
-        // what was submitted must not touch memory that the caller takes back
-        let done = self.submitted.take().map_or(Ok(()), |submission| self.queue.wait(&submission));
         self.programs.keep();
-        result.and(done).map_err(|error| error.with("instruction", instruction.name()))
+        let last = self.submitted.take();
+        result.map(|()| last.clone()).map_err(|error| {
+            // what was submitted must not touch memory that the caller takes back
+            let done = last.map_or(Ok(()), |last| self.queue.wait(&last));
+            done.err().unwrap_or(error).with("instruction", instruction.name())
+        })
     }
 
     /// Drops calls that were gathered and not submitted, those of an instruction that failed.
@@ -228,18 +231,19 @@ mod tests {
         let limits = kernel_limits(&queue.device().limits());
         let choices = Choices::barrier_free(&limits, 128);
         let mut kernels = Kernels::new(Arc::clone(&queue), limits, choices, Arc::new(ProgramCache::new(None))).unwrap();
-        let [load, store] = [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode));
+        let [load, store] =
+            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)));
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
         let [from, to] = [0, 1].map(|_| Buffer::new(&queue, size_of_val(&x)).unwrap());
         let view = |buffer| View { buffer, at: 0, rows: 2, cols: 1, ld: 2 };
         // SAFETY: the arrays hold the rectangles; the views lie in their buffers.
         unsafe {
-            load.write(&HostRect::packed(&mut x, 2), &from).unwrap();
+            load.run(HostRect::packed(&mut x, 2), &from).unwrap();
             // a panic comes after its calls were gathered
             let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
             instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
-            kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();
-            store.read(&to, &HostRect::packed(&mut read, 2)).unwrap();
+            let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();
+            store.run(HostRect::packed(&mut read, 2), &to).unwrap();
         }
         assert_eq!(read, x);
     }

@@ -32,7 +32,7 @@ pub(crate) struct Programs {
 impl Programs {
     pub fn new(queue: &Queue, limits: Limits, disk: Arc<ProgramCache>) -> Result<Self> {
         let has_cache = queue.device().features().contains(wgpu::Features::PIPELINE_CACHE);
-        let pipelines = has_cache.then(|| load(queue, &disk)).transpose()?;
+        let pipelines = (has_cache && disk.keeps()).then(|| load(queue, &disk)).transpose()?;
         Ok(Programs { limits, checked: false, disk, pipelines, kernels: HashMap::new(), fresh: false })
     }
 

@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use lapidary_core::{Error, ErrorKind, Result};
+use lapidary_core::{Error, ErrorKind, Pending, Result};
 
 use crate::conv::caught;
 use crate::platform::largest_binding;
@@ -28,9 +29,12 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Commands on their way; they are done when this is set.
+/// Commands on their way.
 #[derive(Clone, Debug)]
-pub(crate) struct Submission(Arc<AtomicBool>);
+pub(crate) struct Submission {
+    done: Arc<AtomicBool>,
+    since: Instant,
+}
 
 /// A device with its queue. Once lost it stays so.
 #[derive(Debug)]
@@ -38,8 +42,10 @@ pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
-    /// Submissions that have ended.
-    finished: Arc<AtomicU64>,
+    /// When it was made.
+    begin: Instant,
+    /// Nanoseconds from then to the last end of a submission.
+    last_end: Arc<AtomicU64>,
     /// Nanoseconds that a wait may take.
     patience: AtomicU64,
 }
@@ -51,7 +57,8 @@ impl Queue {
         device.set_device_lost_callback(move |reason, message| {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
-        Queue { device, queue, lost, finished: Arc::default(), patience: AtomicU64::new(nanoseconds(PATIENCE)) }
+        let patience = AtomicU64::new(nanoseconds(PATIENCE));
+        Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience }
     }
 
     /// Refuses a device that is gone, and a queue of another device, with which the first submission would
@@ -134,43 +141,46 @@ impl Queue {
     /// Submits commands.
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);
-        let done = Arc::new(AtomicBool::new(false));
-        let (told, finished) = (Arc::clone(&done), Arc::clone(&self.finished));
+        let (done, since) = (Arc::new(AtomicBool::new(false)), Instant::now());
+        let (told, last_end, begin) = (Arc::clone(&done), Arc::clone(&self.last_end), self.begin);
         self.queue.on_submitted_work_done(move || {
-            finished.fetch_add(1, Ordering::Relaxed);
+            last_end.store(nanoseconds(begin.elapsed()), Ordering::Relaxed);
             told.store(true, Ordering::Release);
         });
-        Submission(done)
+        Submission { done, since }
     }
 
     /// Whether a submission is done.
     pub fn is_done(&self, submission: &Submission) -> bool {
         self.poll();
-        submission.0.load(Ordering::Acquire)
+        submission.done.load(Ordering::Acquire)
+    }
+
+    /// How a submission ended, if it has. A device that has ended none for too long counts as lost.
+    pub fn outcome(&self, submission: &Submission) -> Poll<Result<()>> {
+        let done = self.is_done(submission);
+        let last_end = self.begin + Duration::from_nanos(self.last_end.load(Ordering::Relaxed));
+        if !done && last_end.max(submission.since).elapsed() >= self.patience() {
+            let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
+        }
+        match self.lost() {
+            Some(lost) => Poll::Ready(Err(lost)),
+            None if done => Poll::Ready(Ok(())),
+            None => Poll::Pending,
+        }
     }
 
     /// Waits until a submission is done: looks again and again, at first at once, then
     /// after a part of the time that has passed. Waits inside of drivers may end late by
-    /// milliseconds, and those of wgpu may fail when several threads wait. Patience is for
-    /// the next submission that ends, whichever it is.
+    /// milliseconds, and those of wgpu may fail when several threads wait.
     pub fn wait(&self, submission: &Submission) -> Result<()> {
-        let (start, mut ended) = (Instant::now(), (Instant::now(), self.finished.load(Ordering::Relaxed)));
+        let start = Instant::now();
         loop {
-            let done = self.is_done(submission);
-            if let Some(lost) = self.lost() {
-                return Err(lost);
-            }
-            if done {
-                return Ok(());
-            }
-            let finished = self.finished.load(Ordering::Relaxed);
-            if finished != ended.1 {
-                ended = (Instant::now(), finished);
+            if let Poll::Ready(outcome) = self.outcome(submission) {
+                return outcome;
             }
             let waited = start.elapsed();
-            if ended.0.elapsed() >= self.patience() {
-                let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
-            } else if waited < AWAKE {
+            if waited < AWAKE {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep((waited / 128).min(DOZE));
@@ -213,5 +223,23 @@ impl Queue {
     /// Why memory is not mapped.
     pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
         self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
+    }
+}
+
+/// An instruction on its way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub queue: Arc<Queue>,
+    pub submission: Submission,
+    pub instruction: &'static str,
+}
+
+impl Pending for Running {
+    fn poll(&self) -> Poll<Result<()>> {
+        self.queue.outcome(&self.submission).map_err(|error| error.with("instruction", self.instruction))
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.queue.wait(&self.submission).map_err(|error| error.with("instruction", self.instruction))
     }
 }

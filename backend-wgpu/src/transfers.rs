@@ -4,13 +4,15 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{DType, ErrorKind, HostRect, Piece, Result, copiers, side_by_side};
+use lapidary_core::{DType, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
 pub(crate) const PIECE: usize = 4 << 20;
+/// Bytes that are copied sooner than another thread is awake.
+const LITTLE: usize = 64 << 10;
 /// Pieces from the device of each thread that are under way at once.
 const RING: usize = 2;
 /// Pieces on their way to the device at once, beside those that threads fill: what a kernel holds up in the one
@@ -44,45 +46,68 @@ impl Transfers {
         Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Packs a rectangle into the beginning of a buffer, where whatever is submitted after the
-    /// return finds it.
+    /// Begins to pack a rectangle into the beginning of a buffer, where whatever is submitted after it is
+    /// done finds it, or to unpack it from there.
     ///
     /// # Safety
-    /// The rectangle may be read, and nothing writes it or the buffer meanwhile.
-    pub unsafe fn write(&self, rect: &HostRect, buffer: &Buffer) -> Result<()> {
-        side_by_side(self.dealt(rect), |_, pieces| {
+    /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is done.
+    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Token {
+        let part = |pieces: Vec<Piece>| {
+            let (own, buffer) = (Arc::clone(self), buffer.clone());
             // SAFETY: as the caller promises; pieces do not overlap.
-            pieces.into_iter().try_for_each(|piece| unsafe { self.fill(rect, piece, buffer) })
-        })
+            move || unsafe { own.part(&rect, &buffer, pieces) }
+        };
+        in_background(self.dealt(&rect).into_iter().map(part).collect())
     }
 
-    /// Unpacks the beginning of a buffer into a rectangle.
+    /// Moves a rectangle as [`Transfers::begin`], to its end.
     ///
     /// # Safety
-    /// The rectangle may be written, and nothing else touches it or writes the buffer meanwhile.
-    pub unsafe fn read(&self, buffer: &Buffer, rect: &HostRect) -> Result<()> {
-        side_by_side(self.dealt(rect), |_, pieces| {
-            let mut under_way = VecDeque::new();
-            for piece in pieces {
-                if under_way.len() == RING {
-                    let first = under_way.pop_front().expect("the ring is full");
-                    // SAFETY: as the caller promises; pieces do not overlap.
-                    unsafe { self.empty(first, rect)? };
-                }
-                let fetch = || self.fetch(buffer, piece, rect.rows, rect.dtype.size());
-                let fetched = fetch().or_else(|error| match under_way.pop_front() {
-                    Some(first) if error.kind() == ErrorKind::OutOfMemory => {
-                        // SAFETY: as above.
-                        unsafe { self.empty(first, rect)? };
-                        fetch()
-                    }
-                    _ => Err(error),
-                });
-                under_way.push_back(fetched?);
+    /// As [`Transfers::begin`], meanwhile.
+    pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            if rect.rows * rect.cols * rect.dtype.size() <= LITTLE {
+                let pieces = self.dealt(&rect).into_iter().flatten().collect();
+                return self.part(&rect, buffer, pieces);
             }
-            // SAFETY: as above.
-            under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
-        })
+            self.begin(rect, buffer).wait()
+        }
+    }
+
+    /// Moves some pieces of a rectangle.
+    unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match self.mode {
+                wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, buffer)),
+                wgpu::MapMode::Read => self.fetch_all(rect, buffer, pieces),
+            }
+        }
+    }
+
+    /// Moves pieces from the device.
+    unsafe fn fetch_all(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
+        let mut under_way = VecDeque::new();
+        for piece in pieces {
+            if under_way.len() == RING {
+                let first = under_way.pop_front().expect("the ring is full");
+                // SAFETY: as the caller promises; pieces do not overlap.
+                unsafe { self.empty(first, rect)? };
+            }
+            let fetch = || self.fetch(buffer, piece, rect.rows, rect.dtype.size());
+            let fetched = fetch().or_else(|error| match under_way.pop_front() {
+                Some(first) if error.kind() == ErrorKind::OutOfMemory => {
+                    // SAFETY: as above.
+                    unsafe { self.empty(first, rect)? };
+                    fetch()
+                }
+                _ => Err(error),
+            });
+            under_way.push_back(fetched?);
+        }
+        // SAFETY: as above.
+        under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.
@@ -203,7 +228,7 @@ mod tests {
         let register = Buffer::new(&queue, size_of_val(&from[..])).unwrap();
         let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
-            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Transfers::new(Arc::clone(&queue), mode).in_pieces(8));
+            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
         // the device is at work for longer than it takes to pack them all
         let long = Buffer::new(&queue, 64 << 20).unwrap();
         let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
@@ -211,8 +236,8 @@ mod tests {
         queue.submit(encoder);
         // SAFETY: both vectors hold the rectangle, and nothing else touches them.
         unsafe {
-            load.write(&rect(&mut from), &register).unwrap();
-            store.read(&register, &rect(&mut to)).unwrap();
+            load.begin(rect(&mut from), &register).wait().unwrap();
+            store.begin(rect(&mut to), &register).wait().unwrap();
         }
         assert_eq!(from, to);
         let threads = copiers(rows * cols);

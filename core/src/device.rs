@@ -5,9 +5,10 @@
 //! touched only while the caller lends it; commands that conflict are never
 //! under way together; nothing but the engine calls a device.
 //!
-//! **A backend owes**: when a method returns `Ok`, its effect is complete and
-//! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a buffer
-//! may be dropped before, and a later method may report what became of it); an error leaves other buffers as they were; the
+//! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
+//! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a later method may
+//! report what became of it); a buffer that is dropped while the device works on it stays there until that is done; an
+//! error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
 //! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) says that only memory was lacking, now: the device may be asked again, and its work is
@@ -23,6 +24,7 @@ use crate::error::{Error, Result};
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
+use crate::token::Token;
 
 /// What a device is and has.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,9 +43,8 @@ pub struct DeviceInfo {
     pub features: Vec<&'static str>,
     /// Whether it computes on host memory without a copy.
     pub host_memory: bool,
-    /// Whether transfers and kernels run at the same time when threads of their own call for them.
-    /// If not, one thread serves all queues of the device: to hand a command on costs more than to copy a small tile.
-    pub overlaps: bool,
+    /// Queues of kernels. Kernels of one run in order; those of another may run at the same time.
+    pub queues: usize,
     /// Floating-point operations per second in f64, by estimate: a cost model's
     /// starting point, not a measurement.
     pub flops: f64,
@@ -86,6 +87,13 @@ pub enum Memory<'a> {
 }
 
 impl<'a> Operand<'a> {
+    /// A column-major matrix, in the memory where it lies.
+    #[must_use]
+    pub fn of(raw: &RawMat, memory: Memory<'a>) -> Self {
+        let RawMat { offset, rows, cols, ld, dtype, .. } = *raw;
+        Operand { memory, offset, rows, cols, ld, dtype }
+    }
+
     /// A matrix without gaps that begins where a buffer begins.
     #[must_use]
     pub fn packed(buffer: &'a DeviceBuffer, rows: usize, cols: usize, dtype: DType) -> Self {
@@ -199,6 +207,32 @@ pub trait PinnedMemory: fmt::Debug + Send + Sync {
     fn ptr(&self) -> *mut u8;
 }
 
+/// What a device is given to do.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// As [`Device::write`].
+    Write {
+        /// The rectangle.
+        from: HostRect,
+        /// The buffer.
+        to: &'a DeviceBuffer,
+    },
+    /// As [`Device::read`].
+    Read {
+        /// The buffer.
+        from: &'a DeviceBuffer,
+        /// The rectangle.
+        to: HostRect,
+    },
+    /// As [`Device::launch`].
+    Run {
+        /// The instruction.
+        instruction: &'a Instruction<Operand<'a>>,
+        /// Which of the device's queues of kernels, below [`DeviceInfo::queues`].
+        queue: usize,
+    },
+}
+
 /// A device: memory, transfers, kernels.
 pub trait Device: Any + fmt::Debug + Send + Sync {
     /// What the device is and has.
@@ -239,6 +273,29 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// The kernel could not be built or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
+
+    /// Gives the device work; returns when it has taken it, which may be long before it is done. Kernels of one queue run in
+    /// the order in which they were given, after those of other queues that `after` names: tokens of [`Work::Run`] of
+    /// this device. By default the work is done on return: a device without queues of its own needs no more.
+    ///
+    /// # Safety
+    /// As the three methods above, until the token says that the work is done. Work that touches the same memory may be
+    /// under way, where the order of the queue or `after` keeps the two apart.
+    ///
+    /// # Errors
+    /// The device does not take the work, or the work has failed already. What else goes wrong the token tells.
+    unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
+        after.iter().try_for_each(|earlier| earlier.wait())?;
+        // SAFETY: as the caller promises; what it waits for is done.
+        unsafe {
+            match work {
+                Work::Write { from, to } => self.write(from, to)?,
+                Work::Read { from, to } => self.read(from, to)?,
+                Work::Run { instruction, .. } => self.launch(instruction)?,
+            }
+        }
+        Ok(Token::DONE)
+    }
 
     /// Why the device is gone for good, if it is.
     fn lost(&self) -> Option<Error> {

@@ -14,8 +14,9 @@
 //!   left before it had done this one.
 //! - A device that turns out to have less memory than its limit says goes on with
 //!   what it has. If that holds no task, or a command lacks memory, it is out of the
-//!   run (`dispatch/shortage.rs`) and others do its tasks; the run ends when all are out.
-//! - EXEC runs in order, one at a time. LD and ST start in order.
+//!   run (`dispatch/shortage.rs`) and others do its tasks; the run fails when all are out.
+//! - EXEC runs in order: a kernel is given out when the kernels that it waits for are,
+//!   and all else that it waits for is done. LD and ST start in order. A lane holds a few commands at a time.
 //! - A transfer between a register and a window that the device reaches in
 //!   place does nothing and is done at once.
 
@@ -29,7 +30,6 @@ use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::instruction::{Access, Reg};
 use crate::plan::Plan;
-use crate::schedule::Rest;
 use crate::slots::{Slot, SlotId, Slots, Supply};
 
 /// How one device sees the matrices of a plan.
@@ -76,6 +76,10 @@ pub enum Step {
     Finished,
 }
 
+/// Commands that a lane holds at most, by [`Queue`]: one at work and one to follow; of kernels, which
+/// may be short, some more.
+const DEPTH: [u32; 3] = [2, 4, 2];
+
 /// A task that a device has taken.
 #[derive(Debug)]
 struct Taken {
@@ -89,15 +93,23 @@ struct Taken {
     under_way: u32,
     /// Whether a command that writes a matrix of the caller was given out.
     wrote: bool,
-    /// Whether a transfer failed for want of memory and was tried again.
-    again: bool,
+    again: Again,
+}
+
+/// Whether a transfer of a task is made a second time, since it failed for want of memory. Later ones may be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    Never,
+    Due(CommandId),
+    Given,
 }
 
 #[derive(Debug)]
 struct DeviceState {
     taken: VecDeque<Taken>,
     slots: Slots,
-    exec_busy: bool,
+    /// Commands that were given out and not reported, by [`Queue`].
+    under_way: [u32; 3],
     /// Whether any register needs a copy.
     copies: bool,
     /// Why the device takes no tasks any more.
@@ -121,8 +133,7 @@ pub struct Dispatcher<'p> {
     memory: Vec<Option<SlotId>>,
     /// For each register how many commands still touch it.
     uses: Vec<u32>,
-    /// For each task whether it is done.
-    done: Vec<bool>,
+    /// Tasks that are not done.
     unfinished: usize,
     /// Tasks that no device has taken.
     untaken: usize,
@@ -134,17 +145,11 @@ pub struct Dispatcher<'p> {
 }
 
 impl<'p> Dispatcher<'p> {
-    /// The state before the first command of what is left to do.
+    /// The state before the first command.
     #[must_use]
-    pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach], rest: &Rest) -> Self {
-        let done = rest.done.clone();
-        let mut task_waits = graph.tasks.waits().to_vec();
-        for (task, _) in (0..).zip(&done).filter(|(_, done)| **done) {
-            graph.tasks.successors(task).iter().for_each(|&later| task_waits[later as usize] -= 1);
-        }
-        let is_ready = |task: &u32| task_waits[*task as usize] == 0 && !done[*task as usize];
-        let ready = (0..).take(done.len()).filter(is_ready).map(Reverse).collect();
-        let unfinished = done.iter().filter(|done| !**done).count();
+    pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach]) -> Self {
+        let (task_waits, tasks) = (graph.tasks.waits().to_vec(), plan.tasks().len());
+        let ready = (0..).take(tasks).filter(|&task: &u32| task_waits[task as usize] == 0).map(Reverse).collect();
         Dispatcher {
             plan,
             graph,
@@ -155,21 +160,24 @@ impl<'p> Dispatcher<'p> {
             ready,
             memory: vec![None; plan.registers().len()],
             uses: graph.lives.iter().map(|life| life.uses).collect(),
-            unfinished,
-            untaken: unfinished,
-            touched: unfinished < done.len(),
-            done,
+            unfinished: tasks,
+            untaken: tasks,
+            touched: false,
             halted: false,
             changed: false,
         }
     }
 
-    /// The lanes that have work at all: a device that copies nothing has no transfers.
+    /// The queues of a device that have work at all: without copies there are no transfers.
+    #[must_use]
+    pub fn queues(&self, device: usize) -> &'static [Queue] {
+        if self.devices[device].copies { &Queue::ALL } else { &[Queue::Exec] }
+    }
+
+    /// The lanes that have work at all.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
-        self.devices.iter().enumerate().flat_map(|(device, state)| {
-            let copies = state.copies;
-            Queue::ALL.into_iter().filter(move |queue| copies || *queue == Queue::Exec).map(move |queue| Lane { device, queue })
-        })
+        let lanes = |device| self.queues(device).iter().map(move |&queue| Lane { device, queue });
+        (0..self.devices.len()).flat_map(lanes)
     }
 
     /// Whether matrices of the caller that the plan writes may differ from what they were.
@@ -206,6 +214,9 @@ impl<'p> Dispatcher<'p> {
         loop {
             if let Some(step) = self.step_of_outsider(lane.device, supply) {
                 return Ok(step);
+            }
+            if self.devices[lane.device].under_way[lane.queue as usize] == DEPTH[lane.queue as usize] {
+                return Ok(Step::Wait);
             }
             if !self.allocate(lane.device, supply)? {
                 continue;
@@ -254,10 +265,9 @@ impl<'p> Dispatcher<'p> {
 
     /// The command at the head of a lane, if it may start.
     fn head(&mut self, lane: Lane) -> Option<CommandId> {
-        let busy = lane.queue == Queue::Exec && self.devices[lane.device].exec_busy;
         for t in 0..self.devices[lane.device].taken.len() {
             if let Some(command) = self.seek(lane, t) {
-                return (!busy && self.may_start(lane.device, t, command)).then_some(command);
+                return self.may_start(lane.device, t, command).then_some(command);
             }
         }
         None
@@ -266,6 +276,11 @@ impl<'p> Dispatcher<'p> {
     /// Moves the cursor of a lane to its next command in the `t`-th taken task.
     fn seek(&mut self, lane: Lane, t: usize) -> Option<CommandId> {
         let taken = &self.devices[lane.device].taken[t];
+        if let Again::Due(command) = taken.again
+            && self.queue_of(lane.device, command) == lane.queue
+        {
+            return Some(command);
+        }
         let end = self.plan.tasks()[taken.task as usize].commands.end;
         let from = taken.cursors[lane.queue as usize];
         let found = (from..end).find(|&command| self.queue_of(lane.device, command) == lane.queue);
@@ -288,8 +303,10 @@ impl<'p> Dispatcher<'p> {
         let taken = self.taken(lane.device, command);
         taken.under_way += 1;
         taken.wrote |= writes;
+        // kernels that wait for this one may follow it in its queue
+        self.release(command, |are_kernels| are_kernels);
         let state = &mut self.devices[lane.device];
-        state.exec_busy |= lane.queue == Queue::Exec;
+        state.under_way[lane.queue as usize] += 1;
         let (slots, memory) = (&state.slots, &self.memory);
         let (mut operands, mut at) = ([None; 3], 0);
         self.plan.commands()[command as usize].registers(&mut |reg| {
@@ -320,16 +337,19 @@ impl<'p> Dispatcher<'p> {
         taken.find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken")
     }
 
-    /// Moves the lane's cursor past a command.
+    /// Moves the lane's cursor past a command, unless it is made a second time.
     fn pass(&mut self, lane: Lane, command: CommandId) {
-        self.taken(lane.device, command).cursors[lane.queue as usize] = command + 1;
+        let taken = self.taken(lane.device, command);
+        if taken.again == Again::Due(command) {
+            taken.again = Again::Given;
+        } else {
+            taken.cursors[lane.queue as usize] = command + 1;
+        }
     }
 
     /// A command that was given out is under way no more.
     fn report(&mut self, lane: Lane, command: CommandId) {
-        if lane.queue == Queue::Exec {
-            self.devices[lane.device].exec_busy = false;
-        }
+        self.devices[lane.device].under_way[lane.queue as usize] -= 1;
         self.taken(lane.device, command).under_way -= 1;
     }
 
@@ -362,7 +382,7 @@ impl<'p> Dispatcher<'p> {
             unfinished,
             under_way: 0,
             wrote: false,
-            again: false,
+            again: Again::Never,
         });
         if unfinished == 0 {
             self.finish(device, task);
@@ -401,12 +421,20 @@ impl<'p> Dispatcher<'p> {
         Ok(true)
     }
 
-    /// A command is done: its successors wait for one less.
+    /// Those that wait for a command wait for one less, if `applies` to a pair of kernels or to any other.
+    fn release(&mut self, command: CommandId, applies: impl Fn(bool) -> bool) {
+        let is_kernel = |command: CommandId| matches!(self.plan.commands()[command as usize], Command::Exec(_));
+        let first = is_kernel(command);
+        for &later in self.graph.commands.successors(command) {
+            self.waits[later as usize] -= u32::from(applies(first && is_kernel(later)));
+        }
+    }
+
+    /// A command is done.
     fn retire(&mut self, device: usize, command: CommandId) {
         self.changed = true;
-        for &later in self.graph.commands.successors(command) {
-            self.waits[later as usize] -= 1;
-        }
+        // kernels were released when it was given out
+        self.release(command, |are_kernels| !are_kernels);
         let (uses, memory, slots) = (&mut self.uses, &mut self.memory, &mut self.devices[device].slots);
         distinct_registers(&self.plan.commands()[command as usize], |reg| {
             let r = reg.0 as usize;
@@ -426,7 +454,6 @@ impl<'p> Dispatcher<'p> {
     /// A task is done: tasks that wait for nothing else become ready.
     fn finish(&mut self, device: usize, task: u32) {
         self.devices[device].taken.retain(|t| t.task != task);
-        self.done[task as usize] = true;
         self.unfinished -= 1;
         for &later in self.graph.tasks.successors(task) {
             self.task_waits[later as usize] -= 1;
@@ -444,7 +471,7 @@ impl DeviceState {
             .map(Reg)
             .take(registers.len())
             .any(|reg| registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize]));
-        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), exec_busy: false, copies, out: None }
+        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), under_way: [0; 3], copies, out: None }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 /// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -75,16 +76,16 @@ pub(crate) const OUTPUTS: &str = "outputs";
 ///     .with("command", "LD r0");
 /// assert_eq!(e.to_string(), "gemm: invalid argument: lda = 3 is below m = 4 (command: LD r0)");
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     kind: ErrorKind,
     operation: &'static str,
     message: String,
     context: Vec<(&'static str, String)>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
@@ -122,7 +123,7 @@ impl Error {
     /// Adds what caused it.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 

@@ -254,6 +254,16 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
+    /// Whether the old elements of an operand, by its number in that order, have a part in what the instruction does.
+    #[must_use]
+    pub fn reads(&self, operand: usize) -> bool {
+        match (self, operand) {
+            (Instruction::Gemm { beta, .. }, 2) | (Instruction::Scale { beta, .. }, 0) => !beta.is_zero(),
+            (Instruction::Copy { .. } | Instruction::Getrf { .. }, 1) => false,
+            _ => true,
+        }
+    }
+
     /// The same instruction on other operands, visited in the order of
     /// [`Instruction::operands`].
     #[inline]

@@ -14,11 +14,10 @@
 //! - **Validation**: [`args`]. Nothing below checks again.
 //! - **Ordering**: commands that touch the same memory, one of them writing, run
 //!   in the order of the plan ([`graph`]). A device never sees two of them at once.
-//! - **Visibility**: when a device method returns, its effect is visible to all.
+//! - **Visibility**: when a device's [`Token`] says that work is done, its effect is visible to all.
 //! - **Memory**: a schedule that was accepted fits its devices' limits. A device that
-//!   has less [leaves](dispatch) its tasks to others; if all do, each task is done or
-//!   untouched, and the [`Rest`] can be done elsewhere.
-//! - **Failure**: any other error stops the run and reaches the caller with the
+//!   has less [leaves](dispatch) its tasks to others.
+//! - **Failure**: any other error, or a lack of memory on all devices, stops the run and reaches the caller with the
 //!   command, the device and what became of the outputs.
 //!
 //! # Words
@@ -32,6 +31,7 @@
 
 pub mod algorithms;
 pub mod args;
+mod background;
 pub mod blocking;
 pub mod command;
 mod crew;
@@ -56,15 +56,17 @@ pub mod simulate;
 mod slots;
 mod staging;
 mod sync;
+pub mod token;
 pub mod value;
 
 pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
+pub use background::{copiers, in_background};
 pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use crew::Crew;
-pub use device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, PinnedMemory};
+pub use device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, Lane, Reach, Step};
-pub use engine::{Driver, Run, RunError, Startup, Trace, TraceEvent, lanes_by_thread, reach, resident_device, run};
+pub use engine::{Driver, Run, RunError, Startup, Trace, TraceEvent, reach, resident_device, run};
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
 pub use graph::Graph;
@@ -75,8 +77,9 @@ pub use plan::Plan;
 #[cfg(feature = "program-cache")]
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};
-pub use schedule::{Rest, Schedule, Short};
+pub use schedule::{Schedule, Short};
 pub use simulate::{CostModel, Timeline};
 pub use slots::{Endless, Slot, SlotId, Supply};
-pub use staging::{Piece, copiers, side_by_side};
+pub use staging::Piece;
+pub use token::{Pending, Token};
 pub use value::Value;

@@ -33,7 +33,7 @@ pub enum Home {
 }
 
 /// An untyped view: the common part of [`MatRef`] and [`MatMut`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawMat {
     /// Where the memory begins.
     pub home: Home,

@@ -67,19 +67,12 @@ impl NullDevice {
             largest_buffer: None,
             f64: true,
             host_memory: memory.is_none(),
-            overlaps: true,
+            queues: 1,
             flops: 1.0e9,
             bandwidth: 1.0e9,
             features: Vec::new(),
         };
         NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
-    }
-
-    /// The same device, all queues of which one thread serves.
-    #[must_use]
-    pub fn without_overlap(mut self) -> Self {
-        self.info.overlaps = false;
-        self
     }
 
     /// The same device, so fast by its own account.

@@ -8,7 +8,7 @@
 //! What cannot be read, or is another's, is no entry: the caller compiles again.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,7 +81,7 @@ impl ProgramCache {
 
     /// The binary stored under `key`.
     pub fn load(&self, key: &str) -> Option<Vec<u8>> {
-        let path = self.path(key).filter(|path| trust(parent(path)).is_ok());
+        let path = self.path(key).filter(|path| fs::metadata(parent(path)).and_then(|about| trust(&about)).is_ok());
         let found = path.and_then(|path| read(&path).map(|bytes| (path, bytes)));
         let Some((path, bytes)) = found else {
             self.misses.fetch_add(1, Ordering::Relaxed);
@@ -112,10 +112,10 @@ impl ProgramCache {
     /// compiled again next time, and [`trouble`](Self::trouble) says why it was not stored.
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
-            if let Err(error) = write(&path, key, binary) {
-                self.trouble.get_or_init(|| format!("{}: {error}", path.display()));
+            match write(&path, key, binary) {
+                Ok(()) => self.trim(&path),
+                Err(error) => drop(self.trouble.get_or_init(|| format!("{}: {error}", path.display()))),
             }
-            self.trim(&path);
         }
     }
 
@@ -222,30 +222,37 @@ fn create(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Refuses a folder in which others may put programs, which would run as code.
+/// Refuses a folder or a file in which others may put programs, which would run as code.
 #[cfg(unix)]
-fn trust(folder: &Path) -> std::io::Result<()> {
+fn trust(about: &fs::Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let about = fs::metadata(folder)?;
-    let refused = |reason: &str| Err(std::io::Error::new(ErrorKind::PermissionDenied, reason));
+    let what = if about.is_dir() { "folder" } else { "file" };
+    let refused = |reason: String| Err(std::io::Error::new(ErrorKind::PermissionDenied, reason));
     if about.uid() != rustix::process::geteuid().as_raw() {
-        return refused("the folder belongs to another user, whose programs would run");
+        return refused(format!("the {what} belongs to another user, whose programs would run"));
     }
     if about.mode() & 0o022 != 0 {
-        return refused("other users may write to the folder, and their programs would run; chmod go-w it");
+        return refused(format!(
+            "other users may write to the {what}, and their programs would run; empty the folder and chmod go-w it"
+        ));
     }
     Ok(())
 }
 
-/// The user's own folders are closed to others.
+/// Elsewhere folders and files are not checked: those of a user are closed to others unless they are opened.
 #[cfg(not(unix))]
-fn trust(_: &Path) -> std::io::Result<()> {
+fn trust(_: &fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a file; of a pipe none would come.
+/// The bytes of a file that nobody else may write to; of a pipe none would come.
 fn read(path: &Path) -> Option<Vec<u8>> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file).and_then(|_| fs::read(path).ok())
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let mut file = File::open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.metadata().and_then(|about| trust(&about)).ok()?;
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn entry(path: PathBuf, about: &fs::Metadata) -> CacheEntry {
@@ -272,12 +279,15 @@ fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
     let rest = [&(key.len() as u64).to_le_bytes(), key.as_bytes(), binary].concat();
     let folder = parent(path);
     create(folder)?;
-    trust(folder)?;
+    trust(&fs::metadata(folder)?)?;
     // two writers that share a name, as processes of two containers might, do not share a file
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     let name = format!("{}-{}-{nanos:x}.{UNFINISHED}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let temporary = folder.join(name);
-    let mut file = File::options().write(true).create_new(true).open(&temporary)?;
+    let mut options = File::options();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.write(true).create_new(true).open(&temporary)?;
     let written = [&MAGIC[..], blake3::hash(&rest).as_bytes(), &rest].iter().try_for_each(|part| file.write_all(part));
     drop(file);
     let done = written.and_then(|()| fs::rename(&temporary, path));

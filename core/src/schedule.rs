@@ -20,15 +20,6 @@ pub struct Schedule {
     plan: Plan,
     graph: Graph,
     reach: Vec<Reach>,
-    rest: Rest,
-}
-
-/// What is left of a plan when all devices are [out](crate::dispatch) of memory: tasks
-/// are done or untouched, none is half done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rest {
-    /// For each task whether it is done.
-    pub(crate) done: Vec<bool>,
 }
 
 /// A device whose memory is too small for a plan.
@@ -71,26 +62,14 @@ impl Schedule {
     /// A device has too little.
     pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, Short> {
         debug_assert_eq!(plan.stale_read(), None, "devices that copy would read old elements:\n{plan}");
-        let rest = Rest { done: vec![false; plan.tasks().len()] };
-        Schedule { graph: Graph::new(&plan), plan, reach, rest }.check()
-    }
-
-    /// What a run of this schedule left, on other devices.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
-    pub fn resume(self, rest: Rest, reach: Vec<Reach>) -> Result<Self, Short> {
-        Schedule { reach, rest, ..self }.check()
-    }
-
-    fn check(self) -> Result<Self, Short> {
-        let operation = self.plan.operation();
+        let schedule = Schedule { graph: Graph::new(&plan), plan, reach };
+        let operation = schedule.plan.operation();
         let lacks = |(device, reach): (usize, &Reach)| {
-            let (limit, needed) = (reach.memory, self.footprint(device));
+            let (limit, needed) = (reach.memory, schedule.footprint(device));
             (needed > limit).then_some(Short { operation, device, limit, needed })
         };
-        self.reach.iter().enumerate().find_map(lacks).map_or(Ok(()), Err)?;
-        Ok(self)
+        schedule.reach.iter().enumerate().find_map(lacks).map_or(Ok(()), Err)?;
+        Ok(schedule)
     }
 
     /// The commands.
@@ -114,7 +93,7 @@ impl Schedule {
     /// The state before the first command.
     #[must_use]
     pub fn dispatcher(&self) -> Dispatcher<'_> {
-        Dispatcher::new(&self.plan, &self.graph, &self.reach, &self.rest)
+        Dispatcher::new(&self.plan, &self.graph, &self.reach)
     }
 
     /// Bytes of device memory with which any task can run, in plan order.

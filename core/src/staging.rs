@@ -1,11 +1,6 @@
 //! A rectangle of host memory in pieces that pass through staging memory, several at a time.
 
 use crate::device::HostRect;
-use crate::error::Result;
-use crate::sync::{Mutex, lock};
-
-/// Most threads that copy between the caller's memory and staging memory.
-const COPIERS: usize = 6;
 
 /// Some whole columns of a packed column-major matrix, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,69 +93,13 @@ impl Piece {
     }
 }
 
-/// Threads that copy so many pieces, at least one.
-#[must_use]
-pub fn copiers(pieces: usize) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    COPIERS.min(pieces).min(processors).max(1)
-}
-
-/// Calls `copy` with the number of each part and the part, all at the same time and the first on
-/// the caller's thread, as are those for which the system gives no thread; returns when all have returned.
-///
-/// # Errors
-/// That of the first part that has one.
-///
-/// # Panics
-/// If a call panicked.
-pub fn side_by_side<P: Send>(parts: Vec<P>, copy: impl Fn(usize, P) -> Result<()> + Sync) -> Result<()> {
-    let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    let run = |number: usize| parts.get(number).and_then(|part| lock(part).take()).map_or(Ok(()), |part| copy(number, part));
-    let run = &run;
-    std::thread::scope(|scope| {
-        let begin = |number| std::thread::Builder::new().spawn_scoped(scope, move || run(number));
-        let others: Vec<_> = (1..parts.len()).map(|number| (number, begin(number))).collect();
-        let own = run(0);
-        let joined = others.into_iter().map(|(number, thread)| match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            // the system gives no thread for it
-            Err(_) => run(number),
-        });
-        joined.fold(own, Result::and)
-    })
-}
-
 /// Order of the squares in which a transposed rectangle is copied.
 const SQUARE: usize = 32;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
-
     use super::*;
-    use crate::error::Error;
     use crate::scalar::DType;
-
-    #[test]
-    fn parts_are_copied_at_the_same_time_and_the_first_error_counts() {
-        let (there, own) = (AtomicUsize::new(0), std::thread::current().id());
-        let copy = |number: usize, part: char| {
-            there.fetch_add(1, Ordering::Relaxed);
-            let start = Instant::now();
-            while there.load(Ordering::Relaxed) < 3 {
-                assert!(start.elapsed() < Duration::from_secs(20), "part {number} is alone");
-                std::thread::yield_now();
-            }
-            assert_eq!(std::thread::current().id() == own, number == 0);
-            if number == 0 { Ok(()) } else { Err(Error::invalid("copy", part)) }
-        };
-        let error = side_by_side(vec!['a', 'b', 'c'], copy).unwrap_err();
-        assert!(error.to_string().contains('b'), "{error}");
-        assert!(side_by_side(Vec::<char>::new(), copy).is_ok());
-        assert_eq!([0, 1].map(copiers), [1, 1]);
-        assert!((1..=COPIERS).contains(&copiers(1000)));
-    }
 
     #[test]
     fn pieces_cover_a_rectangle_in_packed_order() {

@@ -4,12 +4,13 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::JoinHandle,
+    thread::{JoinHandle, yield_now},
 };
+use std::time::Duration;
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::JoinHandle,
+    thread::{JoinHandle, yield_now},
 };
 
 /// A new thread, if the system gives one.
@@ -29,6 +30,22 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Waits for a signal; the mutex is released meanwhile.
 pub(crate) fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     signal.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Waits for a signal, for that long at most; the mutex is released meanwhile. If that is no time, or in the
+/// model checker, which knows none, others run for once.
+pub(crate) fn wait_for<'a, T>(
+    mutex: &'a Mutex<T>,
+    signal: &Condvar,
+    guard: MutexGuard<'a, T>,
+    most: Duration,
+) -> MutexGuard<'a, T> {
+    if most.is_zero() || cfg!(loom) {
+        drop(guard);
+        yield_now();
+        return lock(mutex);
+    }
+    signal.wait_timeout(guard, most).unwrap_or_else(std::sync::PoisonError::into_inner).0
 }
 
 /// Turns before a waiting thread sleeps: about what it takes to be woken.

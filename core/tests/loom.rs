@@ -1,11 +1,14 @@
-//! The hand-shake of the queues in the interleavings of a small graph.
+//! The hand-shake of drivers and devices in the interleavings of a small graph.
 //!
 //! Two devices that work in place, and the crew, go through every interleaving.
-//! The three queues of a device that copies have too many: they go through those
+//! A device with a thread of its own for transfers and one for kernels has too many: it goes through those
 //! with at most two preemptions, where a switch at a wait counts as none.
 //!
 //! Run by `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
 #![cfg(loom)]
+
+#[path = "support/servant.rs"]
+mod servant;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,14 +18,16 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, Crew, DType, Device, DeviceBuffer, DeviceInfo, Driver, Home, HostRect, Instruction, Lane, Layout, Memory, Operand,
-    Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Value, lanes_by_thread, reach,
+    Access, Crew, DType, Device, DeviceBuffer, DeviceInfo, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Plan,
+    Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
+use servant::Servant;
+
 /// How a run ended.
-type Outcome = Result<(), RunError>;
+type Ended = Result<(), RunError>;
 
 /// What a request touches, by its address: a column of the matrix, or a buffer.
 type Touch = (usize, Access);
@@ -63,6 +68,20 @@ struct Witness {
     device: usize,
     null: NullDevice,
     record: Arc<Record>,
+    /// Threads for transfers and for kernels, if the device has any.
+    servants: Option<[Arc<Servant>; 2]>,
+}
+
+/// Memory that the engine lends for as long as a token is pending.
+struct Lent<T>(T);
+
+// SAFETY: a null device touches no memory.
+unsafe impl<T> Send for Lent<T> {}
+
+impl<T> Lent<T> {
+    fn take(self) -> T {
+        self.0
+    }
 }
 
 impl Witness {
@@ -95,6 +114,29 @@ impl Device for Witness {
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.null.alloc(bytes)
+    }
+
+    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
+        // SAFETY: only lifetimes change: the device outlives its threads, and the engine keeps the rest until the token
+        // tells the end. Then as the caller promises.
+        unsafe {
+            let own: &'static Witness = std::mem::transmute(self);
+            let copied = match work {
+                Work::Run { instruction, .. } => Some(std::mem::transmute::<_, Instruction<Operand<'static>>>(*instruction)),
+                Work::Write { .. } | Work::Read { .. } => None,
+            };
+            let lent = Lent((std::mem::transmute::<Work<'_>, Work<'static>>(work), copied));
+            let carry_out = move || match lent.take() {
+                (_, Some(instruction)) => own.launch(&instruction),
+                (Work::Write { from, to }, _) => own.write(from, to),
+                (Work::Read { from, to }, _) => own.read(from, to),
+                (Work::Run { .. }, None) => unreachable!("it is copied"),
+            };
+            match &self.servants {
+                None => carry_out().map(|()| Token::DONE),
+                Some([transfers, kernels]) => Ok((if copied.is_some() { kernels } else { transfers }).give(carry_out)),
+            }
+        }
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
@@ -171,33 +213,46 @@ unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
-/// All lanes, each on a thread of its own where the device overlaps them; what the devices were asked, by its begin, and the outcome.
-fn drive(tasks: Tasks, devices: Vec<NullDevice>) -> (Vec<Span>, Outcome) {
+/// A device of a run: a null device, and whether it has threads of its own.
+type Case = (NullDevice, bool);
+
+/// Each device on a thread; what the devices were asked, by its begin, and the outcome.
+fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
-    let reaches = devices.iter().enumerate().map(|(index, device)| reach(index, device.info(), &bindings)).collect();
+    let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.info(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
-    let witness = |(device, null)| Driver::new(Box::new(Witness { device, null, record: Arc::clone(&record) }));
-    let drivers = devices.into_iter().enumerate().map(witness).collect();
+    let mut servants = Vec::new();
+    let mut witness = |(device, (null, is_late)): (usize, Case)| {
+        let own = is_late.then(|| [(); 2].map(|()| Arc::new(Servant::default())));
+        servants.extend(own.iter().flatten().cloned());
+        Driver::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))
+    };
+    let drivers = devices.into_iter().enumerate().map(&mut witness).collect();
+    let serving: Vec<_> = servants
+        .iter()
+        .map(|servant| {
+            let servant = Arc::clone(servant);
+            loom::thread::spawn(move || servant.serve())
+        })
+        .collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
     // SAFETY: freed below, when no thread is left.
     let shared: &'static Shared = unsafe { &*owned };
-    let lanes: Vec<Lane> = shared.schedule.dispatcher().lanes().collect();
     // SAFETY: a null device touches no memory.
     let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
-    let shares = lanes_by_thread(&shared.drivers.iter().collect::<Vec<_>>(), &lanes);
-    let drive = |run: &Run<'_>, share: &[Lane]| shared.drivers[share[0].device].drive(run, share);
-    let threads: Vec<_> = shares[1..]
-        .iter()
-        .map(|share| {
-            let (run, share) = (Arc::clone(&run), share.to_vec());
-            loom::thread::spawn(move || drive(&run, &share))
+    let threads: Vec<_> = (1..shared.drivers.len())
+        .map(|device| {
+            let run = Arc::clone(&run);
+            loom::thread::spawn(move || shared.drivers[device].drive(&run, device))
         })
         .collect();
-    drive(&run, shares[0]);
+    shared.drivers[0].drive(&run, 0);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    let outcome = Arc::try_unwrap(run).expect("all lanes have returned").finish();
+    let outcome = Arc::try_unwrap(run).expect("all drivers have returned").finish();
     shared.drivers.iter().for_each(Driver::free_all);
+    servants.iter().for_each(|servant| servant.dismiss());
+    serving.into_iter().for_each(|thread| thread.join().unwrap());
     shared.drivers.iter().for_each(Driver::trim);
     assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
@@ -226,7 +281,7 @@ fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// The bound that keeps three queues within seconds: with three preemptions they
+/// The bound that keeps three threads within seconds: with three preemptions they
 /// take more than a minute, and without a bound they had not finished in 100 s.
 const FEW: Option<usize> = Some(2);
 /// The same for four.
@@ -238,7 +293,7 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
     let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let devices = std::sync::Arc::clone(&seen);
     model(None, move || {
-        let (spans, outcome) = drive(tasks, vec![NullDevice::new(None), NullDevice::new(None)]);
+        let (spans, outcome) = drive(tasks, vec![(NullDevice::new(None), false), (NullDevice::new(None), false)]);
         outcome.unwrap();
         assert_eq!(spans.len(), tasks.len(), "a launch for each task: {spans:?}");
         check(&spans);
@@ -248,9 +303,9 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
 }
 
 #[test]
-fn three_queues_of_one_device_finish_in_dependency_order() {
+fn the_threads_of_one_device_finish_in_dependency_order() {
     model(FEW, || {
-        let (spans, outcome) = drive(CHAIN, vec![NullDevice::new(Some(32))]);
+        let (spans, outcome) = drive(CHAIN, vec![(NullDevice::new(Some(32)), true)]);
         outcome.unwrap();
         // the second task reads what the first has written
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
@@ -259,21 +314,47 @@ fn three_queues_of_one_device_finish_in_dependency_order() {
     });
 }
 
-/// One thread has no one to hand a command to, and two such devices pass a task on in every interleaving.
+/// Two devices that copy pass a task on in every interleaving.
 #[test]
-fn a_device_without_overlap_is_driven_by_one_thread() {
+fn a_device_without_threads_does_one_thing_after_the_other() {
     model(None, || {
-        let (spans, outcome) = drive(PAIR, vec![NullDevice::new(Some(64)).without_overlap()]);
+        let (spans, outcome) = drive(PAIR, vec![(NullDevice::new(Some(64)), false)]);
         outcome.unwrap();
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["write", "launch", "write", "launch", "read", "read"]);
         assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].begin), "{spans:?}");
     });
     model(FEW, || {
-        let devices = [32, 32].map(|bytes| NullDevice::new(Some(bytes)).without_overlap());
+        let devices = [32, 32].map(|bytes| (NullDevice::new(Some(bytes)), false));
         let (spans, outcome) = drive(FORK, devices.into());
         outcome.unwrap();
         assert_eq!(spans.iter().filter(|span| span.name == "launch").count(), 3, "{spans:?}");
+    });
+}
+
+/// The work goes on, and whoever waits for it by another token hears of it.
+#[test]
+fn a_token_may_be_dropped() {
+    model(None, || {
+        let servant = Arc::new(Servant::default());
+        let done = Arc::new(AtomicUsize::new(0));
+        let count = |_| {
+            let done = Arc::clone(&done);
+            servant.give(move || {
+                done.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        };
+        let [first, second] = [1, 2].map(count);
+        drop(first);
+        let serving = {
+            let servant = Arc::clone(&servant);
+            loom::thread::spawn(move || servant.serve())
+        };
+        second.wait().unwrap();
+        assert_eq!(done.load(Ordering::Relaxed), 2);
+        servant.dismiss();
+        serving.join().unwrap();
     });
 }
 
@@ -303,10 +384,10 @@ fn two_devices_pass_a_dependent_task_on() {
 }
 
 #[test]
-fn an_error_in_any_command_stops_every_lane() {
+fn an_error_in_any_command_stops_the_run() {
     for request in 0..6 {
         model(FEW, move || {
-            let (_, outcome) = drive(CHAIN, vec![NullDevice::new(Some(32)).failing_at(request)]);
+            let (_, outcome) = drive(CHAIN, vec![(NullDevice::new(Some(32)).failing_at(request), true)]);
             assert!(outcome.is_err());
         });
     }
@@ -314,17 +395,14 @@ fn an_error_in_any_command_stops_every_lane() {
 
 /// A device has no memory for its request of that number, alone or beside one that works in
 /// place; whether something else of it was under way when that showed.
-fn runs_short(tasks: Tasks, request: usize, company: bool) -> bool {
+fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<usize>) -> bool {
     let seen = std::sync::Arc::new(AtomicBool::new(false));
     let overlapped = std::sync::Arc::clone(&seen);
-    model(if company { ONE } else { FEW }, move || {
-        let others = company.then(|| NullDevice::new(None));
-        let devices = [NullDevice::new(Some(32)).short_at(request)].into_iter().chain(others).collect();
+    model(preemptions, move || {
+        let others = company.then(|| (NullDevice::new(None), false));
+        let devices = [(NullDevice::new(Some(32)).short_at(request), true)].into_iter().chain(others).collect();
         let (spans, outcome) = drive(tasks, devices);
-        match outcome {
-            Ok(()) => {}
-            Err(error) => assert!(error.rest.is_some() && !company, "no task is half done, or left: {error:?}"),
-        }
+        assert!(outcome.is_ok() || !company, "a task is half done, or left: {outcome:?}");
         let failed = spans.iter().find(|span| span.failed);
         let meanwhile = |x: &Span, y: &Span| x.begin < y.begin && y.begin < x.end;
         let overlap = failed.is_some_and(|f| spans.iter().any(|s| s.device == 0 && (meanwhile(s, f) || meanwhile(f, s))));
@@ -333,20 +411,20 @@ fn runs_short(tasks: Tasks, request: usize, company: bool) -> bool {
     seen.load(Ordering::Relaxed)
 }
 
-/// The requests of which something else was under way when they found no memory.
-fn overlapped(tasks: Tasks, company: bool) -> Vec<usize> {
-    (0..8).filter(|&request| runs_short(tasks, request, company)).collect()
-}
-
 #[test]
 fn a_shortage_in_any_request_leaves_whole_tasks() {
-    assert_eq!(overlapped(APART, false), [2, 3, 4, 5, 6]);
-    assert_eq!(overlapped(PAIR, false), [3, 4]);
+    // the requests of which something else was under way when they found no memory
+    let overlapped = |tasks| -> Vec<usize> { (0..8).filter(|&request| runs_short(tasks, request, false, FEW)).collect() };
+    assert_eq!(overlapped(APART), [3, 4, 5, 6]);
+    assert_eq!(overlapped(PAIR), [3, 4]);
 }
 
 #[test]
 fn another_device_does_what_a_short_one_leaves() {
-    assert_eq!(overlapped(PAIR, true), [3, 4]);
+    (0..8).for_each(|request| {
+        runs_short(PAIR, request, true, ONE);
+    });
+    assert!(runs_short(PAIR, 3, true, FEW), "a kernel was under way");
 }
 
 #[test]

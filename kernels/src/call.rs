@@ -232,7 +232,7 @@ pub struct Choices {
     pub parts_of_vectors: bool,
     /// Most rounds that the loops of a work-item go in all.
     pub rounds: usize,
-    /// Multiprocessors, which products through local memory keep at work; 1 for a processor.
+    /// Multiprocessors that products through local memory keep at work by smaller tiles; 1 where there are no such tiles.
     pub units: usize,
 }
 
@@ -390,7 +390,16 @@ impl Choices {
         Program::Columns { dtype, items: 1 << COLUMN.min(self.most).ilog2() }
     }
 
-    /// How products of a precision are computed.
+    /// How a product of m×n is computed: by smaller tiles where larger ones leave multiprocessors without work.
+    #[must_use]
+    pub fn product_of(&self, dtype: DType, m: usize, n: usize) -> Products {
+        match self.product(dtype) {
+            Products::Tile(params) => Products::Tile(params.of_product(dtype, [m, n], self.units)),
+            others => others,
+        }
+    }
+
+    /// How products of a precision are computed, if they are large.
     #[must_use]
     pub fn product(&self, dtype: DType) -> Products {
         self.products[usize::from(dtype == DType::F64)]

@@ -56,7 +56,8 @@ impl TileParams {
 
     /// Tiles for products that have too few large ones, the larger of the two first
     /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).
-    pub(crate) fn smaller(dtype: DType) -> [TileParams; 2] {
+    #[must_use]
+    pub fn smaller(dtype: DType) -> [TileParams; 2] {
         let middle = TileParams { mwg: 32, nwg: 32, kwg: 16, mr: 4, nr: 4, vwm: 1, stages: 2 };
         let small = TileParams { mwg: 16, nwg: 16, kwg: 32, mr: 2, nr: 2, vwm: 1, stages: 2 };
         match dtype {

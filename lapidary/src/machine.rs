@@ -23,17 +23,15 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. A call waits for
-/// another one only if both are planned, or both are at work in the queue of one device: a call on small host matrices, or
-/// on matrices that lie on a device, is not planned.
+/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. A call is planned unless
+/// it is one kernel on small host matrices, or its matrices lie on a device. Planned calls on one device run one after the
+/// other, and so do kernels in the queue of one device; nothing else waits.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no
-/// device can go on, the call starts again in smaller tiles; if results are written
-/// by then, the processor finishes it, selected or not. What is left to go wrong is an error whose context
-/// `outputs` is `as they were` or `partly written`. The latter comes of memory only if a device
-/// fails in a task of which a part is stored (a solve or a factorisation), or
-/// if the matrices lie on the device ([`Machine::upload`]), where nobody else can finish.
+/// device can go on, the call starts again in smaller tiles, unless results are written
+/// by then. What is left to go wrong is an error whose context
+/// `outputs` is `as they were` or `partly written`.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Shared>);
 
@@ -41,14 +39,14 @@ pub struct Machine(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     drivers: Vec<Driver>,
-    /// Threads that no call uses.
+    /// Idle crews.
     crews: Mutex<Vec<Crew>>,
     settings: Settings,
     #[cfg(feature = "program-cache")]
     cache: Arc<ProgramCache>,
     /// Set by [`Machine::traced`].
     trace: OnceLock<Trace>,
-    /// For each device: held while its memory is counted and used, by planned calls and uploads.
+    /// For each device: held while its memory is counted and used, by planned calls, calls with long columns, uploads and visits.
     turns: Vec<Mutex<()>>,
     notes: Vec<String>,
 }
@@ -148,7 +146,7 @@ impl Machine {
     pub fn by_definition(settings: &Settings) -> Result<Self> {
         settings.check()?;
         let device = CpuDevice::new(0, settings.memory_limit).with_path(Path::Reference);
-        Ok(Self::of(vec![Box::new(device)], settings))
+        Ok(Self::of(vec![boxed(device)], settings))
     }
 
     /// A machine of devices of any backend, the application's own among them. Each device states the limit of its
@@ -195,15 +193,15 @@ impl Machine {
         self.0.trace.get()
     }
 
-    /// Waits for a turn with the memory of devices, whose numbers ascend, so that two calls never wait for each other.
+    /// Waits for a turn with the memory of devices, whose numbers ascend, so that calls cannot deadlock.
     pub(crate) fn turn(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(devices.is_sorted());
         let wait = |&device: &usize| self.0.turns[device].lock().unwrap_or_else(PoisonError::into_inner);
         devices.iter().map(wait).collect()
     }
 
-    /// Records from now on what the devices do when, for all handles of the machine; a call that is one kernel
-    /// on the caller's thread is not seen.
+    /// Records from now on what the devices do when, for all handles of the machine, until it is
+    /// [taken](Machine::take_trace); a call that is one kernel on small host matrices is not seen.
     #[must_use]
     pub fn traced(self) -> Self {
         self.0.trace.get_or_init(Trace::default);
@@ -229,8 +227,9 @@ impl Machine {
         &self.0.cache
     }
 
-    /// Gives back the device memory that calls on host matrices keep for the next one: as much as the
-    /// last call's copies took. Uploading a matrix does so too, and so do calls on matrices that lie on a device.
+    /// Gives back the device memory that is kept for later calls: as much as the copies of the last call on host matrices
+    /// took, and some columns. Uploading a matrix does so too; a call on matrices that lie on a device gives back all
+    /// but the columns. A call that is under way keeps its memory again at its end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(Driver::trim);
     }
@@ -240,7 +239,7 @@ impl Machine {
         self.drivers().iter().map(Driver::info)
     }
 
-    /// Shows the devices themselves, one after the other, between calls: for those who
+    /// Shows the devices themselves, one after the other, between planned calls: for those who
     /// grade them. `visit` must not call this machine.
     pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         let all: Vec<usize> = (0..self.drivers().len()).collect();

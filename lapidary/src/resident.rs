@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{DType, Driver, Error, ErrorKind, MatMut, MatRef, RawMat, Resident, Result, Scalar};
+use lapidary_core::{DType, Driver, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -43,24 +43,22 @@ pub struct DeviceMatrix<T: Scalar> {
 }
 
 impl Machine {
-    /// Copies a host matrix to the device that computes fastest with its type, of those that have memory for it.
-    /// Calls whose operands lie there run there, without transfers.
+    /// Copies a host matrix to the device that, by its own estimate ([`DeviceInfo::flops`]), is the fastest of those that
+    /// compute with its type. Calls whose operands lie there run there, without transfers.
     ///
     /// # Errors
-    /// The matrix lies on a device already, no device computes with its type, or none has memory left.
+    /// The matrix lies on a device already, no device computes with its type, or the fastest has no memory left:
+    /// [`Machine::upload_to`] names another one.
     pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
-        self.upload_to(self.fastest(T::DTYPE, &a.raw())?, a)
+        self.upload_to(self.fastest(T::DTYPE)?, a)
     }
 
-    /// The fastest device for a matrix, the first of those that are as fast; if none has memory for it, the fastest of all.
-    fn fastest(&self, dtype: DType, a: &RawMat) -> Result<usize> {
+    /// The fastest device that computes with a type, the first of those that are as fast: operands of one call lie together.
+    fn fastest(&self, dtype: DType) -> Result<usize> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let flops = |device: usize| self.drivers()[device].info().flops;
+        let faster = |best: usize, other: usize| if flops(other) > flops(best) { other } else { best };
         let able = self.able(dtype, "upload", &all)?;
-        let rank = |device: usize| {
-            let driver = &self.drivers()[device];
-            (driver.free_memory() >= a.bytes(), driver.info().flops)
-        };
-        let faster = |best: usize, other: usize| if rank(other) > rank(best) { other } else { best };
         Ok(able.into_iter().reduce(faster).expect("a device is able"))
     }
 

@@ -1,9 +1,8 @@
 //! A call from its plan to its end, on the devices that reach its memory.
 
-use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Rest, Result, RunError, Schedule, reach, resident_device, run,
+    Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach, resident_device, run,
 };
 
 use crate::machine::Machine;
@@ -14,6 +13,9 @@ mod tests;
 /// Times that a call is begun again in smaller tiles. A device that refuses the
 /// 4096th part of what it promised refuses anything, and plans in tiny tiles are long.
 const MOST_ATTEMPTS: u32 = 12;
+
+/// Bytes of columns that a device has room for beside anything that a memory limit counts.
+const LITTLE: usize = 64 << 10;
 
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
@@ -43,21 +45,22 @@ impl Machine {
             }
         }
         let home = resident_device(operation, memory)?;
-        // a column, such as the indices of rows, is soon copied
+        // a column, such as pivots, is copied to the device and back
         let resident = home.is_some() && memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         let devices: Vec<usize> = home.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
         let devices = self.able(problem.dtype(), operation, &devices)?;
         let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
         if home.is_some() {
             // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
-            self.drivers().iter().for_each(Driver::make_room);
+            self.drivers().iter().for_each(Driver::release_registers);
         }
-        // a trace shows what a plan does
-        let whole = (resident && self.trace().is_none()).then(|| problem.instructions(memory)).flatten();
-        if let (Some(instructions), &[driver]) = (whole, &drivers[..]) {
+        let instructions = if resident { problem.instructions(memory) } else { None };
+        if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
+            let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
+            let _turn = (columns > LITTLE).then(|| self.turn(&devices));
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
-            return unsafe { driver.call(&instructions) };
+            return unsafe { driver.run_in_place(&instructions, self.trace()) };
         }
         let _turn = self.turn(&devices);
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
@@ -89,24 +92,9 @@ impl Machine {
                     attempts += 1;
                     refused = Some(error);
                 }
-                // what is written cannot be taken back: the processor goes on from there
-                (Err(RunError { touched: true, rest: Some(rest), .. }), _) if home.is_none() => {
-                    return self.finish_by_processor(schedule, rest, memory).map_err(|RunError { error, .. }| error);
-                }
                 (Err(RunError { error, .. }), _) => return Err(error),
             }
         }
-    }
-
-    /// Does what devices without memory left undone. The processor works on the
-    /// matrices themselves, so that it needs none; its devices are made for the purpose.
-    fn finish_by_processor(&self, schedule: Schedule, rest: Rest, memory: &[RawMat]) -> Result<(), RunError> {
-        let drivers: Vec<_> = (0..CpuDevice::count()).map(|i| Driver::new(Box::new(CpuDevice::new(i, None)))).collect();
-        let drivers: Vec<&Driver> = drivers.iter().collect();
-        let reaches = drivers.iter().enumerate().map(|(device, driver)| reach(device, driver.info(), memory)).collect();
-        let schedule = schedule.resume(rest, reaches).expect("without a limit every plan fits");
-        // SAFETY: as for the run before it, which has ended.
-        self.with_crew(|crew| unsafe { run(crew, &drivers, &schedule, memory, self.trace()) })
     }
 }
 

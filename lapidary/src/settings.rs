@@ -105,15 +105,12 @@ fn variable<V>(name: &'static str, parse: impl Fn(&str) -> Result<V, &'static st
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::Settings;
 
     #[cfg(feature = "program-cache")]
     #[test]
     fn an_empty_path_keeps_no_programs() {
-        let keeps =
-            |folder: &str| Settings { cache_dir: Some(PathBuf::from(folder)), ..Settings::default() }.program_cache().keeps();
+        let keeps = |folder: &str| Settings { cache_dir: Some(folder.into()), ..Settings::default() }.program_cache().keeps();
         assert_eq!(["", "folder"].map(keeps), [false, true]);
     }
 

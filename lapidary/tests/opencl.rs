@@ -179,10 +179,13 @@ fn products_through_local_memory() {
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
         many_exchanges::<f32>(&tiled);
-        let resident = Resident(tiled);
+        let resident = Resident::new(tiled);
         grade::<f64>(&resident, &few());
         panels::<f64>(&resident);
         panels::<f32>(&resident);
+        // matrices so narrow that many are columns
+        let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
+        grade::<f64>(&resident.with_columns_on_host(), &narrow);
     }
 }
 
@@ -194,7 +197,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, None, cache).unwrap().with_tiles().unwrap().with_strips(items).unwrap();
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
-        let resident = Resident(Graded(format!("strips of {items}"), machine));
+        let resident = Resident::new(Graded(format!("strips of {items}"), machine));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);

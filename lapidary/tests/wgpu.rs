@@ -32,6 +32,7 @@ use graded::Graded;
 use lapidary::core::Getrf;
 use lapidary::wgpu::{Found, WgpuDevice, list, required_limits, wgpu};
 use lapidary::{DType, ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
+use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use lapidary_kernels::{Products, TileParams, VectorParams, VectorProducts};
 use resident::Resident;
@@ -133,11 +134,14 @@ fn products_through_workgroup_memory() {
         many_exchanges::<f32>(&tiled);
         many_exchanges::<f64>(&tiled);
         // each routine as one instruction
-        let resident = Resident(tiled);
+        let resident = Resident::new(tiled);
         grade::<f64>(&resident, &few());
         grade::<f32>(&resident, &few());
         panels::<f32>(&resident);
         panels::<f64>(&resident);
+        // matrices so narrow that many are columns
+        let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
+        grade::<f32>(&resident.with_columns_on_host(), &narrow);
     }
 }
 
@@ -146,7 +150,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     let Some((index, _)) = first() else { return };
     for items in [0, 4] {
         let way = |device: WgpuDevice| device.with_tiles().unwrap().with_strips(items).unwrap();
-        let resident = Resident(made::<1>(&format!("strips of {items}"), index, &settings(), way));
+        let resident = Resident::new(made::<1>(&format!("strips of {items}"), index, &settings(), way));
         grade_some::<f64>(&resident, &few(), "::getrf::");
         grade_some::<f32>(&resident, &few(), "::program::panels");
         nan_pivot::<f32>(&resident);
@@ -249,7 +253,5 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     let devices: Vec<usize> = machine.take_trace().iter().map(|event| event.lane.device).collect();
     assert!(!devices.is_empty() && devices.iter().all(|&device| device == 0), "one is left to count: {devices:?}");
     second.destroy();
-    // what was stored before it is found out the processor finishes
-    product().map_or_else(|error| assert_eq!(error.kind(), ErrorKind::DeviceLost), |c| assert!(c.iter().all(|&x| x == N as f32)));
     assert_eq!(product().unwrap_err().kind(), ErrorKind::DeviceLost);
 }

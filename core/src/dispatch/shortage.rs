@@ -15,16 +15,15 @@
 //!   finds its register whole. A kernel may leave a register half written, and
 //!   what it was made from may be overwritten: that ends the run.
 //!
-//! When all devices are out and have no tasks left, each task of the plan is done
-//! or untouched: the [`Rest`] may be done elsewhere.
+//! When all devices are out and have no tasks left, the run has failed.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::command::{CommandId, Queue};
-use crate::dispatch::{Dispatcher, Lane, Step, Taken};
+use crate::dispatch::{Again, Dispatcher, Lane, Step, Taken};
 use crate::error::{Error, Result};
-use crate::schedule::{Rest, task_footprint};
+use crate::schedule::task_footprint;
 use crate::slots::Supply;
 
 impl Dispatcher<'_> {
@@ -36,23 +35,19 @@ impl Dispatcher<'_> {
         self.report(lane, command);
         let taken = self.taken(lane.device, command);
         if taken.wrote {
-            if taken.again || lane.queue == Queue::Exec {
+            if taken.again != Again::Never || lane.queue == Queue::Exec {
                 return Err(error);
             }
-            taken.again = true;
-            taken.cursors[lane.queue as usize] = command;
+            taken.again = Again::Due(command);
         }
         self.leave(lane.device, error);
         Ok(())
     }
 
-    /// What is left to do, and why the devices do not do it: each task is done or
-    /// untouched. None if the run is done, was stopped, or goes on.
+    /// Why devices are out, if any is.
     #[must_use]
-    pub fn into_rest(mut self) -> Option<(Rest, Error)> {
-        let ended = !self.halted && self.devices.iter().all(|device| device.out.is_some() && device.taken.is_empty());
-        let error = self.devices.iter_mut().find_map(|device| device.out.take())?;
-        (ended && !self.is_done()).then_some((Rest { done: self.done }, error))
+    pub fn shortage(mut self) -> Option<Error> {
+        self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
     /// Whether a device has enough for the first of its tasks, which waits for

@@ -54,13 +54,32 @@ fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<C
 }
 
 #[test]
-fn kernels_run_one_at_a_time() {
-    let schedule = Schedule::new(tiles(2), vec![in_place(1.0)]).unwrap();
+fn a_kernel_is_given_out_when_those_are_that_it_waits_for() {
+    let schedule = Schedule::new(tiles(2), vec![copying(2)]).unwrap();
+    let (mut dispatcher, load) = (schedule.dispatcher(), Lane { device: 0, queue: Queue::Ld });
+    assert_eq!([(); 2].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), [Some(LD), Some(COMMANDS + LD)]);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), None, "its operand is on its way");
+    dispatcher.complete(load, LD);
+    assert_eq!([(); 3].map(|()| ask(&mut dispatcher, 0, Queue::Exec)), [Some(EXEC), Some(EXEC + 1), None]);
+    assert_eq!(ask(&mut dispatcher, 0, Queue::St), None, "a store waits until kernels are done");
+}
+
+#[test]
+fn a_lane_holds_a_few_commands() {
+    let mut plan = Plan::new("scale", DType::F64);
+    let c = plan.output("C", (4, 4), Layout::ColMajor);
+    plan.task("C", Region::whole(4, 4));
+    let tile = plan.ld(c, &(0..4), &(0..4));
+    (0..9).for_each(|_| plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile }));
+    let schedule = Schedule::new(plan, vec![in_place(1.0)]).unwrap();
     let mut dispatcher = schedule.dispatcher();
-    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), Some(EXEC));
-    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), None);
+    let mut given = 0;
+    while ask(&mut dispatcher, 0, Queue::Exec).is_some() {
+        given += 1;
+    }
+    assert_eq!(given, super::DEPTH[Queue::Exec as usize]);
     dispatcher.complete(Lane { device: 0, queue: Queue::Exec }, EXEC);
-    assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), Some(EXEC + 1));
+    assert!(ask(&mut dispatcher, 0, Queue::Exec).is_some());
 }
 
 #[test]
@@ -68,10 +87,15 @@ fn a_device_that_copies_takes_a_task_for_each_queue_and_others_one() {
     let schedule = Schedule::new(tiles(9), vec![copying(9), in_place(1.0), in_place(1.0)]).unwrap();
     let mut dispatcher = schedule.dispatcher();
     let loads = [0, 1, 2].map(|task| Some(task * COMMANDS + LD));
-    assert_eq!([(); 3].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), loads);
+    let mut load = |()| {
+        let command = ask(&mut dispatcher, 0, Queue::Ld);
+        dispatcher.complete(Lane { device: 0, queue: Queue::Ld }, command?);
+        command
+    };
+    assert_eq!([(); 3].map(&mut load), loads);
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
-    assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(3 * COMMANDS + EXEC));
-    assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), None);
+    let kernels = [Some(3 * COMMANDS + EXEC), Some(3 * COMMANDS + EXEC + 1), None];
+    assert_eq!([(); 3].map(|()| ask(&mut dispatcher, 1, Queue::Exec)), kernels);
     assert_eq!(ask(&mut dispatcher, 2, Queue::Exec), Some(4 * COMMANDS + EXEC));
 }
 
@@ -130,36 +154,6 @@ impl Supply for Pieces {
 
 fn short() -> Error {
     Error::new(ErrorKind::OutOfMemory, "test", "told to be short")
-}
-
-#[test]
-fn a_rest_is_left_only_where_all_devices_are_out_and_something_is_not_done() {
-    let schedule = |devices: &[Reach]| Schedule::new(tiles(1), devices.to_vec()).unwrap();
-    let without_memory = |dispatcher: &mut Dispatcher<'_>| {
-        assert_eq!(ask(dispatcher, 0, Queue::Ld), Some(LD));
-        dispatcher.refuse(Lane { device: 0, queue: Queue::Ld }, LD, short()).unwrap();
-        assert_eq!(dispatcher.next(Lane { device: 0, queue: Queue::Ld }, &mut Endless).unwrap(), Step::Finished);
-    };
-    let alone = schedule(&[copying(1)]);
-    let mut dispatcher = alone.dispatcher();
-    without_memory(&mut dispatcher);
-    assert!(dispatcher.into_rest().is_some_and(|(rest, _)| rest.done == [false]));
-    let mut stopped = alone.dispatcher();
-    without_memory(&mut stopped);
-    stopped.halt();
-    assert!(stopped.into_rest().is_none());
-    let two = schedule(&[copying(1), in_place(1.0)]);
-    let mut goes_on = two.dispatcher();
-    without_memory(&mut goes_on);
-    assert!(goes_on.into_rest().is_none());
-    let mut done = two.dispatcher();
-    without_memory(&mut done);
-    for command in [EXEC, EXEC + 1] {
-        assert_eq!(ask(&mut done, 1, Queue::Exec), Some(command));
-        done.complete(Lane { device: 1, queue: Queue::Exec }, command);
-    }
-    assert_eq!(done.next(Lane { device: 1, queue: Queue::Exec }, &mut Endless).unwrap(), Step::Finished);
-    assert!(done.is_done() && done.into_rest().is_none());
 }
 
 #[test]

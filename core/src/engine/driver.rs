@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 
 use crate::command::Command;
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
-use crate::dispatch::{Issue, Lane};
-use crate::engine::{HaltOnPanic, Run, Trace, TraceEvent};
-use crate::error::{Error, ErrorKind, OUTPUTS, Result};
-use crate::instruction::{Access, Instruction, Reg, Tile};
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, Work};
+use crate::dispatch::Issue;
+use crate::engine::columns::Columns;
+use crate::engine::in_flight::{Ended, InFlight};
+use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
+use crate::error::{Error, ErrorKind, Result};
+use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::plan::Window;
 use crate::slots::{Slot, SlotId, Supply};
 use crate::sync::{Arc, Mutex, lock};
+use crate::token::Token;
 
 /// Buffers by key, each with its size in bytes.
 type Table<K> = Mutex<HashMap<K, (Arc<DeviceBuffer>, usize)>>;
@@ -19,11 +22,12 @@ type Table<K> = Mutex<HashMap<K, (Arc<DeviceBuffer>, usize)>>;
 /// A device with its physical registers and its resident matrices.
 #[derive(Debug)]
 pub struct Driver {
-    device: Box<dyn Device>,
+    pub(super) device: Box<dyn Device>,
     slots: Table<SlotId>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
     kept: Mutex<Vec<(Arc<DeviceBuffer>, usize)>>,
+    pub(super) columns: Columns,
     residents: Table<u64>,
 }
 
@@ -31,7 +35,7 @@ impl Driver {
     /// A driver of `device`.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
-        Driver { device, slots: Mutex::default(), kept: Mutex::default(), residents: Mutex::default() }
+        Driver { device, slots: Mutex::default(), kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default() }
     }
 
     /// The device.
@@ -51,85 +55,11 @@ impl Driver {
     #[inline]
     pub unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
         let on_host = instruction.map(|raw| match raw.home {
-            Home::Host(base) => Operand {
-                memory: Memory::Host(base),
-                offset: raw.offset,
-                rows: raw.rows,
-                cols: raw.cols,
-                ld: raw.ld,
-                dtype: raw.dtype,
-            },
+            Home::Host(base) => Operand::of(&raw, Memory::Host(base)),
             Home::Device(_) => unreachable!("the caller passes host memory"),
         });
         // SAFETY: as the caller promises.
         unsafe { self.device.launch(&on_host) }
-    }
-
-    /// Runs instructions one after the other on the caller's thread. Matrices lie on this device; columns may lie in host
-    /// memory, and are copied there and back.
-    ///
-    /// # Safety
-    /// The operands are as the instructions ask, touched by nothing else meanwhile.
-    ///
-    /// # Errors
-    /// There is no memory for a column, or a transfer or a kernel failed.
-    pub unsafe fn call(&self, instructions: &[Instruction<RawMat>]) -> Result<()> {
-        let mut touched = false;
-        // SAFETY: as the caller promises.
-        let outcome = instructions.iter().try_for_each(|instruction| unsafe { self.call_one(instruction, &mut touched) });
-        outcome.map_err(|error| {
-            if error.kind().leaves_it_to_others() {
-                self.trim();
-            }
-            let error = error.with("device", &self.info().name);
-            if touched { error.with(OUTPUTS, "partly written") } else { error }
-        })
-    }
-
-    unsafe fn call_one(&self, instruction: &Instruction<RawMat>, touched: &mut bool) -> Result<()> {
-        let mut operands = Vec::new();
-        instruction.operands(|raw, access| operands.push((raw, access)));
-        let buffers: Vec<Arc<DeviceBuffer>> = operands.iter().map(|(raw, _)| self.there(raw)).collect::<Result<_>>()?;
-        let mut each = buffers.iter();
-        let resolved = instruction.map(|raw| {
-            let buffer = each.next().expect("a buffer for each operand");
-            match raw.home {
-                Home::Host(_) => Operand::packed(buffer, raw.rows, raw.cols, raw.dtype),
-                Home::Device(_) => {
-                    let RawMat { offset, rows, cols, ld, dtype, .. } = raw;
-                    Operand { memory: Memory::Buffer(buffer), offset, rows, cols, ld, dtype }
-                }
-            }
-        });
-        *touched = true;
-        // SAFETY: as the caller promises; copies are ours.
-        unsafe { self.device.launch(&resolved)? };
-        for ((raw, access), buffer) in operands.iter().zip(buffers) {
-            if let Home::Host(_) = raw.home {
-                if *access == Access::Write {
-                    // SAFETY: as the caller promises.
-                    unsafe { self.device.read(&buffer, HostRect::whole(raw))? };
-                }
-                lock(&self.kept).push((buffer, raw.bytes()));
-            }
-        }
-        Ok(())
-    }
-
-    /// The memory of a matrix on this device: of a column in host memory a copy.
-    fn there(&self, raw: &RawMat) -> Result<Arc<DeviceBuffer>> {
-        if let Home::Device(resident) = raw.home {
-            return self.resident(resident.key);
-        }
-        let (bytes, left) = (raw.bytes(), self.free_memory());
-        if bytes > left {
-            let message = format!("a column takes {bytes} bytes, {} has {left} left", self.info().name);
-            return Err(Error::new(ErrorKind::OutOfMemory, "call", message));
-        }
-        let buffer = self.register(bytes)?;
-        // SAFETY: the column is lent for the call, the buffer is ours.
-        unsafe { self.device.write(HostRect::whole(raw), &buffer)? };
-        Ok(buffer)
     }
 
     /// Copies a host matrix into new memory of the device, packed column-major.
@@ -236,7 +166,7 @@ impl Driver {
         Arc::clone(buffer)
     }
 
-    pub(super) fn execute(&self, run: &Run<'_>, issue: &Issue) -> Result<()> {
+    pub(super) fn submit(&self, run: &Run<'_>, issue: &Issue) -> Result<Token> {
         match &run.plan.commands()[issue.command as usize] {
             Command::Ld(ld) => self.transfer(run, ld.reg, issue, Direction::Write),
             Command::St(st) => self.transfer(run, st.reg, issue, Direction::Read),
@@ -245,23 +175,22 @@ impl Driver {
         }
     }
 
-    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue, direction: Direction) -> Result<()> {
+    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue, direction: Direction) -> Result<Token> {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
         let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"));
         let raw = &run.bindings[matrix.0 as usize];
         let rect = HostRect::part(raw, row, col, info.rows, info.cols);
+        let work = match direction {
+            Direction::Write => Work::Write { from: rect, to: &buffer },
+            Direction::Read => Work::Read { from: &buffer, to: rect },
+        };
         // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
         // run; the dispatcher issues no conflicting command meanwhile.
-        unsafe {
-            match direction {
-                Direction::Write => self.device.write(rect, &buffer),
-                Direction::Read => self.device.read(&buffer, rect),
-            }
-        }
+        unsafe { self.device.submit(work, &[]) }
     }
 
-    fn exec(&self, run: &Run<'_>, instruction: &Instruction, issue: &Issue) -> Result<()> {
+    fn exec(&self, run: &Run<'_>, instruction: &Instruction, issue: &Issue) -> Result<Token> {
         let (mut buffers, mut at): ([Option<Arc<DeviceBuffer>>; 3], usize) = ([const { None }; 3], 0);
         let mut failed = None;
         instruction.operands(|tile, _| {
@@ -279,9 +208,9 @@ impl Driver {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        // SAFETY: operands lie inside their memory; the dispatcher issues no
-        // conflicting command meanwhile.
-        unsafe { self.device.launch(&resolved) }
+        // SAFETY: operands lie inside their memory; the dispatcher issues no conflicting
+        // command meanwhile but kernels, which this queue keeps in order.
+        unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[]) }
     }
 
     /// The buffer behind a tile; none for host memory.
@@ -296,9 +225,6 @@ impl Driver {
         })
     }
 }
-
-/// Bytes of a long column: so little is nothing that a kernel would miss.
-const COLUMN: usize = 64 << 10;
 
 /// A tile as the device sees it: copied into a physical register, packed, or in place.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
@@ -337,21 +263,42 @@ impl Driver {
         self.device.info()
     }
 
-    /// Works on lanes of this device in a run until nothing is left to do.
-    pub fn drive(&self, run: &Run<'_>, lanes: &[Lane]) {
+    /// Works in a run as its device of that number until nothing is left to do.
+    pub fn drive(&self, run: &Run<'_>, device: usize) {
+        // dropped last: the others are stopped when nothing of this device is under way
         let _guard = HaltOnPanic(run);
-        while let Some((lane, issue)) = run.next(lanes, &mut &*self) {
-            let start = run.trace.map(Trace::now);
-            let result = self.execute(run, &issue);
-            if let (Some(trace), Some(start)) = (run.trace, start) {
-                let (device, label, end) = (self.info().name.clone(), run.plan.describe(issue.command), trace.now());
-                trace.add(TraceEvent { device, lane, label, start, end });
+        let mut in_flight = InFlight::new();
+        loop {
+            let ended = match run.next(device, &mut &*self, in_flight.is_empty()) {
+                Next::Submit(lane, issue) => in_flight.add(lane, issue, run.trace.map(Trace::now), || self.submit(run, &issue)),
+                Next::Wait(seen) => {
+                    let ended = in_flight.ended();
+                    if ended.is_none() {
+                        run.rest(seen, in_flight.pause());
+                    }
+                    ended
+                }
+                Next::Finished => break,
+            };
+            if let Some(ended) = ended {
+                self.report(run, ended);
             }
-            if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
-                self.trim();
-            }
-            run.complete(lane, issue.command, &self.info().name, result);
         }
+        while let Some(ended) = in_flight.wait() {
+            self.report(run, ended);
+        }
+    }
+
+    /// Tells the run, and its trace, how a command ended.
+    fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended) {
+        if let (Some(trace), Some(start)) = (run.trace, start) {
+            let (device, label, end) = (self.info().name.clone(), run.plan.describe(issue.command), trace.now());
+            trace.add(TraceEvent { device, lane, label, start, end });
+        }
+        if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
+            self.trim();
+        }
+        run.complete(lane, issue.command, &self.info().name, result);
     }
 
     /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
@@ -362,20 +309,22 @@ impl Driver {
         }
     }
 
-    /// Gives back the memory that is kept, but for columns, which the next call wants again.
-    pub fn make_room(&self) {
-        lock(&self.kept).retain(|&(_, bytes)| bytes <= COLUMN);
-    }
-
-    /// Gives back the memory that is kept.
-    pub fn trim(&self) {
+    /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
+    /// that is under way keeps its memory again at its end.
+    pub fn release_registers(&self) {
         lock(&self.kept).clear();
     }
 
-    /// Bytes of the device's limit that no resident matrix holds.
+    /// Gives back all memory that is kept for later calls.
+    pub fn trim(&self) {
+        self.release_registers();
+        self.columns.trim();
+    }
+
+    /// Bytes of the device's limit that neither resident matrices hold nor copies of columns.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let held: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
+        let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>() + self.columns.held();
         self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

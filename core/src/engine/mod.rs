@@ -1,15 +1,19 @@
 //! The engine: carries a schedule out. The only caller of a device.
 //!
-//! Each lane (a queue of a device) is driven by one thread, which asks the
-//! [`Dispatcher`] what to do, does it without the lock, and reports. Where transfers
-//! do not overlap kernels one thread drives all lanes of the device. The first
-//! error stops all lanes and reaches the caller with its context.
+//! Each device is driven by one thread. It asks the [`Dispatcher`] what may be submitted, submits it
+//! without the lock, and reports what has ended; it waits when there is neither. The first
+//! error stops all devices and reaches the caller with its context, once nothing is under way.
 
+mod columns;
 mod driver;
+mod in_flight;
+mod in_place;
 mod startup;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod trace;
+
+use std::time::Duration;
 
 use crate::command::CommandId;
 use crate::crew::Crew;
@@ -19,9 +23,9 @@ use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
-use crate::schedule::{Rest, Schedule};
+use crate::schedule::Schedule;
 use crate::slots::Supply;
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use driver::Driver;
 pub use startup::Startup;
@@ -41,6 +45,18 @@ struct State<'p> {
     error: Option<Error>,
     /// Threads that wait for a change.
     waiting: usize,
+    /// Changes so far that gave threads work.
+    changes: u64,
+}
+
+/// What the driver of a device does next.
+enum Next {
+    /// Submit a command.
+    Submit(Lane, Issue),
+    /// Wait for what is under way, or until there were more changes than so many.
+    Wait(u64),
+    /// Nothing any more.
+    Finished,
 }
 
 /// Why a run ended early.
@@ -51,8 +67,6 @@ pub struct RunError {
     /// Whether matrices that the plan writes may be partly written; if not,
     /// they are as they were, and the call may be tried again.
     pub touched: bool,
-    /// What other devices may do, if all ran out of memory and left no task half done.
-    pub rest: Option<Rest>,
 }
 
 // SAFETY: the raw bindings point to memory that the caller of [`run`] lends
@@ -98,12 +112,10 @@ pub unsafe fn run(
 ) -> Result<(), RunError> {
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
-    let lanes: Vec<Lane> = lock(&run.state).dispatcher.lanes().collect();
     // physical registers are freed before the next run may name its own
     let free = || devices.iter().for_each(|device| device.free_all());
-    let threads = lanes_by_thread(devices, &lanes);
-    crew.run(threads.len(), &|thread| devices[threads[thread][0].device].drive(&run, threads[thread]), free)
-        .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched(), None))?;
+    crew.run(devices.len(), &|device| devices[device].drive(&run, device), free)
+        .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched()))?;
     let finished = run.finish();
     if finished.is_err() {
         // whoever goes on from here may need their memory
@@ -112,16 +124,10 @@ pub unsafe fn run(
     finished
 }
 
-/// The lanes of each thread: one, or all of a device that does not overlap its queues.
-#[must_use]
-pub fn lanes_by_thread<'l>(devices: &[&Driver], lanes: &'l [Lane]) -> Vec<&'l [Lane]> {
-    lanes.chunk_by(|lane, next| lane.device == next.device && !devices[lane.device].info().overlaps).collect()
-}
-
 impl RunError {
-    fn new(error: Error, touched: bool, rest: Option<Rest>) -> Self {
+    fn new(error: Error, touched: bool) -> Self {
         let error = if touched { error.with(OUTPUTS, "partly written") } else { error.untouched() };
-        RunError { error, touched, rest }
+        RunError { error, touched }
     }
 }
 
@@ -129,36 +135,40 @@ impl<'p> Run<'p> {
     /// A run before its first command.
     ///
     /// # Safety
-    /// As [`run`], for as long as lanes are driven: the memory of the bindings
+    /// As [`run`], for as long as devices are driven: the memory of the bindings
     /// is as the plan declares and nothing else touches it, and the schedule's
     /// [`reach`] was computed from these bindings and the devices that drive it.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
-        let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0 };
+        let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0, changes: 0 };
         Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
     }
 
-    /// The next command of lanes of one device; `None` when nothing is left. Blocks meanwhile.
-    fn next(&self, lanes: &[Lane], supply: &mut impl Supply) -> Option<(Lane, Issue)> {
+    /// What a device does next. Where it has nothing under way this waits until there is something to do.
+    fn next(&self, device: usize, supply: &mut impl Supply, is_idle: bool) -> Next {
         let mut state = lock(&self.state);
         loop {
-            let mut changed = false;
+            let (mut changed, queues) = (false, state.dispatcher.queues(device));
             // what ends a task before what begins one: its data are still in the caches
-            for &lane in lanes.iter().rev() {
+            for &queue in queues.iter().rev() {
+                let lane = Lane { device, queue };
                 let step = state.dispatcher.next(lane, supply);
                 changed |= self.announce(&mut state);
                 match step {
-                    Ok(Step::Run(issue)) => return Some((lane, issue)),
-                    Ok(Step::Finished) => return None,
+                    Ok(Step::Run(issue)) => return Next::Submit(lane, issue),
+                    Ok(Step::Finished) => return Next::Finished,
                     Ok(Step::Wait) => {}
                     Err(error) => {
                         self.fail(&mut state, error);
-                        return None;
+                        return Next::Finished;
                     }
                 }
             }
             // a later lane may have made work for one that was asked before it
-            if !(changed && lanes.len() > 1) {
+            if !(changed && queues.len() > 1) {
+                if !is_idle {
+                    return Next::Wait(state.changes);
+                }
                 state.waiting += 1;
                 state = wait(&self.changed, state);
                 state.waiting -= 1;
@@ -166,11 +176,24 @@ impl<'p> Run<'p> {
         }
     }
 
+    /// Lets a thread rest that waits for work under way, unless there were more changes than `seen`.
+    fn rest(&self, seen: u64, pause: Duration) {
+        let mut state = lock(&self.state);
+        if state.changes == seen {
+            state.waiting += 1;
+            state = wait_for(&self.state, &self.changed, state, pause);
+            state.waiting -= 1;
+        }
+    }
+
     /// Wakes the threads that wait, if something has changed for them; whether it has.
     fn announce(&self, state: &mut State<'p>) -> bool {
         let changed = state.dispatcher.take_changed();
-        if changed && state.waiting > 0 {
-            self.changed.notify_all();
+        if changed {
+            state.changes += 1;
+            if state.waiting > 0 {
+                self.changed.notify_all();
+            }
         }
         changed
     }
@@ -198,14 +221,14 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// The first error stops all lanes.
+    /// The first error stops all devices.
     fn fail(&self, state: &mut State<'p>, error: Error) {
         state.error.get_or_insert(error);
         state.dispatcher.halt();
-        self.changed.notify_all();
+        self.announce(state);
     }
 
-    /// The outcome, when no lane has anything left to do.
+    /// The outcome, when no device has anything left to do.
     ///
     /// # Errors
     /// The first error of a command, or why the devices ran out of memory.
@@ -217,27 +240,25 @@ impl<'p> Run<'p> {
         let State { dispatcher, error, .. } = state;
         let touched = dispatcher.is_touched();
         match (error, dispatcher.is_done()) {
-            (Some(error), _) => Err(RunError::new(error, touched, None)),
+            (Some(error), _) => Err(RunError::new(error, touched)),
             (None, true) => Ok(()),
-            (None, false) => Err(match dispatcher.into_rest() {
-                Some((rest, error)) => RunError::new(error, touched, Some(rest)),
-                None => {
-                    let error = Error::new(ErrorKind::DeviceFailed, self.plan.operation(), "no device carried the commands out");
-                    RunError::new(error, touched, None)
-                }
-            }),
+            (None, false) => {
+                let unknown = || Error::new(ErrorKind::DeviceFailed, self.plan.operation(), "no device carried the commands out");
+                Err(RunError::new(dispatcher.shortage().unwrap_or_else(unknown), touched))
+            }
         }
     }
 }
 
-/// Stops the other lanes when a lane panics, so that the panic reaches the caller.
+/// Stops the other devices when a driver panics, so that the panic reaches the caller.
 struct HaltOnPanic<'a, 'p>(&'a Run<'p>);
 
 impl Drop for HaltOnPanic<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            lock(&self.0.state).dispatcher.halt();
-            self.0.changed.notify_all();
+            let mut state = lock(&self.0.state);
+            state.dispatcher.halt();
+            self.0.announce(&mut state);
         }
     }
 }

@@ -94,6 +94,12 @@ fn a_folder_to_which_others_may_write_is_not_used() {
     }
     open_to(0o755);
     assert_eq!(cache.load("key").as_deref(), Some(&b"binary"[..]));
+    // what others put there while it was open, or may write, is not used
+    let entry = cache.path("key").unwrap();
+    fs::set_permissions(&entry, fs::Permissions::from_mode(0o664)).unwrap();
+    assert_eq!(cache.load("key"), None);
+    cache.store("key", b"binary");
+    assert_eq!(fs::metadata(entry).unwrap().permissions().mode() & 0o777, 0o600);
     // where there is none yet, one is made that serves, whatever the user lets others do elsewhere
     let made = folder.path().join("made");
     ProgramCache::new(Some(made.clone())).store("key", b"binary");

@@ -34,7 +34,7 @@ impl LoopDevice {
             f64: true,
             features: Vec::new(),
             host_memory: false,
-            overlaps: false,
+            queues: 1,
             flops: 5e8,
             bandwidth: 1e9,
         };

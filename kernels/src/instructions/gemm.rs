@@ -56,11 +56,8 @@ impl<D: Target> Sequence<'_, D> {
                 self.scale(beta, c)
             } else {
                 let product = Product { k, alpha, a, b, beta, c };
-                match self.device.choices().product(self.dtype) {
-                    Products::Tile(params) => {
-                        let units = self.device.choices().units;
-                        self.tile(&params.of_product(self.dtype, [c.rows, c.cols], units), product)
-                    }
+                match self.device.choices().product_of(self.dtype, c.rows, c.cols) {
+                    Products::Tile(params) => self.tile(&params, product),
                     Products::Panel(params) => self.panels(&params, product),
                     Products::Vector(products) => self.vectors(&products, product),
                 }

@@ -7,54 +7,73 @@ use lapidary_conformance::report::Identity;
 
 use crate::graded::Graded;
 
-/// A machine that is given its operands on its first device.
-pub struct Resident(pub Graded);
+/// A machine that is given its operands on its fastest device.
+pub struct Resident {
+    graded: Graded,
+    /// Whether results of one column stay in host memory.
+    columns_on_host: bool,
+}
 
 impl Resident {
+    pub fn new(graded: Graded) -> Self {
+        Resident { graded, columns_on_host: false }
+    }
+}
+
+impl Resident {
+    /// The same machine, results of one column in host memory.
+    pub fn with_columns_on_host(self) -> Self {
+        Resident { columns_on_host: true, ..self }
+    }
+
     fn up<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
-        self.0.1.upload(a)
+        self.graded.1.upload(a)
     }
 }
 
 /// Runs something on a matrix that lies on the device, and fetches what became of it.
-fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce(&mut DeviceMatrix<T>) -> Result<R>) -> Result<R> {
+fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce(MatMut<'_, T>) -> Result<R>) -> Result<R> {
+    if machine.columns_on_host && to.cols() == 1 {
+        return run(to);
+    }
     let mut moved = machine.up(to.as_ref())?;
-    let answer = run(&mut moved)?;
+    let answer = run(moved.view_mut())?;
     moved.download(to)?;
     Ok(answer)
 }
 
 impl Subject for Resident {
     fn name(&self) -> String {
-        format!("{}, operands on the device", self.0.0)
+        let but = if self.columns_on_host { " but for columns" } else { "" };
+        format!("{}, operands on the device{but}", self.graded.0)
     }
     fn identity(&self) -> Identity {
-        self.0.identity()
+        self.graded.identity()
     }
     fn computes(&self, dtype: DType) -> bool {
-        self.0.computes(dtype)
+        self.graded.computes(dtype)
     }
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
         let Gemm { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
         let (a, b) = (self.up(a)?, self.up(b)?);
-        through(self, c, |c| self.0.1.gemm(Gemm { alpha, op_a, a: a.view(), op_b, b: b.view(), beta, c: c.view_mut() }))
+        through(self, c, |c| self.graded.1.gemm(Gemm { alpha, op_a, a: a.view(), op_b, b: b.view(), beta, c }))
     }
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
         let Trsm { side, uplo, op, diag, alpha, a, b, mode } = args.check()?.into_inner();
         let a = self.up(a)?;
-        through(self, b, |b| self.0.1.trsm(Trsm { side, uplo, op, diag, alpha, a: a.view(), b: b.view_mut(), mode }))
+        through(self, b, |b| self.graded.1.trsm(Trsm { side, uplo, op, diag, alpha, a: a.view(), b, mode }))
     }
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
         let Getrf { a, ipiv, pivoting } = args.check()?.into_inner();
-        through(self, a, |a| self.0.1.getrf_into(Getrf { a: a.view_mut(), ipiv, pivoting })).map(Info::get)
+        through(self, a, |a| self.graded.1.getrf_into(Getrf { a, ipiv, pivoting })).map(Info::get)
     }
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let Getrs { op, lu, ipiv, b } = args.check()?.into_inner();
         let lu = self.up(lu)?;
-        through(self, b, |b| self.0.1.getrs(Getrs { op, lu: lu.view(), ipiv, b: b.view_mut() }))
+        through(self, b, |b| self.graded.1.getrs(Getrs { op, lu: lu.view(), ipiv, b }))
     }
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         let Laswp { a, ipiv, forward } = args.check()?.into_inner();
-        through(self, a, |a| self.0.1.laswp(Laswp { a: a.view_mut(), ipiv, forward }))
+        through(self, a, |a| self.graded.1.laswp(Laswp { a, ipiv, forward }))
     }
 }

@@ -15,7 +15,7 @@ proptest! {
         let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
         let short = others.iter().copied().chain([least + spare]).map(DigestDevice::with_only);
         let devices = short.chain(in_place.then(|| DigestDevice::new(None))).collect();
-        let (result, bits) = carry_out(plan(&tasks), devices, None, with_threads);
+        let (result, bits) = carry_out(plan(&tasks), devices, with_threads);
         prop_assert!(result.is_ok(), "{:?}", result);
         prop_assert_eq!(bits, in_plan_order(plan(&tasks)));
     }
@@ -24,29 +24,25 @@ proptest! {
     fn outputs_are_as_they_were_where_an_error_says_so(
         tasks in prop::collection::vec(task(), 1..12),
         left in prop::collection::vec(0..TIGHT, 1..3),
-        with_spare in any::<bool>(),
     ) {
         let devices = left.into_iter().map(DigestDevice::with_only).collect();
-        let (result, bits) = carry_out(plan(&tasks), devices, with_spare.then(|| DigestDevice::new(None)), with_threads);
+        let (result, bits) = carry_out(plan(&tasks), devices, with_threads);
         match result {
             Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
-            Err(error) => {
-                prop_assert!(!with_spare, "what it stored of a task it could store all of: {:?}", error);
-                assert_honest(&error, bits);
-            }
+            Err(error) => assert_honest(&error, bits),
         }
     }
 }
 
 /// The error says what became of the outputs, and they are so.
-fn assert_honest(RunError { error, touched, .. }: &RunError, bits: u64) {
+fn assert_honest(RunError { error, touched }: &RunError, bits: u64) {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
     let said = error.context().any(|pair| pair == ("outputs", if *touched { "partly written" } else { "as they were" }));
     assert!(said && (*touched || bits == Matrices::new().bits()), "{error}");
     assert_eq!(error.context().filter(|(key, _)| *key == "device").count(), 1, "{error}");
 }
 
-/// Whether an error of the last kind is due: a store that failed for good, or a
+/// Whether a lack of memory beside another device is an error: of a store that failed for good, or a
 /// command of a task that had written before it, which a device in place does at once.
 fn leaves_a_half(error: &Error, tasks: &[TaskCase], memory: Option<usize>, lasting: bool) -> bool {
     let (_, command) = error.context().find(|(key, _)| *key == "command").expect("a command failed");
@@ -61,25 +57,20 @@ fn leaves_a_half(error: &Error, tasks: &[TaskCase], memory: Option<usize>, lasti
 /// Others that a device works beside: none, one that copies, one that works in place.
 const COMPANY: [&[Option<usize>]; 3] = [&[], &[Some(TIGHT)], &[None]];
 
-/// Spare devices: none, one that has no memory either, one that works in place.
-const SPARES: [Option<fn() -> DigestDevice>; 3] = [None, Some(|| DigestDevice::with_only(0)), Some(|| DigestDevice::new(None))];
-
 /// The commands of the number `short` find no memory on a device, in all kinds of company.
 fn shortage_of(
     (tasks, expected): (&[TaskCase], u64),
     (memory, short): (Option<usize>, Range<usize>),
     how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
 ) {
-    for (company, spare) in COMPANY.into_iter().flat_map(|company| SPARES.map(|spare| (company, spare))) {
-        let device = DigestDevice { short: short.clone(), ..DigestDevice::new(memory) };
+    for (company, late) in COMPANY.into_iter().flat_map(|company| [None, Some(3)].map(|late| (company, late))) {
+        let device = DigestDevice { short: short.clone(), late: late.map(Late::new), ..DigestDevice::new(memory) };
         let devices = [device].into_iter().chain(company.iter().map(|&memory| DigestDevice::new(memory))).collect();
-        match carry_out(plan(tasks), devices, spare.map(|spare| spare()), &how) {
+        match carry_out(plan(tasks), devices, &how) {
             (Ok(()), bits) => assert_eq!(bits, expected),
             (Err(error), bits) => {
                 assert_honest(&error, bits);
-                let helped = !company.is_empty() || spare.is_some_and(|spare| spare().info.host_memory);
-                let due = error.rest.is_none() && leaves_a_half(&error.error, tasks, memory, short.len() > 1);
-                assert!(due || error.rest.is_some() && !helped, "{error:?}");
+                assert!(company.is_empty() || leaves_a_half(&error.error, tasks, memory, short.len() > 1), "{error:?}");
             }
         }
     }
@@ -111,7 +102,7 @@ fn what_a_device_leaves_is_there_for_another_that_shares_its_memory() {
     let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
     let first = DigestDevice { short: 0..1, ..DigestDevice::with_only(8 * 9) };
     let second = DigestDevice { left: Arc::clone(&first.left), ..DigestDevice::new(Some(TIGHT)) };
-    let (result, bits) = carry_out(plan(&tasks), vec![first, second], None, |s, d, b| step_by_step(s, d, b, &[0]));
+    let (result, bits) = carry_out(plan(&tasks), vec![first, second], |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     assert_eq!(bits, in_plan_order(plan(&tasks)));
 }

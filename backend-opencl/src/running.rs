@@ -1,0 +1,68 @@
+//! Work on its way to its end.
+
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+
+use lapidary_core::{Error, ErrorKind, Pending, Result};
+
+use crate::buffer::Event;
+use crate::queue::{Queue, poll, wait};
+
+/// Whether a device is there. A loss is remembered, since drivers answer to what is asked of a lost device in many ways.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Health(Arc<OnceLock<String>>);
+
+impl Health {
+    /// Why the device is gone for good, if it is.
+    pub fn lost(&self) -> Option<Error> {
+        self.0.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
+    }
+
+    /// What a device does that is there.
+    pub fn while_there<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.lost().map_or(Ok(()), Err)?;
+        self.heard(work())
+    }
+
+    /// A result that tells of a loss, if the device is lost.
+    pub fn heard<R>(&self, result: Result<R>) -> Result<R> {
+        result.inspect_err(|error| {
+            if error.kind() == ErrorKind::DeviceLost {
+                let _ = self.0.set(error.to_string());
+            }
+        })
+    }
+}
+
+/// Work whose end is an event.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub queue: Arc<Queue>,
+    pub event: Event,
+    /// The instruction, if it is one.
+    pub instruction: Option<&'static str>,
+    pub health: Health,
+}
+
+impl Running {
+    fn told(&self, result: Result<()>) -> Result<()> {
+        let result = self.health.heard(result);
+        result.map_err(|error| match self.instruction {
+            Some(name) => error.with("instruction", name),
+            None => error,
+        })
+    }
+}
+
+impl Pending for Running {
+    fn poll(&self) -> Poll<Result<()>> {
+        poll(&self.event).map(|result| self.told(result))
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.told(wait(&self.event).inspect_err(|_| {
+            // where the driver could not wait, it may still be at memory that the caller takes back
+            let _ = self.queue.finish();
+        }))
+    }
+}

@@ -1,0 +1,147 @@
+//! Threads that all devices share: they copy between the caller's memory and staging memory.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::task::Poll;
+
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::sync::{Arc, Condvar, Mutex, lock, wait};
+use crate::token::{Pending, Token};
+
+/// Most of them: so many fill a link of 55 GB/s.
+const MOST: usize = 8;
+
+/// Most parts of one transfer.
+const COPIERS: usize = 6;
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Parts in which so many pieces are copied, at least one.
+#[must_use]
+pub fn copiers(pieces: usize) -> usize {
+    COPIERS.min(pieces).min(processors()).max(1)
+}
+
+/// The threads; none if the system gives none.
+fn threads() -> Option<&'static ThreadPool> {
+    static THREADS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    let name = |_| "lapidary".to_owned();
+    THREADS.get_or_init(|| ThreadPoolBuilder::new().num_threads(MOST.min(processors())).thread_name(name).build().ok()).as_ref()
+}
+
+/// Jobs that are not done, and the first error of those that are.
+#[derive(Debug)]
+struct Jobs {
+    left: Mutex<(usize, Result<()>)>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct Waiting(Arc<Jobs>);
+
+/// Has jobs done by threads that all devices share, in the order of the calls as far as there are threads; by the caller's own
+/// if the system gives none. The token tells when all are done, and the first error; a panic is one.
+pub fn in_background(jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
+    let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
+    for job in jobs {
+        let shared = Arc::clone(&shared);
+        let carry_out = move || {
+            let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let mut left = lock(&shared.left);
+            left.0 -= 1;
+            if left.1.is_ok() {
+                left.1 = result;
+            }
+            if left.0 == 0 {
+                shared.ended.notify_all();
+            }
+        };
+        match threads() {
+            Some(threads) => threads.spawn_fifo(carry_out),
+            None => carry_out(),
+        }
+    }
+    Token::new(Waiting(shared))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let said = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Error::new(ErrorKind::DeviceFailed, "transfer", format!("a thread panicked: {}", said.unwrap_or("it said nothing")))
+}
+
+impl Pending for Waiting {
+    fn poll(&self) -> Poll<Result<()>> {
+        let left = lock(&self.0.left);
+        if left.0 == 0 { Poll::Ready(left.1.clone()) } else { Poll::Pending }
+    }
+
+    fn wait(&self) -> Result<()> {
+        let mut left = lock(&self.0.left);
+        while left.0 > 0 {
+            left = wait(&self.0.ended, left);
+        }
+        left.1.clone()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn jobs_are_done_at_the_same_time() {
+        if processors() < 2 {
+            return;
+        }
+        let there = Arc::new(AtomicUsize::new(0));
+        let meet = |_| {
+            let there = Arc::clone(&there);
+            move || {
+                there.fetch_add(1, Ordering::Relaxed);
+                let start = Instant::now();
+                while there.load(Ordering::Relaxed) < 2 {
+                    assert!(start.elapsed() < Duration::from_secs(20), "a job is alone");
+                    std::thread::yield_now();
+                }
+                Ok(())
+            }
+        };
+        in_background((0..2).map(meet).collect()).wait().unwrap();
+        assert_eq!([0, 1].map(copiers), [1, 1]);
+        assert!((1..=COPIERS).contains(&copiers(1000)));
+    }
+
+    #[test]
+    fn the_token_tells_the_end_of_all_jobs_and_an_error_or_a_panic_of_one() {
+        let done = Arc::new(AtomicUsize::new(0));
+        for fault in ["none", "error", "panic"] {
+            done.store(0, Ordering::Relaxed);
+            let job = |number: usize| {
+                let done = Arc::clone(&done);
+                move || {
+                    std::thread::sleep(Duration::from_millis(2));
+                    done.fetch_add(1, Ordering::Relaxed);
+                    match fault {
+                        "error" if number == 3 => Err(Error::invalid("job", "told to fail")),
+                        "panic" if number == 3 => panic!("told to {fault}"),
+                        _ => Ok(()),
+                    }
+                }
+            };
+            let token = in_background((0..9).map(job).collect());
+            let told = token.wait();
+            assert_eq!(done.load(Ordering::Relaxed), 9, "it tells the end of all");
+            assert_eq!(told.as_ref().is_err_and(|error| error.to_string().contains("told to")), fault != "none", "{told:?}");
+            assert!(matches!(token.poll(), Poll::Ready(again) if again.is_ok() == told.is_ok()));
+        }
+        assert!(in_background(Vec::<fn() -> Result<()>>::new()).wait().is_ok());
+    }
+}

@@ -1,0 +1,60 @@
+//! Memory for copies of columns, such as pivots, kept from call to call.
+
+use crate::device::DeviceBuffer;
+use crate::error::Result;
+use crate::sync::{Arc, Mutex, lock};
+
+/// Most bytes that are kept: the pivots of 16,384 columns.
+const KEPT: usize = 64 << 10;
+
+/// Memory that holds a column, with its size.
+pub(super) type Column = (Arc<DeviceBuffer>, usize);
+
+#[derive(Debug, Default)]
+struct Memory {
+    idle: Vec<Column>,
+    /// Bytes of all columns, idle or not.
+    held: usize,
+}
+
+/// Memory for copies of columns.
+#[derive(Debug, Default)]
+pub(super) struct Columns(Mutex<Memory>);
+
+impl Columns {
+    /// Memory of at least so many bytes: the smallest that is idle, or new memory by `alloc`.
+    pub fn take(&self, bytes: usize, alloc: impl FnOnce(usize) -> Result<Arc<DeviceBuffer>>) -> Result<Column> {
+        let mut memory = lock(&self.0);
+        let fitting = memory.idle.iter().enumerate().filter(|(_, (_, size))| *size >= bytes);
+        if let Some((at, _)) = fitting.min_by_key(|(_, (_, size))| *size) {
+            return Ok(memory.idle.swap_remove(at));
+        }
+        drop(memory);
+        let buffer = alloc(bytes)?;
+        lock(&self.0).held += bytes;
+        Ok((buffer, bytes))
+    }
+
+    /// Memory for the next call, if not too much is kept.
+    pub fn give_back(&self, column: Column) {
+        let mut memory = lock(&self.0);
+        let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
+        if idle + column.1 <= KEPT {
+            memory.idle.push(column);
+        } else {
+            memory.held -= column.1;
+        }
+    }
+
+    /// Gives up what is idle.
+    pub fn trim(&self) {
+        let mut memory = lock(&self.0);
+        let idle = memory.idle.drain(..).map(|(_, size)| size).sum::<usize>();
+        memory.held -= idle;
+    }
+
+    /// Bytes of all columns.
+    pub fn held(&self) -> usize {
+        lock(&self.0).held
+    }
+}

@@ -1,0 +1,113 @@
+//! Commands that a device was given and has not reported.
+
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use crate::dispatch::{Issue, Lane};
+use crate::error::Result;
+use crate::token::Token;
+
+/// How long a driver looks for ends without sleeping: about what it takes to be woken.
+const AWAKE: Duration = Duration::from_micros(100);
+
+/// From one look to the next meanwhile: to ask more often would keep the device's driver from its work.
+const LOOK: Duration = Duration::from_micros(5);
+
+/// Its shortest and its longest sleep after that.
+const DOZE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+
+/// A command that a device was given.
+#[derive(Debug)]
+struct Submitted {
+    lane: Lane,
+    issue: Issue,
+    start: Option<f64>,
+    token: Token,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub lane: Lane,
+    pub issue: Issue,
+    /// When it was given to the device, by the trace if there is one.
+    pub start: Option<f64>,
+    pub result: Result<()>,
+}
+
+impl Submitted {
+    fn ended(self, result: Result<()>) -> Ended {
+        let Submitted { lane, issue, start, .. } = self;
+        Ended { lane, issue, start, result }
+    }
+}
+
+/// Commands that a device was given and has not reported. The memory that they touch is lent for as long
+/// as this lives: dropping it waits for all of them.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    submitted: Vec<Submitted>,
+    /// When there was something to do last.
+    busy: Instant,
+}
+
+impl InFlight {
+    pub fn new() -> Self {
+        InFlight { submitted: Vec::new(), busy: Instant::now() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.submitted.is_empty()
+    }
+
+    /// Gives the device a command; how it ended, if it has.
+    pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submit: impl FnOnce() -> Result<Token>) -> Option<Ended> {
+        let result = match submit() {
+            Ok(token) if !token.is_done() => {
+                self.submitted.push(Submitted { lane, issue, start, token });
+                self.busy = Instant::now();
+                return None;
+            }
+            done => done.map(drop),
+        };
+        Some(Ended { lane, issue, start, result })
+    }
+
+    /// The first command that has ended.
+    pub fn ended(&mut self) -> Option<Ended> {
+        let ended = self.submitted.iter().enumerate().find_map(|(at, submitted)| match submitted.token.poll() {
+            Poll::Ready(result) => Some((at, result)),
+            Poll::Pending => None,
+        });
+        let (at, result) = ended?;
+        self.busy = Instant::now();
+        Some(self.submitted.remove(at).ended(result))
+    }
+
+    /// The first command, once it has ended.
+    pub fn wait(&mut self) -> Option<Ended> {
+        let result = self.submitted.first()?.token.wait();
+        Some(self.submitted.remove(0).ended(result))
+    }
+
+    /// Lets some time pass before the next look; how long the driver may sleep besides: a part of the time that it has
+    /// waited, not at all at first.
+    pub fn pause(&self) -> Duration {
+        let waited = self.busy.elapsed();
+        if waited < AWAKE {
+            let begin = Instant::now();
+            while begin.elapsed() < LOOK {
+                std::hint::spin_loop();
+            }
+            return Duration::ZERO;
+        }
+        (waited / 64).clamp(DOZE[0], DOZE[1])
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        // after a panic: nobody asks any more how they ended
+        self.submitted.iter().for_each(|submitted| drop(submitted.token.wait()));
+    }
+}

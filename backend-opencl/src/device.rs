@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, HostRect, Instruction, Operand, Pending, PinnedMemory, ProgramCache, Result,
-    Token, Work,
+    DType, Device, DeviceBuffer, DeviceInfo, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, PinnedMemory,
+    ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Products;
 
-use crate::buffer::{Buffer, CommandQueue, Context};
+use crate::buffer::{Buffer, CommandQueue, Context, Event};
 use crate::context::SharedContext;
 use crate::conv::{failed, view};
 use crate::kernels::Kernels;
@@ -21,7 +21,7 @@ use crate::queue::Queue;
 use crate::running::{Health, Running};
 use crate::transfers::{Direction, Transfers};
 
-/// One device with its context and its three queues.
+/// One device with its context and its queues: two for transfers, and one for kernels, or two.
 #[derive(Debug)]
 pub struct OpenClDevice {
     info: DeviceInfo,
@@ -46,8 +46,8 @@ impl OpenClDevice {
         cache: Arc<ProgramCache>,
         context: SharedContext,
     ) -> Result<Self> {
-        let queue = Queue::new(&context.handle, &found)?;
-        Self::assemble(found, index, memory, cache, context, queue)
+        let queues = (0..KERNEL_QUEUES).map(|_| Queue::new(&context.handle, &found)).collect::<Result<_>>()?;
+        Self::assemble(found, index, memory, cache, context, queues)
     }
 
     pub(crate) fn kernels(&self) -> MutexGuard<'_, Kernels> {
@@ -82,7 +82,8 @@ impl OpenClDevice {
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        Self::assemble(found, index, memory, cache, context, queue)
+        // nothing would keep kernels of another queue in order with the application's
+        Self::assemble(found, index, memory, cache, context, vec![queue])
     }
 
     fn assemble(
@@ -91,13 +92,13 @@ impl OpenClDevice {
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
         context: SharedContext,
-        queue: Queue,
+        queues: Vec<Queue>,
     ) -> Result<Self> {
-        let info = describe(&found, index, memory);
+        let info = DeviceInfo { queues: queues.len(), ..describe(&found, index, memory) };
         let health = Health::default();
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
-        let kernels = Mutex::new(Kernels::new(Arc::clone(&context.handle), found.clone(), queue, Arc::clone(&cache))?);
+        let kernels = Mutex::new(Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache))?);
         Ok(OpenClDevice { info, found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
@@ -274,18 +275,19 @@ impl Device for OpenClDevice {
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait. Waiting has the driver begin.
-        unsafe { self.enqueue(instruction)?.wait() }
+        unsafe { self.enqueue(instruction, 0, &[])?.wait() }
     }
 
     /// Of a buffer that an application shares, this waits for what is in its queue.
-    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        // SAFETY: the contract of the trait; the one queue keeps kernels in order.
+    unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
+        // SAFETY: the contract of the trait; queues keep their kernels in order.
         unsafe {
             match work {
                 Work::Write { from, to } => self.transfer(&self.load, from, to.get()),
                 Work::Read { from, to } => self.transfer(&self.store, to, from.get()),
-                Work::Run { instruction, .. } => {
-                    let running = self.enqueue(instruction)?;
+                Work::Run { instruction, queue } => {
+                    let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
+                    let running = self.enqueue(instruction, queue, &events)?;
                     // what the driver has not begun with, nobody could see the end of
                     match running.queue.flush() {
                         Ok(()) => Ok(Token::new(running)),
@@ -325,13 +327,13 @@ impl OpenClDevice {
         })
     }
 
-    /// Enqueues an instruction.
+    /// Enqueues an instruction in a queue of kernels, after events of the others.
     ///
     /// # Safety
     /// As [`Device::submit`].
-    unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>) -> Result<Running> {
+    unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>, queue: usize, after: &[&Event]) -> Result<Running> {
         // SAFETY: as the caller promises.
-        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view)) };
+        let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), queue, after) };
         let (queue, event) = self.health.while_there(enqueue)?;
         Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
     }

@@ -1,4 +1,4 @@
-//! The kernels of one device, and the queue that runs them.
+//! The kernels of one device, and the queues that run them.
 
 use std::collections::HashSet;
 use std::iter::successors;
@@ -11,17 +11,28 @@ use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
-use crate::queue::Queue;
+use crate::queue::{Launch, Queue};
 
-/// The kernels of one device, and the queue that runs them.
+/// The kernels of one device, and the queues that run them.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     context: Arc<Context>,
     found: Found,
-    queue: Arc<Queue>,
+    lanes: Vec<Lane>,
+    /// The lane of the instruction that is enqueued.
+    current: usize,
+    /// Its last kernel so far. It is enqueued when another follows or when it turns out to be the last, whose event is the
+    /// instruction's end: a marker behind it would take as long as a small kernel.
+    last: Option<Launch>,
     programs: Programs,
     choices: Choices,
     settled: Settled,
+}
+
+/// A queue, and the scratch memory of its kernels: those of another queue may run at the same time.
+#[derive(Debug)]
+struct Lane {
+    queue: Arc<Queue>,
     scratch: Scratch<Buffer>,
 }
 
@@ -41,30 +52,23 @@ struct Settled {
 const SHORT_LOOPS: &str = "llvmpipe";
 
 impl Kernels {
-    pub fn new(context: Arc<Context>, found: Found, queue: Queue, cache: Arc<ProgramCache>) -> Result<Self> {
+    pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Result<Self> {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
-        let programs = Programs::new(cache);
-        Ok(Kernels {
-            context,
-            found,
-            queue: Arc::new(queue),
-            programs,
-            choices,
-            settled: Settled::default(),
-            scratch: Scratch::default(),
-        })
+        let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
+        let (programs, settled) = (Programs::new(cache), Settled::default());
+        Ok(Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled })
     }
 
-    /// Waits for everything in the queue, the application's work too.
+    /// Waits for everything in the queues, the application's work too.
     pub fn finish(&self) -> Result<()> {
-        self.queue.finish()
+        self.lanes.iter().try_for_each(|lane| lane.queue.finish())
     }
 
     /// Gives up the memory of earlier calls.
     pub fn forget_arguments(&mut self) {
         self.programs.forget_kernels();
-        self.scratch = Scratch::default();
+        self.lanes.iter_mut().for_each(|lane| lane.scratch = Scratch::default());
     }
 
     /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
@@ -198,17 +202,28 @@ impl Kernels {
         self.choices.product(DType::F32).plain(DType::F32)
     }
 
-    /// Enqueues an instruction on matrices of `dtype`; its queue and the event of its end.
+    /// Enqueues an instruction on matrices of `dtype` in the queue of that number, after events of the other queues; the
+    /// queue and the event of its end.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].
-    pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<(Arc<Queue>, Event)> {
+    pub unsafe fn run(
+        &mut self,
+        dtype: DType,
+        instruction: &Instruction<View<'_>>,
+        number: usize,
+        after: &[&Event],
+    ) -> Result<(Arc<Queue>, Event)> {
+        self.current = number;
+        self.last = None;
+        let queue = Arc::clone(&self.lanes[number].queue);
+        let begun = self.settle(dtype, instruction).and_then(|()| queue.wait_for(after));
         // SAFETY: as the caller promises.
-        let enqueued = self.settle(dtype, instruction).and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
-        let end = enqueued.and_then(|()| self.queue.end());
-        end.map(|end| (Arc::clone(&self.queue), end)).map_err(|error| {
+        let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
+        let end = enqueued.and_then(|()| self.last.take().map_or_else(|| queue.end(), |last| queue.enqueue_last(&last)));
+        end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
             // what was enqueued must not touch memory that the caller takes back
-            let finished = self.queue.finish();
+            let finished = queue.finish();
             let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
             error.with("instruction", instruction.name())
         })
@@ -238,14 +253,17 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
+        // its arguments may be about to be set anew
+        let before = self.last.take().map_or(Ok(()), |last| self.lanes[self.current].queue.enqueue(&last));
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         // SAFETY: as the caller promises.
-        let launched = unsafe { self.queue.launch(kernel, call.global, call.program.local(), call.args) };
-        launched.map_err(|error| error.with("kernel", call.kernel))
+        let launch = before.and_then(|()| unsafe { Launch::new(kernel, call.global, call.program.local(), call.args) });
+        self.last = Some(launch.map_err(|error| error.with("kernel", call.kernel))?);
+        Ok(())
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
-        self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
+        self.lanes[self.current].scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
     }
 }
 
@@ -271,7 +289,7 @@ mod tests {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let queue = Queue::new(&context, &found).unwrap();
         let most = found.limits.work_group;
-        let mut kernels = Kernels::new(Arc::new(context), found, queue, Arc::new(ProgramCache::new(None))).unwrap();
+        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None))).unwrap();
         kernels.found.limits.work_group = usize::MAX;
         kernels.choices.searchers = 2 * most.next_power_of_two();
         kernels.choices.strips = 2 * most.next_power_of_two();

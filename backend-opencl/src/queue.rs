@@ -2,14 +2,15 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::task::Poll;
 
-use cl3::command_queue::{create_command_queue, enqueue_marker_with_wait_list, finish, flush};
+use cl3::command_queue::{create_command_queue, enqueue_barrier_with_wait_list, enqueue_marker_with_wait_list, finish, flush};
 use cl3::error_codes::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_SUCCESS, DLOPEN_FUNCTION_NOT_AVAILABLE};
 use cl3::event::{CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, get_event_info, wait_for_events};
 use cl3::kernel::set_kernel_arg;
 use cl3::load_library;
-use cl3::types::cl_command_queue;
+use cl3::types::{cl_command_queue, cl_event};
 use lapidary_core::Result;
 use lapidary_kernels::Arg;
 
@@ -58,6 +59,18 @@ impl Queue {
         self.0.0
     }
 
+    /// What is enqueued from here on waits for events of other queues, which were flushed.
+    pub fn wait_for(&self, events: &[&Event]) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let events: Vec<cl_event> = events.iter().map(|event| event.0).collect();
+        let count = u32::try_from(events.len()).expect("few queues");
+        // SAFETY: queue and events are valid, and live during the call.
+        let event = unsafe { enqueue_barrier_with_wait_list(self.0.0, count, events.as_ptr()) };
+        event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueBarrierWithWaitList", code))
+    }
+
     /// The end of everything that was enqueued so far. A kernel that failed while it ran is an error there, which
     /// `clFinish` need not tell.
     pub fn end(&self) -> Result<Event> {
@@ -76,40 +89,50 @@ impl Queue {
         finish(self.0.0).map_err(|code| failed("clFinish", code))
     }
 
-    /// Enqueues a kernel over `global` work-items, rounded up to whole groups.
-    ///
-    /// # Safety
-    /// The arguments are those of the kernel and reach only memory that it may touch.
-    pub unsafe fn launch(
-        &self,
-        kernel: &Kernel,
-        [width, height]: [usize; 2],
-        local: [usize; 2],
-        args: &[Arg<'_, Buffer>],
-    ) -> Result<()> {
-        // SAFETY: as the caller promises.
-        (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
-        let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
+    /// Enqueues a kernel.
+    pub fn enqueue(&self, launch: &Launch) -> Result<()> {
+        self.enqueue_with(launch, null_mut())
+    }
+
+    /// Enqueues a kernel; the event of its end.
+    pub fn enqueue_last(&self, launch: &Launch) -> Result<Event> {
+        let mut event: cl_event = null_mut();
+        self.enqueue_with(launch, &raw mut event).map(|()| Event(event))
+    }
+
+    /// `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
+    /// (bench/results/opencl/2026-11-24-h100-waits.txt).
+    fn enqueue_with(&self, Launch { kernel, global, local }: &Launch, event: *mut cl_event) -> Result<()> {
         let (origin, no_events) = (std::ptr::null(), std::ptr::null());
-        // `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
-        // (bench/results/opencl/2026-11-24-h100-waits.txt)
         let runtime = load_library().as_ref().expect("a queue comes from the loader");
         // `global` and `local` have the two dimensions that are named, and live during the call; arguments are set
-        let code = runtime.clEnqueueNDRangeKernel(
-            self.0.0,
-            kernel.0,
-            2,
-            origin,
-            global.as_ptr(),
-            local.as_ptr(),
-            0,
-            no_events,
-            null_mut(),
-        );
+        let code =
+            runtime.clEnqueueNDRangeKernel(self.0.0, kernel.0, 2, origin, global.as_ptr(), local.as_ptr(), 0, no_events, event);
         match code.unwrap_or(DLOPEN_FUNCTION_NOT_AVAILABLE) {
             CL_SUCCESS => Ok(()),
             code => Err(failed("clEnqueueNDRangeKernel", code)),
         }
+    }
+}
+
+/// A kernel whose arguments are set, to be enqueued before they are set anew.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    kernel: Arc<Kernel>,
+    global: [usize; 2],
+    local: [usize; 2],
+}
+
+impl Launch {
+    /// A kernel over `global` work-items, rounded up to whole groups.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel and reach only memory that it may touch.
+    pub unsafe fn new(kernel: &Arc<Kernel>, global: [usize; 2], local: [usize; 2], args: &[Arg<'_, Buffer>]) -> Result<Self> {
+        // SAFETY: as the caller promises.
+        (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
+        let global = [0, 1].map(|side| global[side].next_multiple_of(local[side]));
+        Ok(Launch { kernel: Arc::clone(kernel), global, local })
     }
 }
 

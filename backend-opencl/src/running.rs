@@ -45,6 +45,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
     fn told(&self, result: Result<()>) -> Result<()> {
         let result = self.health.heard(result);
         result.map_err(|error| match self.instruction {

@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lapidary_core::algorithms::{gemm, getrf};
-use lapidary_core::{Blocking, DType, Endless, Layout, Op, Plan, Reach, Schedule, Step, Value};
+use lapidary_core::{Blocking, DType, Layout, Op, Plan, Reach, Schedule, Step, Value};
 
 /// `C ← A·B + C` for a C of order n and an inner extent k.
 fn product(n: usize, k: usize) -> gemm::Problem {
@@ -43,8 +43,10 @@ fn dispatch(schedule: &Schedule) {
     let lanes: Vec<_> = dispatcher.lanes().collect();
     while !dispatcher.is_done() {
         for &lane in &lanes {
-            if let Ok(Step::Run(issue)) = dispatcher.next(lane, &mut Endless) {
-                dispatcher.complete(lane, issue.command);
+            match dispatcher.next(lane).expect("no memory is refused") {
+                Step::Run(issue) => dispatcher.complete(lane, issue.command),
+                Step::Obtain(slot) => dispatcher.obtained(lane.device, slot, Ok(())).expect("it was obtained"),
+                Step::Release(_) | Step::Wait | Step::Finished => {}
             }
         }
     }
@@ -56,7 +58,7 @@ fn routine(c: &mut Criterion, name: &str, plan: fn(usize) -> Plan, memory: usize
     for &size in sizes {
         let sample = plan(size);
         let commands = sample.commands().len();
-        let reach = vec![Reach { memory, in_place: vec![false; sample.matrices().len()], flops: 1.0 }; 2];
+        let reach = vec![Reach { memory, in_place: vec![false; sample.matrices().len()], flops: 1.0, queues: 1 }; 2];
         let schedule = Schedule::new(sample, reach.clone()).expect("two sets fit");
         let bytes = (schedule.plan().bytes() + schedule.graph().bytes()) / commands;
         println!("{name}: {commands} commands, {bytes} bytes per command");

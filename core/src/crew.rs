@@ -51,15 +51,14 @@ impl std::fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all
-    /// have returned and `after` was called, before the next run can begin.
+    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all have returned.
     ///
     /// # Errors
     /// The system gives no thread for a lane; nothing was called.
     ///
     /// # Panics
     /// If a body panicked, once all have returned.
-    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync), after: impl FnOnce()) -> Result<()> {
+    pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
             let shared = Arc::clone(&self.shared);
@@ -78,7 +77,6 @@ impl Crew {
             }
         }));
         let others = if lanes > 1 { self.shared.end() } else { None };
-        after();
         drop(threads);
         if let Some(panic) = own.err().or(others) {
             resume_unwind(panic);
@@ -150,15 +148,11 @@ mod tests {
         let crew = Crew::default();
         for lanes in [0, 1, 4, 2, 4] {
             let (barrier, sum) = (Barrier::new(lanes), AtomicUsize::new(0));
-            crew.run(
-                lanes,
-                &|lane| {
-                    barrier.wait();
-                    sum.fetch_add(lane + 1, Ordering::Relaxed);
-                },
-                || {},
-            )
-            .unwrap();
+            let body = |lane| {
+                barrier.wait();
+                sum.fetch_add(lane + 1, Ordering::Relaxed);
+            };
+            crew.run(lanes, &body).unwrap();
             assert_eq!(sum.into_inner(), lanes * (lanes + 1) / 2);
         }
         assert_eq!(lock(&crew.threads).len(), 3);
@@ -167,8 +161,8 @@ mod tests {
     #[test]
     fn a_panic_reaches_the_caller_and_the_crew_survives() {
         let crew = Crew::default();
-        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"), || {})));
+        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"))));
         assert!(panicked.is_err());
-        crew.run(2, &|_| {}, || {}).unwrap();
+        crew.run(2, &|_| {}).unwrap();
     }
 }

@@ -7,30 +7,39 @@
 //! - A device takes the first task, in plan order, whose predecessors are done.
 //!   A device that copies may have one task for each of its queues, so that the
 //!   ST of one overlaps the EXEC of the next and the LD of the one after.
+//! - A device with two queues of kernels gives its tasks to them in turn. If it works in place, a task may
+//!   follow its predecessors in these queues before they are done (`dispatch/follow.rs`).
 //! - Registers get memory in plan order, as far as the device's limit allows;
 //!   memory is given back after the last use. Since the order of the plan needs
 //!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
+//!   The dispatcher calls no device: [`Step::Obtain`] and [`Step::Release`] ask the caller to.
 //! - A slow device leaves a task alone if the faster ones would have done all that is
 //!   left before it had done this one.
 //! - A device that turns out to have less memory than its limit says goes on with
 //!   what it has. If that holds no task, or a command lacks memory, it is out of the
 //!   run (`dispatch/shortage.rs`) and others do its tasks; the run fails when all are out.
-//! - EXEC runs in order: a kernel is given out when the kernels that it waits for are,
+//! - Each queue of kernels runs in order: a kernel is given out when the kernels that it waits for are,
 //!   and all else that it waits for is done. LD and ST start in order. A lane holds a few commands at a time.
 //! - A transfer between a register and a window that the device reaches in
 //!   place does nothing and is done at once.
 
+mod device;
+mod follow;
+mod memory;
 mod shortage;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::instruction::{Access, Reg};
 use crate::plan::Plan;
-use crate::slots::{Slot, SlotId, Slots, Supply};
+use crate::slots::{Slot, SlotId};
+
+use device::{Again, DeviceState, Taken};
+use memory::Memory;
 
 /// How one device sees the matrices of a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +50,12 @@ pub struct Reach {
     pub in_place: Vec<bool>,
     /// Floating-point operations per second, to compare devices by.
     pub flops: f64,
+    /// Queues of kernels, of which [`KERNEL_QUEUES`] are used at most.
+    pub queues: usize,
 }
+
+/// Queues of kernels that a device is given work in, at most: one for a panel and one for the update beside it.
+pub const KERNEL_QUEUES: usize = 2;
 
 /// One queue of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +64,25 @@ pub struct Lane {
     pub device: usize,
     /// The queue.
     pub queue: Queue,
+    /// Which of the device's queues of kernels, below [`KERNEL_QUEUES`]; 0 for transfers.
+    pub number: usize,
+}
+
+impl Lane {
+    /// The first queue of that kind.
+    #[must_use]
+    pub fn new(device: usize, queue: Queue) -> Self {
+        Lane { device, queue, number: 0 }
+    }
+
+    /// Its place among the lanes of its device.
+    fn index(self) -> usize {
+        match self.queue {
+            Queue::Ld => 0,
+            Queue::St => 1,
+            Queue::Exec => 2 + self.number,
+        }
+    }
 }
 
 /// Memory of the registers that a command touches, in the order of its
@@ -63,6 +96,8 @@ pub struct Issue {
     pub command: CommandId,
     /// Memory of its registers.
     pub operands: Operands,
+    /// A kernel of the device's other queue that runs before this one, unless it was reported done.
+    pub after: Option<CommandId>,
 }
 
 /// What a lane should do.
@@ -70,6 +105,10 @@ pub struct Issue {
 pub enum Step {
     /// Run this command, then report it by [`Dispatcher::complete`].
     Run(Issue),
+    /// Give the memory of this physical register back to the device, then ask again.
+    Release(SlotId),
+    /// Get memory for this physical register from the device, then report it by [`Dispatcher::obtained`].
+    Obtain(Slot),
     /// Nothing now; ask again after something completed.
     Wait,
     /// Nothing any more: all is done, the run was stopped, or the device is out.
@@ -79,42 +118,6 @@ pub enum Step {
 /// Commands that a lane holds at most, by [`Queue`]: one at work and one to follow; of kernels, which
 /// may be short, some more.
 const DEPTH: [u32; 3] = [2, 4, 2];
-
-/// A task that a device has taken.
-#[derive(Debug)]
-struct Taken {
-    task: u32,
-    /// Next command that each queue looks at, by [`Queue`].
-    cursors: [CommandId; 3],
-    /// Next entry of the births that needs memory.
-    birth: u32,
-    unfinished: u32,
-    /// Commands that were given out and not reported.
-    under_way: u32,
-    /// Whether a command that writes a matrix of the caller was given out.
-    wrote: bool,
-    again: Again,
-}
-
-/// Whether a transfer of a task is made a second time, since it failed for want of memory. Later ones may be under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Again {
-    Never,
-    Due(CommandId),
-    Given,
-}
-
-#[derive(Debug)]
-struct DeviceState {
-    taken: VecDeque<Taken>,
-    slots: Slots,
-    /// Commands that were given out and not reported, by [`Queue`].
-    under_way: [u32; 3],
-    /// Whether any register needs a copy.
-    copies: bool,
-    /// Why the device takes no tasks any more.
-    out: Option<Error>,
-}
 
 /// The state of a run.
 #[derive(Debug)]
@@ -127,8 +130,10 @@ pub struct Dispatcher<'p> {
     waits: Vec<u32>,
     /// For each task, how many tasks it waits for.
     task_waits: Vec<u32>,
-    /// Tasks that wait for nothing.
+    /// Tasks that wait for nothing; those that a device has begun meanwhile are passed over.
     ready: BinaryHeap<Reverse<u32>>,
+    /// For each task, whether a device has taken it.
+    begun: Vec<bool>,
     /// For each register its memory.
     memory: Vec<Option<SlotId>>,
     /// For each register how many commands still touch it.
@@ -158,6 +163,7 @@ impl<'p> Dispatcher<'p> {
             waits: graph.commands.waits().to_vec(),
             task_waits,
             ready,
+            begun: vec![false; tasks],
             memory: vec![None; plan.registers().len()],
             uses: graph.lives.iter().map(|life| life.uses).collect(),
             unfinished: tasks,
@@ -168,16 +174,17 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// The queues of a device that have work at all: without copies there are no transfers.
-    #[must_use]
-    pub fn queues(&self, device: usize) -> &'static [Queue] {
-        if self.devices[device].copies { &Queue::ALL } else { &[Queue::Exec] }
+    /// The lanes of a device that have work at all: without copies there are no transfers.
+    pub fn lanes_of(&self, device: usize) -> impl DoubleEndedIterator<Item = Lane> + use<> {
+        let DeviceState { copies, queues, .. } = self.devices[device];
+        let transfers = |queue| copies.then_some(Lane::new(device, queue)).into_iter();
+        let kernels = (0..queues).map(move |number| Lane { device, queue: Queue::Exec, number });
+        transfers(Queue::Ld).chain(kernels).chain(transfers(Queue::St))
     }
 
-    /// The lanes that have work at all.
+    /// The lanes of all devices that have work at all.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
-        let lanes = |device| self.queues(device).iter().map(move |&queue| Lane { device, queue });
-        (0..self.devices.len()).flat_map(lanes)
+        (0..self.devices.len()).flat_map(|device| self.lanes_of(device))
     }
 
     /// Whether matrices of the caller that the plan writes may differ from what they were.
@@ -203,23 +210,25 @@ impl<'p> Dispatcher<'p> {
         std::mem::take(&mut self.changed)
     }
 
-    /// What `lane` should do now; `supply` is the memory of its device.
+    /// What `lane` should do now.
     ///
     /// # Errors
-    /// The device has no memory for a task that has written outputs, or `supply` failed.
-    pub fn next(&mut self, lane: Lane, supply: &mut impl Supply) -> Result<Step> {
+    /// The device has no memory for a task that has written outputs.
+    pub fn next(&mut self, lane: Lane) -> Result<Step> {
         if self.halted {
             return Ok(Step::Finished);
         }
         loop {
-            if let Some(step) = self.step_of_outsider(lane.device, supply) {
+            if let Some(step) = self.step_of_outsider(lane.device) {
                 return Ok(step);
             }
-            if self.devices[lane.device].under_way[lane.queue as usize] == DEPTH[lane.queue as usize] {
+            if self.devices[lane.device].under_way[lane.index()] == DEPTH[lane.queue as usize] {
                 return Ok(Step::Wait);
             }
-            if !self.allocate(lane.device, supply)? {
-                continue;
+            match self.allocate(lane.device)? {
+                Memory::Given => {}
+                Memory::Ask(step) => return Ok(step),
+                Memory::Short => continue,
             }
             if let Some(command) = self.head(lane) {
                 if !self.is_elided(lane.device, command) {
@@ -266,8 +275,17 @@ impl<'p> Dispatcher<'p> {
     /// The command at the head of a lane, if it may start.
     fn head(&mut self, lane: Lane) -> Option<CommandId> {
         for t in 0..self.devices[lane.device].taken.len() {
+            if !self.devices[lane.device].taken[t].uses(lane) {
+                continue;
+            }
             if let Some(command) = self.seek(lane, t) {
-                return self.may_start(lane.device, t, command).then_some(command);
+                if self.may_start(lane.device, t, command) {
+                    return Some(command);
+                }
+                // a task whose kernels are given out holds up no kernel behind it
+                if !(lane.queue == Queue::Exec && self.devices[lane.device].taken[t].kernels_are_out()) {
+                    return None;
+                }
             }
         }
         None
@@ -303,17 +321,20 @@ impl<'p> Dispatcher<'p> {
         let taken = self.taken(lane.device, command);
         taken.under_way += 1;
         taken.wrote |= writes;
-        // kernels that wait for this one may follow it in its queue
-        self.release(command, |are_kernels| are_kernels);
+        let after = if lane.queue == Queue::Exec { taken.after.take() } else { None };
+        if taken.last_kernel == Some(command) {
+            let task = taken.task;
+            self.let_follow(lane.device, task);
+        }
         let state = &mut self.devices[lane.device];
-        state.under_way[lane.queue as usize] += 1;
+        state.under_way[lane.index()] += 1;
         let (slots, memory) = (&state.slots, &self.memory);
         let (mut operands, mut at) = ([None; 3], 0);
         self.plan.commands()[command as usize].registers(&mut |reg| {
             operands[at] = memory[reg.0 as usize].map(|slot| slots.get(slot));
             at += 1;
         });
-        Issue { command, operands }
+        Issue { command, operands, after }
     }
 
     /// Whether a command writes a matrix of the caller: a store, or an
@@ -349,40 +370,36 @@ impl<'p> Dispatcher<'p> {
 
     /// A command that was given out is under way no more.
     fn report(&mut self, lane: Lane, command: CommandId) {
-        self.devices[lane.device].under_way[lane.queue as usize] -= 1;
+        self.devices[lane.device].under_way[lane.index()] -= 1;
         self.taken(lane.device, command).under_way -= 1;
     }
 
     /// Takes the next ready task, if the device has room for one.
     fn take(&mut self, device: usize) -> bool {
         let state = &self.devices[device];
-        if state.out.is_some() {
+        if state.out.is_some() || !state.has_room(self.plan) || self.comes_late(device) {
             return false;
         }
-        let room = match state.taken.back() {
-            None => true,
-            Some(last) => {
-                let allocated = last.birth == self.plan.tasks()[last.task as usize].registers.end;
-                state.copies && allocated && state.taken.len() < Queue::ALL.len()
-            }
-        };
-        if !room || self.comes_late(device) {
-            return false;
-        }
-        let Some(Reverse(task)) = self.ready.pop() else { return false };
+        let Some(task) = self.next_task(device) else { return false };
         self.changed = true;
         self.untaken -= 1;
+        self.begun[task as usize] = true;
+        let number = self.devices[device].next_queue();
+        let (last_kernel, after) = (self.last_kernel(task), self.last_kernel_before(device, task, number));
         let info = &self.plan.tasks()[task as usize];
         let start = info.commands.start;
         let unfinished = info.commands.end - start;
         self.devices[device].taken.push_back(Taken {
             task,
+            number,
             cursors: [start; 3],
             birth: info.registers.start,
             unfinished,
             under_way: 0,
             wrote: false,
             again: Again::Never,
+            last_kernel,
+            after,
         });
         if unfinished == 0 {
             self.finish(device, task);
@@ -400,41 +417,11 @@ impl<'p> Dispatcher<'p> {
         self.untaken as f64 * own < faster
     }
 
-    /// Gives memory to the registers of the taken tasks, in order, while there is
-    /// some; whether the device is as before: it may turn out that it has too little.
-    fn allocate(&mut self, device: usize, supply: &mut impl Supply) -> Result<bool> {
-        for t in 0..self.devices[device].taken.len() {
-            let task = self.devices[device].taken[t].task;
-            let end = self.plan.tasks()[task as usize].registers.end;
-            while self.devices[device].taken[t].birth < end {
-                let reg = self.graph.births[self.devices[device].taken[t].birth as usize];
-                if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
-                    let bytes = self.plan.registers().footprint(reg);
-                    let Some(slot) = self.devices[device].slots.take(bytes, supply)? else {
-                        return if t == 0 { self.suffices(device) } else { Ok(true) };
-                    };
-                    self.memory[reg.0 as usize] = Some(slot);
-                }
-                self.devices[device].taken[t].birth += 1;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Those that wait for a command wait for one less, if `applies` to a pair of kernels or to any other.
-    fn release(&mut self, command: CommandId, applies: impl Fn(bool) -> bool) {
-        let is_kernel = |command: CommandId| matches!(self.plan.commands()[command as usize], Command::Exec(_));
-        let first = is_kernel(command);
-        for &later in self.graph.commands.successors(command) {
-            self.waits[later as usize] -= u32::from(applies(first && is_kernel(later)));
-        }
-    }
-
     /// A command is done.
     fn retire(&mut self, device: usize, command: CommandId) {
         self.changed = true;
-        // kernels were released when it was given out
-        self.release(command, |are_kernels| !are_kernels);
+        let graph = self.graph;
+        graph.commands.successors(command).iter().for_each(|&later| self.waits[later as usize] -= 1);
         let (uses, memory, slots) = (&mut self.uses, &mut self.memory, &mut self.devices[device].slots);
         distinct_registers(&self.plan.commands()[command as usize], |reg| {
             let r = reg.0 as usize;
@@ -457,21 +444,10 @@ impl<'p> Dispatcher<'p> {
         self.unfinished -= 1;
         for &later in self.graph.tasks.successors(task) {
             self.task_waits[later as usize] -= 1;
-            if self.task_waits[later as usize] == 0 {
+            if self.task_waits[later as usize] == 0 && !self.begun[later as usize] {
                 self.ready.push(Reverse(later));
             }
         }
-    }
-}
-
-impl DeviceState {
-    fn new(plan: &Plan, reach: &Reach) -> Self {
-        let registers = plan.registers();
-        let copies = (0..)
-            .map(Reg)
-            .take(registers.len())
-            .any(|reg| registers[reg].window.is_some_and(|window| !reach.in_place[window.matrix.0 as usize]));
-        DeviceState { taken: VecDeque::new(), slots: Slots::new(reach.memory), under_way: [0; 3], copies, out: None }
     }
 }
 

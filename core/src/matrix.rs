@@ -9,6 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::enums::Layout;
 use crate::error::{Error, Result};
@@ -21,6 +22,15 @@ pub struct Resident {
     pub device: usize,
     /// Key in that device's table of resident buffers.
     pub key: u64,
+}
+
+impl Resident {
+    /// A name that no other buffer of the process has.
+    #[must_use]
+    pub fn new(device: usize) -> Self {
+        static KEYS: AtomicU64 = AtomicU64::new(0);
+        Resident { device, key: KEYS.fetch_add(1, Ordering::Relaxed) }
+    }
 }
 
 /// The memory in which the elements of a view lie.

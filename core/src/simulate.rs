@@ -5,10 +5,9 @@ use std::collections::BinaryHeap;
 use std::fmt;
 
 use crate::command::{Command, Queue};
-use crate::dispatch::{Issue, Lane, Step};
+use crate::dispatch::{Dispatcher, Issue, Lane, Step};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
-use crate::slots::Endless;
 
 /// What a command costs on one device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,10 +61,11 @@ impl Timeline {
         self.entries.iter().map(|entry| entry.end).fold(0.0, f64::max)
     }
 
-    /// Seconds for which a lane is busy.
+    /// Seconds for which the queues of a kind are busy on a device.
     #[must_use]
-    pub fn busy(&self, lane: Lane) -> f64 {
-        self.entries.iter().filter(|entry| entry.lane == lane).map(|entry| entry.end - entry.start).fold(0.0, std::ops::Add::add)
+    pub fn busy(&self, device: usize, queue: Queue) -> f64 {
+        let of_queue = self.entries.iter().filter(|entry| (entry.lane.device, entry.lane.queue) == (device, queue));
+        of_queue.map(|entry| entry.end - entry.start).fold(0.0, std::ops::Add::add)
     }
 }
 
@@ -73,6 +73,17 @@ impl Timeline {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^64")]
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
+}
+
+/// What a lane does next, with memory without end.
+fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane) -> Step {
+    loop {
+        match dispatcher.next(lane).expect("no memory is refused") {
+            Step::Obtain(slot) => dispatcher.obtained(lane.device, slot, Ok(())).expect("it was obtained"),
+            Step::Release(_) => {}
+            step => return step,
+        }
+    }
 }
 
 impl Schedule {
@@ -85,7 +96,7 @@ impl Schedule {
         let (mut events, mut entries, mut now) = (BinaryHeap::new(), Vec::new(), 0_u64);
         loop {
             while {
-                idle.retain(|&lane| match dispatcher.next(lane, &mut Endless).expect("memory without end") {
+                idle.retain(|&lane| match next(&mut dispatcher, lane) {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
                         let end = now.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
@@ -93,7 +104,7 @@ impl Schedule {
                         entries.push(Entry { lane, issue, start: now as f64 * 1e-9, end: end as f64 * 1e-9 });
                         false
                     }
-                    Step::Wait | Step::Finished => true,
+                    Step::Wait | Step::Finished | Step::Obtain(_) | Step::Release(_) => true,
                 });
                 dispatcher.take_changed()
             } {}
@@ -132,7 +143,7 @@ impl fmt::Display for PrintedSchedule<'_> {
             total * 1e3
         )?;
         for device in 0..devices {
-            let percent = |queue| 100.0 * self.timeline.busy(Lane { device, queue }) / total.max(f64::MIN_POSITIVE);
+            let percent = |queue| 100.0 * self.timeline.busy(device, queue) / total.max(f64::MIN_POSITIVE);
             let (ld, exec, st) = (percent(Queue::Ld), percent(Queue::Exec), percent(Queue::St));
             writeln!(f, "device {device}: busy LD {ld:.0} %, EXEC {exec:.0} %, ST {st:.0} %")?;
         }
@@ -176,7 +187,7 @@ mod tests {
             plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a, op_b, b, beta: Value::F64(1.0), c });
             plan.st(c);
         }
-        let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6 };
+        let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6, queues: 1 };
         let schedule = Schedule::new(plan, vec![reach(true), reach(false)]).unwrap();
         // 2000 operations take 2 ms, 1600 bytes 1.6 ms, and any command 0.1 ms besides
         let timeline = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1e6, latency: 1e-4 }; 2]);

@@ -14,30 +14,20 @@ pub struct Slot {
     pub bytes: usize,
 }
 
-/// Where the physical registers of a device get their memory.
-pub trait Supply {
-    /// Memory for a physical register that has none.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) if the device
-    /// has less than its limit says: it goes on with what it has. [`DeviceLost`](crate::ErrorKind::DeviceLost) counts as no memory at all. Any other error ends the run.
-    fn obtain(&mut self, slot: Slot) -> Result<()>;
-    /// The memory of a physical register goes back to the device.
-    fn release(&mut self, slot: SlotId);
+/// The answer to a request for a physical register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// This one, which has memory.
+    Slot(SlotId),
+    /// None now: ask again when registers were given back.
+    Wait,
+    /// The device takes the memory of this one back first; ask again after that.
+    Release(SlotId),
+    /// The device gives this one memory first; ask again after [`Slots::granted`] or [`Slots::refused`].
+    Obtain(Slot),
 }
 
-/// Memory without end, for runs on paper.
-#[derive(Clone, Copy, Debug)]
-pub struct Endless;
-
-impl Supply for Endless {
-    fn obtain(&mut self, _: Slot) -> Result<()> {
-        Ok(())
-    }
-    fn release(&mut self, _: SlotId) {}
-}
-
-/// The physical registers of a device under its memory limit.
+/// The physical registers of a device under its memory limit. A state machine: whoever asks it calls the device.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Bytes that may be held: what was promised, or less once that was refused.
@@ -71,66 +61,62 @@ impl Slots {
         if bytes > self.limit { self.shortage.take() } else { None }
     }
 
-    /// Memory of `bytes`: a free slot of that size; else a new one within the
-    /// limit; else in place of free ones of other sizes.
-    pub(crate) fn take(&mut self, bytes: usize, supply: &mut impl Supply) -> Result<Option<SlotId>> {
+    /// A register of `bytes`: a free slot of that size; else a new one within the limit; else one in place of free ones of
+    /// other sizes.
+    pub(crate) fn take(&mut self, bytes: usize) -> Grant {
         if let Some(at) = self.free.iter().position(|&id| self.sizes[id as usize] == bytes) {
-            return Ok(Some(self.free.swap_remove(at)));
+            return Grant::Slot(self.free.swap_remove(at));
         }
-        loop {
-            let free: usize = self.free.iter().map(|&id| self.sizes[id as usize]).sum();
-            if self.held - free + bytes > self.limit {
-                return Ok(None);
-            }
-            // idle memory of other sizes is never more than what is asked for
-            let mut idle = free;
-            while self.held + bytes > self.limit || (idle >= bytes && idle > 0) {
-                idle -= self.release(supply);
-            }
-            let id = self.assign(bytes);
-            match supply.obtain(self.get(id)) {
-                Ok(()) => {
-                    self.held += bytes;
-                    return Ok(Some(id));
-                }
-                Err(error) if error.kind().leaves_it_to_others() && bytes > 0 => {
-                    // so much it cannot hold
-                    self.vacant.push(id);
-                    self.limit = self.held + bytes - 1;
-                    self.shortage = Some(error);
-                }
-                Err(error) => return Err(error),
-            }
+        let free: usize = self.free.iter().map(|&id| self.sizes[id as usize]).sum();
+        if self.held - free + bytes > self.limit {
+            return Grant::Wait;
+        }
+        // idle memory of other sizes is never more than what is asked for
+        match self.held + bytes > self.limit || (free >= bytes && free > 0) {
+            true => Grant::Release(self.release().expect("free slots make up the excess")),
+            false => Grant::Obtain(self.assign(bytes)),
         }
     }
 
-    /// Gives the memory of the largest free slot back to the device.
-    fn release(&mut self, supply: &mut impl Supply) -> usize {
+    /// The device gave a slot its memory.
+    pub(crate) fn granted(&mut self, slot: Slot) {
+        self.held += slot.bytes;
+        self.free.push(slot.id);
+    }
+
+    /// The device has no memory for a slot.
+    ///
+    /// # Errors
+    /// The error, if it does not say that the device goes on with the memory that it has.
+    pub(crate) fn refused(&mut self, slot: Slot, error: Error) -> Result<()> {
+        self.vacant.push(slot.id);
+        if !error.kind().leaves_it_to_others() || slot.bytes == 0 {
+            return Err(error);
+        }
+        // so much it cannot hold
+        self.limit = self.held + slot.bytes - 1;
+        self.shortage = Some(error);
+        Ok(())
+    }
+
+    /// The largest free slot, whose memory goes back to the device; none if no slot is free.
+    pub(crate) fn release(&mut self) -> Option<SlotId> {
         let sizes = &self.sizes;
-        let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize]);
-        let id = self.free.swap_remove(largest.expect("free slots make up the excess"));
-        let bytes = self.sizes[id as usize];
-        self.held -= bytes;
+        let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize])?;
+        let id = self.free.swap_remove(largest);
+        self.held -= self.sizes[id as usize];
         self.vacant.push(id);
-        supply.release(id);
-        bytes
+        Some(id)
     }
 
     /// A slot without memory, or a new one, gets the size.
-    fn assign(&mut self, bytes: usize) -> SlotId {
-        if let Some(id) = self.vacant.pop() {
-            self.sizes[id as usize] = bytes;
-            return id;
-        }
-        self.sizes.push(bytes);
-        SlotId::try_from(self.sizes.len() - 1).expect("fewer slots than registers")
-    }
-
-    /// Gives all memory that no register uses back to the device.
-    pub(crate) fn release_all(&mut self, supply: &mut impl Supply) {
-        while !self.free.is_empty() {
-            self.release(supply);
-        }
+    fn assign(&mut self, bytes: usize) -> Slot {
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.sizes.push(0);
+            SlotId::try_from(self.sizes.len() - 1).expect("fewer slots than registers")
+        });
+        self.sizes[id as usize] = bytes;
+        Slot { id, bytes }
     }
 
     pub(crate) fn give_back(&mut self, id: SlotId) {
@@ -149,80 +135,86 @@ mod tests {
         held: Vec<Slot>,
     }
 
-    impl Supply for Budget {
-        fn obtain(&mut self, slot: Slot) -> Result<()> {
-            self.left = self.left.checked_sub(slot.bytes).ok_or_else(|| Error::new(ErrorKind::OutOfMemory, "alloc", "full"))?;
-            self.held.push(slot);
-            Ok(())
+    impl Budget {
+        fn new(left: usize) -> Self {
+            Budget { left, held: Vec::new() }
         }
-        fn release(&mut self, id: SlotId) {
-            let at = self.held.iter().position(|slot| slot.id == id).expect("only what is held is released");
-            self.left += self.held.swap_remove(at).bytes;
-        }
-    }
 
-    fn budget(left: usize) -> Budget {
-        Budget { left, held: Vec::new() }
+        /// What `slots` give for a request, with the device behind them.
+        fn take(&mut self, slots: &mut Slots, bytes: usize) -> Option<SlotId> {
+            loop {
+                match slots.take(bytes) {
+                    Grant::Slot(id) => return Some(id),
+                    Grant::Wait => return None,
+                    Grant::Release(id) => {
+                        let at = self.held.iter().position(|slot| slot.id == id).expect("only what is held is released");
+                        self.left += self.held.swap_remove(at).bytes;
+                    }
+                    Grant::Obtain(slot) if slot.bytes <= self.left => {
+                        self.left -= slot.bytes;
+                        self.held.push(slot);
+                        slots.granted(slot);
+                    }
+                    Grant::Obtain(slot) => slots.refused(slot, Error::new(ErrorKind::OutOfMemory, "alloc", "full")).unwrap(),
+                }
+            }
+        }
     }
 
     #[test]
     fn memory_is_reused_and_never_exceeds_the_limit() {
-        let mut slots = Slots::new(100);
-        let take = |slots: &mut Slots, bytes| slots.take(bytes, &mut Endless).unwrap();
-        let a = take(&mut slots, 60).unwrap();
-        let b = take(&mut slots, 40).unwrap();
-        assert_eq!(take(&mut slots, 1), None);
+        let (mut slots, mut device) = (Slots::new(100), Budget::new(usize::MAX));
+        let a = device.take(&mut slots, 60).unwrap();
+        let b = device.take(&mut slots, 40).unwrap();
+        assert_eq!(device.take(&mut slots, 1), None);
         slots.give_back(b);
-        assert_eq!(take(&mut slots, 40), Some(b));
+        assert_eq!(device.take(&mut slots, 40), Some(b));
         slots.give_back(a);
-        let c = take(&mut slots, 50).unwrap();
+        let c = device.take(&mut slots, 50).unwrap();
         assert_eq!((slots.held, slots.get(c).bytes), (90, 50));
-        assert_eq!(take(&mut slots, 20), None);
+        assert_eq!(device.take(&mut slots, 20), None);
     }
 
     #[test]
     fn a_slot_that_changes_its_size_is_released_first() {
-        let (mut slots, mut device) = (Slots::new(100), budget(100));
-        let empty = slots.take(0, &mut device).unwrap().unwrap();
+        let (mut slots, mut device) = (Slots::new(100), Budget::new(100));
+        let empty = device.take(&mut slots, 0).unwrap();
         slots.give_back(empty);
-        let a = slots.take(60, &mut device).unwrap().unwrap();
+        let a = device.take(&mut slots, 60).unwrap();
         assert_ne!(a, empty, "an empty slot keeps its size");
         slots.give_back(a);
-        assert_eq!(slots.take(80, &mut device).unwrap(), Some(a));
+        assert_eq!(device.take(&mut slots, 80), Some(a));
         assert_eq!(device.left, 20);
     }
 
     #[test]
     fn idle_memory_of_other_sizes_is_less_than_what_is_asked_for() {
-        let (mut slots, mut device) = (Slots::new(100), budget(100));
-        let idle = [30, 40].map(|bytes| slots.take(bytes, &mut device).unwrap().unwrap());
+        let (mut slots, mut device) = (Slots::new(100), Budget::new(100));
+        let idle = [30, 40].map(|bytes| device.take(&mut slots, bytes).unwrap());
         idle.into_iter().for_each(|id| slots.give_back(id));
-        slots.take(20, &mut device).unwrap().unwrap();
+        device.take(&mut slots, 20).unwrap();
         assert_eq!(device.left, 80);
     }
 
     #[test]
     fn a_device_with_less_than_its_limit_goes_on_with_what_it_has() {
-        let (mut slots, mut device) = (Slots::new(1000), budget(100));
-        let a = slots.take(60, &mut device).unwrap().unwrap();
-        assert_eq!(slots.take(60, &mut device).unwrap(), None, "the device is full");
+        let (mut slots, mut device) = (Slots::new(1000), Budget::new(100));
+        let a = device.take(&mut slots, 60).unwrap();
+        assert_eq!(device.take(&mut slots, 60), None, "the device is full");
         slots.give_back(a);
         // in place of the free one, though the limit once said that both fit
-        assert!(slots.take(40, &mut device).unwrap().is_some());
+        assert!(device.take(&mut slots, 40).is_some());
         assert!(slots.shortage(119).is_none());
         assert_eq!(slots.shortage(120).unwrap().kind(), ErrorKind::OutOfMemory);
     }
 
     #[test]
     fn an_error_that_is_no_shortage_is_passed_on() {
-        struct Broken(ErrorKind);
-        impl Supply for Broken {
-            fn obtain(&mut self, _: Slot) -> Result<()> {
-                Err(Error::new(self.0, "alloc", "refused"))
-            }
-            fn release(&mut self, _: SlotId) {}
-        }
-        let refused = |bytes, kind| Slots::new(10).take(bytes, &mut Broken(kind)).unwrap_err().kind();
+        let refused = |bytes, kind| {
+            let mut slots = Slots::new(10);
+            let Grant::Obtain(slot) = slots.take(bytes) else { panic!("there is room") };
+            slots.refused(slot, Error::new(kind, "alloc", "refused")).unwrap_err().kind()
+        };
         assert_eq!(refused(1, ErrorKind::DeviceFailed), ErrorKind::DeviceFailed);
         // with no memory less than none could be tried
         assert_eq!(refused(0, ErrorKind::OutOfMemory), ErrorKind::OutOfMemory);

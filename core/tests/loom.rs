@@ -250,7 +250,6 @@ fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     shared.drivers[0].drive(&run, 0);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all drivers have returned").finish();
-    shared.drivers.iter().for_each(Driver::free_all);
     servants.iter().for_each(|servant| servant.dismiss());
     serving.into_iter().for_each(|thread| thread.join().unwrap());
     shared.drivers.iter().for_each(Driver::trim);

@@ -53,6 +53,7 @@ mod open;
 mod refine;
 mod resident;
 mod run;
+mod schedules;
 mod select;
 mod settings;
 mod singular;

@@ -13,6 +13,7 @@ use lapidary_core::{
 
 use crate::lu::{Lu, check_system};
 use crate::open::{boxed, open};
+use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
 use crate::singular::{A_IS_FACTORED, singular};
@@ -42,6 +43,7 @@ struct Shared {
     /// Idle crews.
     crews: Mutex<Vec<Crew>>,
     settings: Settings,
+    schedules: Schedules,
     #[cfg(feature = "program-cache")]
     cache: Arc<ProgramCache>,
     /// Set by [`Machine::traced`].
@@ -187,6 +189,10 @@ impl Machine {
         let result = work(&crew);
         crews().push(crew);
         result
+    }
+
+    pub(crate) fn schedules(&self) -> &Schedules {
+        &self.0.schedules
     }
 
     pub(crate) fn trace(&self) -> Option<&Trace> {
@@ -428,6 +434,7 @@ impl Shared {
             drivers: devices.into_iter().map(Driver::new).collect(),
             crews: Mutex::default(),
             settings: settings.clone(),
+            schedules: Schedules::default(),
             #[cfg(feature = "program-cache")]
             cache: Arc::new(settings.program_cache()),
             trace: OnceLock::new(),

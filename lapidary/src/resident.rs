@@ -1,15 +1,10 @@
 //! Matrices that stay on a device across calls.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
 use lapidary_core::{DType, Driver, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
-
-/// Keys are unique in the process: a view used with another machine finds nothing.
-static KEYS: AtomicU64 = AtomicU64::new(0);
 
 /// Where the elements lie.
 #[derive(Debug)]
@@ -79,12 +74,12 @@ impl Machine {
             Storage::Host(host_copy(a)?)
         } else {
             self.able(T::DTYPE, "upload", &[device])?;
-            let key = KEYS.fetch_add(1, Ordering::Relaxed);
+            let resident = Resident::new(device);
             let _turn = self.turn(&[device]);
             self.drivers().iter().for_each(Driver::trim);
             // SAFETY: a view of host memory of type T.
-            unsafe { self.drivers()[device].upload(key, &a.raw())? };
-            Storage::Device(Resident { device, key })
+            unsafe { self.drivers()[device].upload(resident.key, &a.raw())? };
+            Storage::Device(resident)
         };
         Ok(DeviceMatrix { machine: self.clone(), storage, rows, cols })
     }
@@ -176,9 +171,9 @@ impl Machine {
         self.able(T::DTYPE, "wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
-        let key = KEYS.fetch_add(1, Ordering::Relaxed);
-        self.drivers()[0].adopt(key, adopt(bytes)?);
-        Ok(DeviceMatrix { machine: self.clone(), storage: Storage::Device(Resident { device: 0, key }), rows, cols })
+        let resident = Resident::new(0);
+        self.drivers()[0].adopt(resident.key, adopt(bytes)?);
+        Ok(DeviceMatrix { machine: self.clone(), storage: Storage::Device(resident), rows, cols })
     }
 }
 

@@ -1,8 +1,11 @@
 //! A call from its plan to its end, on the devices that reach its memory.
 
+use std::sync::Arc;
+
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Driver, Error, ErrorKind, Home, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach, resident_device, run,
+    Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach, resident_device,
+    run,
 };
 
 use crate::machine::Machine;
@@ -54,13 +57,17 @@ impl Machine {
             // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
             self.drivers().iter().for_each(Driver::release_registers);
         }
-        let instructions = if resident { problem.instructions(memory) } else { None };
+        let instructions = if resident { problem.instructions() } else { None };
         if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _turn = (columns > LITTLE).then(|| self.turn(&devices));
+            let schedule =
+                problem.by_panels(driver.info().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
+            let schedule = schedule.transpose()?;
+            let call = InPlace { instructions: &instructions, schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
-            return unsafe { driver.run_in_place(&instructions, self.trace()) };
+            return unsafe { driver.run_in_place(&call, self.trace()) };
         }
         let _turn = self.turn(&devices);
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
@@ -73,8 +80,11 @@ impl Machine {
             let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
             let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
             let name = |device: usize| drivers[device].info().name.as_str();
-            let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)));
-            let schedule = plan.and_then(|plan| Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device))));
+            let make = |reaches| {
+                let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+                Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
+            };
+            let schedule = self.schedules().get(problem, resident, reaches, make);
             // the device's own refusal says more than that too little is left of its memory
             let schedule = schedule.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
@@ -95,6 +105,19 @@ impl Machine {
                 (Err(RunError { error, .. }), _) => return Err(error),
             }
         }
+    }
+}
+
+impl Machine {
+    /// The schedule of a call on so many matrices of a device, which works on them in place.
+    fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
+        let info = driver.info();
+        let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: info.flops, queues: info.queues };
+        let resources = Resources { devices: 1, copy_limit: None, element: problem.dtype().size(), resident: true };
+        self.schedules().get(problem, true, vec![reach], |reaches| {
+            let plan = problem.plan(&resources).map_err(|limit| limit.of(&info.name))?;
+            Schedule::new(plan, reaches).map_err(|short| short.of(&info.name))
+        })
     }
 }
 

@@ -24,7 +24,7 @@ use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
 use grade::{grade, grade_some};
 use graded::Graded;
-use lapidary::core::{Blocking, Resources, TrsmMode};
+use lapidary::core::{Blocking, Queue, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
 use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
@@ -203,6 +203,20 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
         nan_pivot::<f32>(&resident);
         subnormal_pivot(&resident);
     }
+}
+
+/// A matrix on a device with two queues of kernels: each panel is factored in one of them beside an update in the other.
+#[test]
+fn panels_are_factored_beside_updates() {
+    let Some(one) = with_f64::<1>() else { return };
+    let by_panels = Settings { nb: Some(24), ..settings() };
+    let Graded(name, machine) = open(&one, &by_panels);
+    let resident = Resident::new(Graded(name, machine.clone().traced()));
+    grade_some::<f64>(&resident, &few(), "::getrf::");
+    let events = machine.take_trace();
+    let in_queue = |number| events.iter().filter(|event| event.lane.number == number).count();
+    assert!(in_queue(0) > 0 && in_queue(1) > 0, "{} and {} kernels in the two queues", in_queue(0), in_queue(1));
+    assert!(events.iter().all(|event| event.lane.queue == Queue::Exec), "panels are transferred");
 }
 
 /// One device and a machine of several agree, and every kind of these took part.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, trsm};
 use lapidary::core::command::Queue;
-use lapidary::core::{CostModel, Lane, Reach, Resources, Schedule, Timeline, Value as Factor};
+use lapidary::core::{CostModel, Reach, Resources, Schedule, Timeline, Value as Factor};
 use lapidary::{DType, Layout, Machine, Op, TrsmMode};
 use serde_json::{Map, Value, json};
 
@@ -91,6 +91,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
         memory: args.memory_limit.unwrap_or(usize::MAX),
         in_place: vec![args.memory_limit.is_none(); plan.matrices().len()],
         flops: costs(args)?.flops,
+        queues: 1,
     };
     let schedule = Schedule::new(plan, vec![reach; args.devices]).map_err(|short| short.of(EACH_DEVICE))?;
     let timeline = schedule.simulate(&vec![costs(args)?; args.devices]);
@@ -159,7 +160,7 @@ fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline)
     let (plan, seconds) = (schedule.plan(), timeline.seconds());
     let busy = |device| -> Map<String, Value> {
         [Queue::Ld, Queue::Exec, Queue::St]
-            .map(|queue| (queue.to_string(), timeline.busy(Lane { device, queue }).into()))
+            .map(|queue| (queue.to_string(), timeline.busy(device, queue).into()))
             .into_iter()
             .collect()
     };

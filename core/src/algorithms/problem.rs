@@ -6,13 +6,17 @@ use crate::blocking::{Blocking, Resources};
 use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
 use crate::instruction::Instruction;
-use crate::matrix::RawMat;
 use crate::plan::Plan;
 use crate::scalar::DType;
 
 /// The most commands into which a memory limit may cut a problem. So many take a hundred
 /// megabytes of host memory, and seconds whatever they compute.
 pub const MAX_COMMANDS: usize = 1 << 18;
+
+/// Order from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns: what a panel of a
+/// smaller one takes, an update does not hide.
+const LOOKAHEAD_ORDER: usize = 2048;
+const LOOKAHEAD_NB: usize = 512;
 
 /// A problem in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,21 +124,32 @@ impl Problem {
         })
     }
 
-    /// The problem as instructions on whole matrices, one after the other; `memory` holds the matrices in the order of
-    /// the plan. `None` if only a plan does what is asked: diagonal blocks are to be inverted, or panels to have a given width.
-    ///
-    /// # Panics
-    /// The routine has another number of matrices.
+    /// The problem as instructions on whole matrices, one after the other; a matrix is named by its number in the
+    /// plan. `None` if only a plan does what is asked: diagonal blocks are to be inverted.
     #[must_use]
-    pub fn instructions(&self, memory: &[RawMat]) -> Option<Vec<Instruction<RawMat>>> {
+    pub fn instructions(&self) -> Option<Vec<Instruction<usize>>> {
         Some(match self {
-            Problem::Gemm(p) => vec![p.instruction(operands(memory))],
-            Problem::Trsm(p) if p.mode == TrsmMode::Substitution => vec![p.instruction(operands(memory))],
-            Problem::Getrf { problem, nb: None } => vec![problem.instruction(operands(memory))],
-            Problem::Trsm(_) | Problem::Getrf { .. } => return None,
-            Problem::Getrs(p) => p.instructions(operands(memory)).into(),
-            Problem::Laswp(p) => vec![p.instruction(operands(memory))],
+            Problem::Gemm(p) => vec![p.instruction([0, 1, 2])],
+            Problem::Trsm(p) if p.mode == TrsmMode::Substitution => vec![p.instruction([0, 1])],
+            Problem::Trsm(_) => return None,
+            Problem::Getrf { problem, .. } => vec![problem.instruction([0, 1, 2])],
+            Problem::Getrs(p) => p.instructions([0, 1, 2]).into(),
+            Problem::Laswp(p) => vec![p.instruction([0, 1])],
         })
+    }
+
+    /// Whether a plan is worth its cost, or asked for, where all matrices lie on one device with so many queues of kernels:
+    /// a large factorisation by panels, each of which is factored beside the update before it. The problem with the width
+    /// of its panels.
+    #[must_use]
+    pub fn by_panels(self, queues: usize) -> Option<Self> {
+        match self {
+            Problem::Getrf { nb: Some(_), .. } => Some(self),
+            Problem::Getrf { problem, nb: None } if queues > 1 && problem.order() >= LOOKAHEAD_ORDER => {
+                Some(Problem::Getrf { problem, nb: Some(LOOKAHEAD_NB) })
+            }
+            Problem::Getrf { .. } | Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) => None,
+        }
     }
 
     /// Refuses a memory limit that is too small, before anything is planned. What takes many commands
@@ -169,11 +184,6 @@ fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
         *(if suffices(middle) { &mut enough } else { &mut small }) = middle;
     }
     enough
-}
-
-/// The matrices of a routine that has so many.
-fn operands<const N: usize>(memory: &[RawMat]) -> [RawMat; N] {
-    memory.try_into().expect("a routine is given its matrices")
 }
 
 fn gemm_blocking(p: &gemm::Problem, devices: &Resources) -> Blocking {

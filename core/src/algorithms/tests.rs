@@ -197,7 +197,7 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
 /// Whether a problem fits the memory of devices that have so much.
 fn runs_within(problem: &Problem, limit: usize, devices: usize) -> bool {
     let plan = problem.plan(&within(Some(limit), devices)).unwrap();
-    let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
+    let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };
     Schedule::new(plan, vec![reach; devices]).is_ok()
 }
 
@@ -274,7 +274,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
                 trsm::plan(&inverted(m, n), &chosen.trsm(m, n, TrsmMode::Inverted)),
             ];
             for plan in plans {
-                let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0 };
+                let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };
                 Schedule::new(plan, vec![reach; devices]).unwrap();
             }
         }
@@ -291,7 +291,7 @@ fn long_pieces_are_loaded_while_others_are_multiplied() {
     let pieces = plan.commands().len() / 3;
     // to load a piece of A and one of B takes as long as to multiply them
     let (bandwidth, flops) = (8.0, n as f64);
-    let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops };
+    let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops, queues: 1 };
     let seconds = Schedule::new(plan, vec![reach]).unwrap().simulate(&[CostModel { flops, bandwidth, latency: 0.0 }]).seconds();
     let of_loads = (2 * n * k) as f64;
     assert!(seconds < of_loads * (1.0 + 2.0 / pieces as f64), "{seconds} s, loads alone take {of_loads} s");

@@ -21,10 +21,11 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use crate::command::{CommandId, Queue};
-use crate::dispatch::{Again, Dispatcher, Lane, Step, Taken};
+use crate::dispatch::device::{Again, Taken};
+use crate::dispatch::memory::Memory;
+use crate::dispatch::{Dispatcher, Lane, Step};
 use crate::error::{Error, Result};
 use crate::schedule::task_footprint;
-use crate::slots::Supply;
 
 impl Dispatcher<'_> {
     /// `command`, issued to `lane`, failed since the device lacked memory.
@@ -52,19 +53,19 @@ impl Dispatcher<'_> {
 
     /// Whether a device has enough for the first of its tasks, which waits for
     /// memory. If not it is out.
-    pub(super) fn suffices(&mut self, device: usize) -> Result<bool> {
+    pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {
-            return Ok(true); // it has what was promised: memory comes back
+            return Ok(Memory::Given); // it has what was promised: memory comes back
         }
         let taken = &self.devices[device].taken[0];
         let (task, wrote) = (&self.plan.tasks()[taken.task as usize], taken.wrote);
         let needed = task_footprint(self.plan, self.graph, &self.reach[device], task);
         match self.devices[device].slots.shortage(needed) {
-            None => Ok(true),
+            None => Ok(Memory::Given),
             Some(error) if wrote => Err(error),
             Some(error) => {
                 self.leave(device, error);
-                Ok(false)
+                Ok(Memory::Short)
             }
         }
     }
@@ -76,10 +77,17 @@ impl Dispatcher<'_> {
 
     /// What the lanes of a device do that is out; none if they go on with what it
     /// has written to, or if it is not out.
-    pub(super) fn step_of_outsider(&mut self, device: usize, supply: &mut impl Supply) -> Option<Step> {
+    pub(super) fn step_of_outsider(&mut self, device: usize) -> Option<Step> {
         self.devices[device].out.as_ref()?;
-        self.give_back(device, supply);
-        let taken = &self.devices[device].taken;
+        self.give_back(device);
+        let state = &mut self.devices[device];
+        if state.gives_up_memory {
+            if let Some(slot) = state.slots.release() {
+                return Some(Step::Release(slot));
+            }
+            state.gives_up_memory = false;
+        }
+        let taken = &state.taken;
         if taken.is_empty() {
             return Some(Step::Finished);
         }
@@ -87,7 +95,7 @@ impl Dispatcher<'_> {
     }
 
     /// Tasks that have written nothing and have nothing under way are as if they had never been taken.
-    fn give_back(&mut self, device: usize, supply: &mut impl Supply) {
+    fn give_back(&mut self, device: usize) {
         let is_bound = |taken: &Taken| taken.wrote || taken.under_way > 0;
         let taken = std::mem::take(&mut self.devices[device].taken);
         let (bound, free): (VecDeque<_>, VecDeque<_>) = taken.into_iter().partition(is_bound);
@@ -105,10 +113,13 @@ impl Dispatcher<'_> {
                 let slot = self.memory[reg as usize].take();
                 slot.into_iter().for_each(|slot| self.devices[device].slots.give_back(slot));
             }
-            self.ready.push(Reverse(task));
+            self.begun[task as usize] = false;
+            if self.task_waits[task as usize] == 0 {
+                self.ready.push(Reverse(task));
+            }
             self.untaken += 1;
             self.changed = true;
         }
-        self.devices[device].slots.release_all(supply);
+        self.devices[device].gives_up_memory = true;
     }
 }

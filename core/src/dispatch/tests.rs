@@ -9,7 +9,6 @@ use crate::plan::Plan;
 use crate::scalar::DType;
 use crate::schedule::Schedule;
 use crate::simulate::CostModel;
-use crate::slots::{Endless, Slot, SlotId, Supply};
 use crate::value::Value;
 
 /// Commands of a task of [`tiles`]: a load, two kernels, a store.
@@ -37,26 +36,40 @@ fn tiles(count: usize) -> Plan {
 }
 
 fn in_place(flops: f64) -> Reach {
-    Reach { memory: 0, in_place: vec![true], flops }
+    Reach { memory: 0, in_place: vec![true], flops, queues: 1 }
 }
 
 fn copying(tiles: usize) -> Reach {
-    Reach { memory: tiles * TILE, in_place: vec![false], flops: 1.0 }
+    Reach { memory: tiles * TILE, in_place: vec![false], flops: 1.0, queues: 1 }
 }
 
 /// What a lane gets: a command of a task, or nothing now.
 fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<CommandId> {
-    match dispatcher.next(Lane { device, queue }, &mut Endless).unwrap() {
+    match next(dispatcher, Lane::new(device, queue), usize::MAX).unwrap() {
         Step::Run(issue) => Some(issue.command),
         Step::Wait => None,
-        Step::Finished => panic!("tasks are left"),
+        step => panic!("tasks are left: {step:?}"),
+    }
+}
+
+/// What a lane does next, on a device that gives memory in pieces of so many bytes at most, whatever its limit says.
+fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane, most: usize) -> Result<Step> {
+    loop {
+        match dispatcher.next(lane)? {
+            Step::Obtain(slot) => {
+                let given = if slot.bytes > most { Err(short()) } else { Ok(()) };
+                dispatcher.obtained(lane.device, slot, given)?;
+            }
+            Step::Release(_) => {}
+            step => return Ok(step),
+        }
     }
 }
 
 #[test]
 fn a_kernel_is_given_out_when_those_are_that_it_waits_for() {
     let schedule = Schedule::new(tiles(2), vec![copying(2)]).unwrap();
-    let (mut dispatcher, load) = (schedule.dispatcher(), Lane { device: 0, queue: Queue::Ld });
+    let (mut dispatcher, load) = (schedule.dispatcher(), Lane::new(0, Queue::Ld));
     assert_eq!([(); 2].map(|()| ask(&mut dispatcher, 0, Queue::Ld)), [Some(LD), Some(COMMANDS + LD)]);
     assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), None, "its operand is on its way");
     dispatcher.complete(load, LD);
@@ -78,7 +91,7 @@ fn a_lane_holds_a_few_commands() {
         given += 1;
     }
     assert_eq!(given, super::DEPTH[Queue::Exec as usize]);
-    dispatcher.complete(Lane { device: 0, queue: Queue::Exec }, EXEC);
+    dispatcher.complete(Lane::new(0, Queue::Exec), EXEC);
     assert!(ask(&mut dispatcher, 0, Queue::Exec).is_some());
 }
 
@@ -89,7 +102,7 @@ fn a_device_that_copies_takes_a_task_for_each_queue_and_others_one() {
     let loads = [0, 1, 2].map(|task| Some(task * COMMANDS + LD));
     let mut load = |()| {
         let command = ask(&mut dispatcher, 0, Queue::Ld);
-        dispatcher.complete(Lane { device: 0, queue: Queue::Ld }, command?);
+        dispatcher.complete(Lane::new(0, Queue::Ld), command?);
         command
     };
     assert_eq!([(); 3].map(&mut load), loads);
@@ -137,19 +150,9 @@ fn a_store_waits_for_the_kernels_before_it() {
         let mut others = Queue::ALL.into_iter().filter(|&other| other != queue);
         assert!(others.all(|other| ask(&mut dispatcher, 0, other).is_none()), "before {command}");
         assert_eq!(ask(&mut dispatcher, 0, queue), Some(command));
-        dispatcher.complete(Lane { device: 0, queue }, command);
+        dispatcher.complete(Lane::new(0, queue), command);
     }
     assert!(dispatcher.is_touched() && dispatcher.is_done());
-}
-
-/// Memory in pieces of so many bytes at most, whatever the limit says.
-struct Pieces(usize);
-
-impl Supply for Pieces {
-    fn obtain(&mut self, slot: Slot) -> Result<()> {
-        if slot.bytes > self.0 { Err(short()) } else { Ok(()) }
-    }
-    fn release(&mut self, _: SlotId) {}
 }
 
 fn short() -> Error {
@@ -167,13 +170,48 @@ fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
     }
     // the second tile is larger, and gets memory when the first has given its own back
     let schedule = Schedule::new(plan, vec![copying(2)]).unwrap();
-    let (mut dispatcher, mut supply) = (schedule.dispatcher(), Pieces(TILE));
+    let mut dispatcher = schedule.dispatcher();
     for (command, queue) in [(0, Queue::Ld), (1, Queue::St)] {
-        let lane = Lane { device: 0, queue };
-        let step = dispatcher.next(lane, &mut supply).unwrap();
+        let lane = Lane::new(0, queue);
+        let step = next(&mut dispatcher, lane, TILE).unwrap();
         assert!(matches!(step, Step::Run(issue) if issue.command == command));
         dispatcher.complete(lane, command);
     }
-    let error = dispatcher.next(Lane { device: 0, queue: Queue::Ld }, &mut supply).unwrap_err();
+    let error = next(&mut dispatcher, Lane::new(0, Queue::Ld), TILE).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+}
+
+/// The tile is scaled by one task after the other, and both tiles by the last one.
+#[test]
+fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
+    let mut plan = Plan::new("scale", DType::F64);
+    let c = plan.output("C", (4, 8), Layout::ColMajor);
+    for cols in [0..4, 4..8, 0..4, 0..8] {
+        plan.task("C", Region { row: 0, col: cols.start, rows: 4, cols: cols.len() });
+        let tile = plan.ld(c, &(0..4), &cols);
+        plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
+        plan.st(tile);
+    }
+    let kernel = |task: CommandId| 3 * task + 1;
+    let schedule = Schedule::new(plan, vec![Reach { queues: 3, ..in_place(1.0) }]).unwrap();
+    let mut dispatcher = schedule.dispatcher();
+    let lanes: Vec<Lane> = dispatcher.lanes().collect();
+    assert_eq!(lanes.len(), super::KERNEL_QUEUES);
+    let mut given = |lane: usize| match dispatcher.next(lanes[lane]).unwrap() {
+        Step::Run(issue) => Some((issue.command, issue.after)),
+        _ => None,
+    };
+    // by its own queue the third follows the first, and the last follows the second; it names the third
+    assert_eq!(given(0), Some((kernel(0), None)));
+    assert_eq!(given(1), Some((kernel(1), None)));
+    assert_eq!(given(0), Some((kernel(2), None)));
+    assert_eq!(given(1), Some((kernel(3), Some(kernel(2)))));
+    assert_eq!([given(0), given(1)], [None; 2]);
+    // whichever the caller reports first
+    for (task, lane) in [(3, 1), (0, 0), (1, 1), (2, 0)] {
+        assert!(!dispatcher.is_done());
+        dispatcher.complete(lanes[lane], kernel(task));
+        assert!(lanes.iter().all(|&lane| !matches!(dispatcher.next(lane), Ok(Step::Run(_)))));
+    }
+    assert!(dispatcher.is_done());
 }

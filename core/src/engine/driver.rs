@@ -2,40 +2,36 @@
 
 use std::collections::HashMap;
 
-use crate::command::Command;
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, Work};
-use crate::dispatch::Issue;
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
+use crate::engine::registers::Registers;
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
 use crate::error::{Error, ErrorKind, Result};
-use crate::instruction::{Instruction, Reg, Tile};
-use crate::matrix::{Home, RawMat, Resident};
-use crate::plan::Window;
-use crate::slots::{Slot, SlotId, Supply};
+use crate::instruction::Instruction;
+use crate::matrix::{Home, RawMat};
 use crate::sync::{Arc, Mutex, lock};
-use crate::token::Token;
 
-/// Buffers by key, each with its size in bytes.
-type Table<K> = Mutex<HashMap<K, (Arc<DeviceBuffer>, usize)>>;
+/// A buffer with its size in bytes.
+pub(super) type Sized = (Arc<DeviceBuffer>, usize);
 
-/// A device with its physical registers and its resident matrices.
+/// A device with its resident matrices and the memory that it keeps for later calls.
 #[derive(Debug)]
 pub struct Driver {
     pub(super) device: Box<dyn Device>,
-    slots: Table<SlotId>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
-    kept: Mutex<Vec<(Arc<DeviceBuffer>, usize)>>,
+    pub(super) kept: Mutex<Vec<Sized>>,
     pub(super) columns: Columns,
-    residents: Table<u64>,
+    /// Matrices by key. What another owns counts no bytes.
+    pub(super) residents: Mutex<HashMap<u64, Sized>>,
 }
 
 impl Driver {
     /// A driver of `device`.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
-        Driver { device, slots: Mutex::default(), kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default() }
+        Driver { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default() }
     }
 
     /// The device.
@@ -146,109 +142,6 @@ impl Driver {
         let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
         found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
-
-    /// Memory for a physical register: of the last run, whose other sizes are given back before
-    /// there is new memory, so that there is never more than a limit allows.
-    fn register(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
-        let mut kept = lock(&self.kept);
-        if let Some(at) = kept.iter().position(|&(_, size)| size == bytes) {
-            return Ok(kept.swap_remove(at).0);
-        }
-        kept.clear();
-        self.device.alloc(bytes).map(Arc::new)
-    }
-
-    /// The memory of a physical register.
-    fn slot(&self, slot: Slot) -> Arc<DeviceBuffer> {
-        let slots = lock(&self.slots);
-        let (buffer, bytes) = slots.get(&slot.id).expect("a register of a command has memory");
-        debug_assert_eq!(*bytes, slot.bytes);
-        Arc::clone(buffer)
-    }
-
-    pub(super) fn submit(&self, run: &Run<'_>, issue: &Issue) -> Result<Token> {
-        match &run.plan.commands()[issue.command as usize] {
-            Command::Ld(ld) => self.transfer(run, ld.reg, issue, Direction::Write),
-            Command::St(st) => self.transfer(run, st.reg, issue, Direction::Read),
-            Command::Exec(exec) => self.exec(run, &exec.instruction, issue),
-            Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
-        }
-    }
-
-    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue, direction: Direction) -> Result<Token> {
-        let info = &run.plan.registers()[reg];
-        let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
-        let buffer = self.slot(issue.operands[0].expect("a register that is transferred has memory"));
-        let raw = &run.bindings[matrix.0 as usize];
-        let rect = HostRect::part(raw, row, col, info.rows, info.cols);
-        let work = match direction {
-            Direction::Write => Work::Write { from: rect, to: &buffer },
-            Direction::Read => Work::Read { from: &buffer, to: rect },
-        };
-        // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
-        // run; the dispatcher issues no conflicting command meanwhile.
-        unsafe { self.device.submit(work, &[]) }
-    }
-
-    fn exec(&self, run: &Run<'_>, instruction: &Instruction, issue: &Issue) -> Result<Token> {
-        let (mut buffers, mut at): ([Option<Arc<DeviceBuffer>>; 3], usize) = ([const { None }; 3], 0);
-        let mut failed = None;
-        instruction.operands(|tile, _| {
-            match self.memory(run, tile, issue.operands[at]) {
-                Ok(buffer) => buffers[at] = buffer,
-                Err(error) => failed = Some(error),
-            }
-            at += 1;
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        let mut at = 0..;
-        let resolved = instruction.map(|tile| {
-            let at = at.next().expect("endless");
-            operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
-        });
-        // SAFETY: operands lie inside their memory; the dispatcher issues no conflicting
-        // command meanwhile but kernels, which this queue keeps in order.
-        unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[]) }
-    }
-
-    /// The buffer behind a tile; none for host memory.
-    fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
-        if let Some(slot) = slot {
-            return Ok(Some(self.slot(slot)));
-        }
-        let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
-        Ok(match run.bindings[window.matrix.0 as usize].home {
-            Home::Host(_) => None,
-            Home::Device(Resident { key, .. }) => Some(self.resident(key)?),
-        })
-    }
-}
-
-/// A tile as the device sees it: copied into a physical register, packed, or in place.
-fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
-    let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
-    let (offset, ld, home) = if copied {
-        (region.row + region.col * info.rows, info.rows, None)
-    } else {
-        let window = info.window.expect("scratch memory is never in place");
-        let raw = &run.bindings[window.matrix.0 as usize];
-        (raw.offset + raw.index(window.row + region.row, window.col + region.col), raw.ld, Some(raw.home))
-    };
-    let memory = match (buffer, home) {
-        (Some(buffer), _) => Memory::Buffer(buffer),
-        (None, Some(Home::Host(base))) => Memory::Host(base),
-        (None, _) => unreachable!("device memory has a buffer"),
-    };
-    Operand { memory, offset, rows: region.rows, cols: region.cols, ld, dtype: info.dtype }
-}
-
-/// Seen from the device: `Write` into it, `Read` out of it.
-#[derive(Clone, Copy)]
-enum Direction {
-    Write,
-    Read,
 }
 
 /// Whether there is nothing to move. Of no rows there may be any number of columns, so that no device is asked to count them.
@@ -267,10 +160,25 @@ impl Driver {
     pub fn drive(&self, run: &Run<'_>, device: usize) {
         // dropped last: the others are stopped when nothing of this device is under way
         let _guard = HaltOnPanic(run);
+        let mut registers = Registers::new(self);
         let mut in_flight = InFlight::new();
         loop {
-            let ended = match run.next(device, &mut &*self, in_flight.is_empty()) {
-                Next::Submit(lane, issue) => in_flight.add(lane, issue, run.trace.map(Trace::now), || self.submit(run, &issue)),
+            let ended = match run.next(device, in_flight.is_empty()) {
+                Next::Submit(lane, issue) => {
+                    let start = run.trace.map(Trace::now);
+                    let after = issue.after.and_then(|command| in_flight.token(command));
+                    let submitted = registers.submit(run, lane, &issue, after.as_slice());
+                    in_flight.add(lane, issue, start, submitted)
+                }
+                // memory is asked for, and given back, while the other devices go on
+                Next::Obtain(slot) => {
+                    run.obtained(device, slot, registers.obtain(slot));
+                    None
+                }
+                Next::Release(slot) => {
+                    registers.release(slot);
+                    None
+                }
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
                     if ended.is_none() {
@@ -301,14 +209,6 @@ impl Driver {
         run.complete(lane, issue.command, &self.info().name, result);
     }
 
-    /// Frees all physical registers, at the end of a run, and keeps their memory for the next one.
-    pub fn free_all(&self) {
-        let freed = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
-        if !self.info().host_memory {
-            *lock(&self.kept) = freed;
-        }
-    }
-
     /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
     /// that is under way keeps its memory again at its end.
     pub fn release_registers(&self) {
@@ -326,18 +226,5 @@ impl Driver {
     pub fn free_memory(&self) -> usize {
         let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>() + self.columns.held();
         self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
-    }
-}
-
-/// Memory of the device for physical registers.
-impl Supply for &Driver {
-    fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let buffer = self.register(slot.bytes).map_err(|error| error.with("device", &self.info().name))?;
-        lock(&self.slots).insert(slot.id, (buffer, slot.bytes));
-        Ok(())
-    }
-
-    fn release(&mut self, slot: SlotId) {
-        lock(&self.slots).remove(&slot);
     }
 }

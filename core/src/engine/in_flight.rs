@@ -3,6 +3,7 @@
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use crate::command::CommandId;
 use crate::dispatch::{Issue, Lane};
 use crate::error::Result;
 use crate::token::Token;
@@ -60,9 +61,14 @@ impl InFlight {
         self.submitted.is_empty()
     }
 
-    /// Gives the device a command; how it ended, if it has.
-    pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submit: impl FnOnce() -> Result<Token>) -> Option<Ended> {
-        let result = match submit() {
+    /// The token of a command, unless it was reported.
+    pub fn token(&self, command: CommandId) -> Option<&Token> {
+        self.submitted.iter().find(|submitted| submitted.issue.command == command).map(|submitted| &submitted.token)
+    }
+
+    /// The device was given a command; how it ended, if it has.
+    pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submitted: Result<Token>) -> Option<Ended> {
+        let result = match submitted {
             Ok(token) if !token.is_done() => {
                 self.submitted.push(Submitted { lane, issue, start, token });
                 self.busy = Instant::now();

@@ -1,36 +1,69 @@
-//! Instructions on matrices of one device, on the caller's thread.
+//! Calls on matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
+use crate::crew::Crew;
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
-use crate::engine::{Driver, Trace, TraceEvent};
+use crate::engine::{Driver, RunError, Trace, TraceEvent, run};
+use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::instruction::{Access, Instruction};
 use crate::matrix::{Home, RawMat, Resident};
-use crate::sync::Arc;
+use crate::schedule::Schedule;
+use crate::sync::{Arc, lock};
 
-/// A column of the caller that a call works on.
-struct ColumnCopy {
+/// A call on matrices of one device. Columns may lie in host memory: they are copied to the device and back.
+#[derive(Debug)]
+pub struct InPlace<'a> {
+    /// The call as instructions on whole matrices, which are named by their numbers.
+    pub instructions: &'a [Instruction<usize>],
+    /// The same call as a schedule for this device alone, on which every matrix is in place: it runs in place of the
+    /// instructions, which only say what becomes of the columns.
+    pub schedule: Option<&'a Schedule>,
+    /// The matrices.
+    pub memory: &'a [RawMat],
+}
+
+/// A column of the caller with its copy on the device. Dropped, the copy's memory is kept for the next call.
+struct ColumnCopy<'d> {
+    driver: &'d Driver,
+    /// Number of the matrix.
+    matrix: usize,
     raw: RawMat,
     buffer: Column,
     is_written: bool,
+    /// Its name as a matrix of the device.
+    resident: Resident,
+}
+
+impl Drop for ColumnCopy<'_> {
+    fn drop(&mut self) {
+        self.driver.discard(self.resident.key);
+        self.driver.columns.give_back((Arc::clone(&self.buffer.0), self.buffer.1));
+    }
+}
+
+impl ColumnCopy<'_> {
+    /// The copy as a matrix of the device.
+    fn on_device(&self) -> RawMat {
+        let ld = self.raw.rows.max(1);
+        RawMat { home: Home::Device(self.resident), offset: 0, ld, layout: Layout::ColMajor, ..self.raw }
+    }
 }
 
 impl Driver {
-    /// Runs instructions in their order on the caller's thread. Matrices lie on this device; columns may lie in host
-    /// memory, and are copied there and back.
+    /// Runs a call on the caller's thread.
     ///
     /// # Safety
-    /// The operands are as the instructions ask, touched by nothing else meanwhile.
+    /// The matrices are as the instructions ask, touched by nothing else meanwhile; the schedule is for them.
     ///
     /// # Errors
     /// There is no memory for a column, or a transfer or a kernel failed.
-    pub unsafe fn run_in_place(&self, instructions: &[Instruction<RawMat>], trace: Option<&Trace>) -> Result<()> {
-        let (mut copies, mut touched) = (Vec::new(), false);
+    pub unsafe fn run_in_place(&self, call: &InPlace<'_>, trace: Option<&Trace>) -> Result<()> {
+        let mut touched = false;
         // SAFETY: as the caller promises.
-        let outcome = unsafe { self.run_on_copies(instructions, &mut copies, trace, &mut touched) };
-        copies.into_iter().for_each(|copy| self.columns.give_back(copy.buffer));
+        let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
         outcome.map_err(|error| {
             if error.kind().leaves_it_to_others() {
                 self.trim();
@@ -40,63 +73,91 @@ impl Driver {
         })
     }
 
-    unsafe fn run_on_copies(
-        &self,
-        instructions: &[Instruction<RawMat>],
-        copies: &mut Vec<ColumnCopy>,
-        trace: Option<&Trace>,
-        touched: &mut bool,
-    ) -> Result<()> {
-        for instruction in instructions {
-            // SAFETY: as the caller promises.
-            unsafe { self.copy_columns(instruction, copies)? };
-        }
-        for instruction in instructions {
-            let mut residents: [Option<Arc<DeviceBuffer>>; 3] = [const { None }; 3];
-            let (mut at, mut missing) = (0, None);
-            instruction.operands(|raw, _| {
-                if let Home::Device(Resident { key, .. }) = raw.home {
-                    residents[at] = self.resident(key).map_err(|error| missing = Some(error)).ok();
-                }
-                at += 1;
-            });
-            missing.map_or(Ok(()), Err)?;
-            let mut each = residents.iter();
-            let resolved = instruction.map(|raw| match each.next().expect("three operands at most") {
-                Some(resident) => Operand::of(&raw, Memory::Buffer(resident)),
-                None => {
-                    let copy = copies.iter().find(|copy| copy.raw == raw).expect("every column is copied");
-                    Operand::packed(&copy.buffer.0, raw.rows, raw.cols, raw.dtype)
-                }
-            });
-            *touched = true;
-            let start = trace.map(Trace::now);
-            // SAFETY: as the caller promises; copies are ours.
-            unsafe { self.device.launch(&resolved)? };
-            if let (Some(trace), Some(start)) = (trace, start) {
-                let (device, lane) = (self.info().name.clone(), Lane { device: 0, queue: Queue::Exec });
-                trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
+    unsafe fn run_on_copies(&self, call: &InPlace<'_>, trace: Option<&Trace>, touched: &mut bool) -> Result<()> {
+        let mut copies = Vec::new();
+        // SAFETY: as the caller promises; the copies are ours.
+        unsafe {
+            self.copy_columns(call, &mut copies)?;
+            match call.schedule {
+                Some(schedule) => self.run_schedule(schedule, call.memory, &copies, trace, touched)?,
+                None => self.launch_each(call, &copies, trace, touched)?,
             }
-        }
-        for copy in copies.iter().filter(|copy| copy.is_written) {
-            // SAFETY: as the caller promises.
-            unsafe { self.device.read(&copy.buffer.0, HostRect::whole(&copy.raw))? };
+            for copy in copies.iter().filter(|copy| copy.is_written) {
+                self.device.read(&copy.buffer.0, HostRect::whole(&copy.raw))?;
+            }
         }
         Ok(())
     }
 
-    /// Copies the columns in host memory of an instruction that have no copy yet.
-    unsafe fn copy_columns(&self, instruction: &Instruction<RawMat>, copies: &mut Vec<ColumnCopy>) -> Result<()> {
-        let (mut columns, mut at) = ([None; 3], 0);
-        instruction.operands(|raw, access| {
-            columns[at] = matches!(raw.home, Home::Host(_)).then_some((raw, access == Access::Write));
-            at += 1;
-        });
-        for (operand, column) in columns.into_iter().enumerate() {
-            let Some((raw, is_written)) = column else { continue };
-            if let Some(copy) = copies.iter_mut().find(|copy| copy.raw == raw) {
-                copy.is_written |= is_written;
+    unsafe fn launch_each(
+        &self,
+        call: &InPlace<'_>,
+        copies: &[ColumnCopy<'_>],
+        trace: Option<&Trace>,
+        touched: &mut bool,
+    ) -> Result<()> {
+        let mut bound = Vec::with_capacity(call.memory.len());
+        for (matrix, raw) in call.memory.iter().enumerate() {
+            bound.push(match raw.home {
+                Home::Device(Resident { key, .. }) => (*raw, self.resident(key)?),
+                Home::Host(_) => {
+                    let copy = copies.iter().find(|copy| copy.matrix == matrix).expect("every column is copied");
+                    (copy.on_device(), Arc::clone(&copy.buffer.0))
+                }
+            });
+        }
+        for instruction in call.instructions {
+            let resolved = instruction.map(|matrix| {
+                let (raw, buffer): &(RawMat, Arc<DeviceBuffer>) = &bound[matrix];
+                Operand::of(raw, Memory::Buffer(buffer))
+            });
+            *touched = true;
+            let start = trace.map(Trace::now);
+            // SAFETY: as the caller promises.
+            unsafe { self.device.launch(&resolved)? };
+            if let (Some(trace), Some(start)) = (trace, start) {
+                let (device, lane) = (self.info().name.clone(), Lane::new(0, Queue::Exec));
+                trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn run_schedule(
+        &self,
+        schedule: &Schedule,
+        memory: &[RawMat],
+        copies: &[ColumnCopy<'_>],
+        trace: Option<&Trace>,
+        touched: &mut bool,
+    ) -> Result<()> {
+        let mut bindings = memory.to_vec();
+        for copy in copies {
+            lock(&self.residents).insert(copy.resident.key, (Arc::clone(&copy.buffer.0), 0));
+            bindings[copy.matrix] = copy.on_device();
+        }
+        // SAFETY: as the caller promises. One device is driven by the caller's thread.
+        let outcome = unsafe { run(&Crew::default(), &[self], schedule, &bindings, trace) };
+        outcome.map_err(|RunError { error, touched: wrote }| {
+            *touched = wrote;
+            error
+        })
+    }
+
+    /// Copies the columns in host memory to the device, those whose old elements have a part in the call.
+    unsafe fn copy_columns<'d>(&'d self, call: &InPlace<'_>, copies: &mut Vec<ColumnCopy<'d>>) -> Result<()> {
+        for (matrix, &raw) in call.memory.iter().enumerate() {
+            if !matches!(raw.home, Home::Host(_)) {
                 continue;
+            }
+            let (mut is_read, mut is_written) = (false, false);
+            for instruction in call.instructions {
+                let mut operands = 0..;
+                instruction.operands(|of, access| {
+                    let operand = operands.next().expect("endless");
+                    is_read |= of == matrix && instruction.reads(operand);
+                    is_written |= of == matrix && access == Access::Write;
+                });
             }
             let (bytes, left) = (raw.bytes(), self.free_memory());
             let alloc = |room| match room <= left {
@@ -108,8 +169,8 @@ impl Driver {
             };
             let buffer = self.columns.take(bytes, alloc)?;
             // what was taken is given back, whatever comes
-            copies.push(ColumnCopy { raw, buffer, is_written });
-            if instruction.reads(operand) {
+            copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
+            if is_read {
                 let copy = &copies[copies.len() - 1];
                 // SAFETY: the column is lent for the call, the buffer is ours.
                 unsafe { self.device.write(HostRect::whole(&raw), &copy.buffer.0)? };

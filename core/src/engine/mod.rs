@@ -8,6 +8,7 @@ mod columns;
 mod driver;
 mod in_flight;
 mod in_place;
+mod registers;
 mod startup;
 #[cfg(all(test, not(loom)))]
 mod tests;
@@ -24,10 +25,11 @@ use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
-use crate::slots::Supply;
+use crate::slots::{Slot, SlotId};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use driver::Driver;
+pub use in_place::InPlace;
 pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 
@@ -53,6 +55,10 @@ struct State<'p> {
 enum Next {
     /// Submit a command.
     Submit(Lane, Issue),
+    /// Get memory for a physical register, and tell what became of that.
+    Obtain(Slot),
+    /// Give the memory of a physical register back.
+    Release(SlotId),
     /// Wait for what is under way, or until there were more changes than so many.
     Wait(u64),
     /// Nothing any more.
@@ -89,7 +95,8 @@ pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
         };
         home && raw.layout == Layout::ColMajor
     };
-    Reach { memory: info.memory.unwrap_or(usize::MAX), in_place: bindings.iter().map(in_place).collect(), flops: info.flops }
+    let (memory, in_place) = (info.memory.unwrap_or(usize::MAX), bindings.iter().map(in_place).collect());
+    Reach { memory, in_place, flops: info.flops, queues: info.queues }
 }
 
 /// Runs a schedule on devices; `bindings` holds the memory of the plan's
@@ -112,9 +119,7 @@ pub unsafe fn run(
 ) -> Result<(), RunError> {
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
-    // physical registers are freed before the next run may name its own
-    let free = || devices.iter().for_each(|device| device.free_all());
-    crew.run(devices.len(), &|device| devices[device].drive(&run, device), free)
+    crew.run(devices.len(), &|device| devices[device].drive(&run, device))
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched()))?;
     let finished = run.finish();
     if finished.is_err() {
@@ -145,17 +150,19 @@ impl<'p> Run<'p> {
     }
 
     /// What a device does next. Where it has nothing under way this waits until there is something to do.
-    fn next(&self, device: usize, supply: &mut impl Supply, is_idle: bool) -> Next {
+    fn next(&self, device: usize, is_idle: bool) -> Next {
         let mut state = lock(&self.state);
         loop {
-            let (mut changed, queues) = (false, state.dispatcher.queues(device));
+            let (mut changed, mut lanes) = (false, 0);
             // what ends a task before what begins one: its data are still in the caches
-            for &queue in queues.iter().rev() {
-                let lane = Lane { device, queue };
-                let step = state.dispatcher.next(lane, supply);
+            for lane in state.dispatcher.lanes_of(device).rev() {
+                lanes += 1;
+                let step = state.dispatcher.next(lane);
                 changed |= self.announce(&mut state);
                 match step {
                     Ok(Step::Run(issue)) => return Next::Submit(lane, issue),
+                    Ok(Step::Obtain(slot)) => return Next::Obtain(slot),
+                    Ok(Step::Release(slot)) => return Next::Release(slot),
                     Ok(Step::Finished) => return Next::Finished,
                     Ok(Step::Wait) => {}
                     Err(error) => {
@@ -165,7 +172,7 @@ impl<'p> Run<'p> {
                 }
             }
             // a later lane may have made work for one that was asked before it
-            if !(changed && queues.len() > 1) {
+            if !(changed && lanes > 1) {
                 if !is_idle {
                     return Next::Wait(state.changes);
                 }
@@ -173,6 +180,14 @@ impl<'p> Run<'p> {
                 state = wait(&self.changed, state);
                 state.waiting -= 1;
             }
+        }
+    }
+
+    /// Tells what became of a request for memory.
+    fn obtained(&self, device: usize, slot: Slot, result: Result<()>) {
+        let mut state = lock(&self.state);
+        if let Err(error) = state.dispatcher.obtained(device, slot, result) {
+            self.fail(&mut state, error);
         }
     }
 

@@ -1,167 +1,35 @@
 //! Random plans in random legal orders: the same bits always, no dependency
 //! broken, no deadlock, no leak, and every error reaches the caller.
 
+mod digest;
 mod late;
 mod shortage;
 mod wide;
 
-use std::cell::UnsafeCell;
+use std::cell::{RefCell, UnsafeCell};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 
 use crate::Crew;
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, Work};
+use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
+use crate::engine::registers::Registers;
 use crate::engine::{Driver, Run, RunError, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
-use crate::instruction::{Access, Instruction, Region};
+use crate::instruction::{Instruction, Region};
 use crate::matrix::{MatMut, RawMat};
 use crate::null::{NullDevice, Record};
 use crate::plan::Plan;
 use crate::scalar::DType;
 use crate::schedule::Schedule;
-use crate::token::Token;
 use crate::value::Value;
 
-use late::{Late, now};
-
-/// A device whose kernels write, into each element of a result, a digest of
-/// all that the instruction read: any command out of order changes the bits.
-#[derive(Debug)]
-struct DigestDevice {
-    info: DeviceInfo,
-    failure: Option<&'static str>,
-    panics: bool,
-    /// Bytes that it has left, whatever its limit says.
-    left: Arc<AtomicUsize>,
-    /// The commands, by number, for which it has no memory.
-    short: Range<usize>,
-    commands: AtomicUsize,
-    /// Work that is done when somebody asks whether it is, if the device is late.
-    late: Option<Late>,
-}
-
-#[derive(Debug)]
-struct Words(Vec<UnsafeCell<u64>>, Arc<AtomicUsize>);
-
-impl Drop for Words {
-    fn drop(&mut self) {
-        self.1.fetch_add(8 * self.0.len(), Ordering::Relaxed);
-    }
-}
-
-// SAFETY: the engine issues no conflicting commands together.
-unsafe impl Sync for Words {}
-
-impl DigestDevice {
-    fn new(memory: Option<usize>) -> Self {
-        let info = DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() };
-        let left = Arc::new(AtomicUsize::new(usize::MAX / 2));
-        DigestDevice { info, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0), late: None }
-    }
-
-    /// A device that says it has plenty of memory.
-    fn with_only(bytes: usize) -> Self {
-        DigestDevice { left: Arc::new(AtomicUsize::new(bytes)), ..DigestDevice::new(Some(10 * TIGHT)) }
-    }
-
-    /// Whether there is memory for the next command.
-    fn is_short(&self) -> bool {
-        self.short.contains(&self.commands.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// What a command comes to that leaves half of its result when memory is short.
-fn unless(short: bool) -> Result<()> {
-    if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
-}
-
-fn mix(digest: u64, value: u64) -> u64 {
-    (digest ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
-}
-
-fn words(buffer: &DeviceBuffer) -> &[UnsafeCell<u64>] {
-    &buffer.get::<Words>().0
-}
-
-fn address(operand: &Operand<'_>, i: usize, j: usize) -> *mut u64 {
-    let base = match operand.memory {
-        Memory::Host(base) => base.as_ptr().cast::<u64>(),
-        Memory::Buffer(buffer) => words(buffer).as_ptr().cast::<u64>().cast_mut(),
-    };
-    base.wrapping_add(operand.offset + i + j * operand.ld)
-}
-
-fn cells(operand: &Operand<'_>) -> Vec<*mut u64> {
-    let (rows, cols) = (operand.rows, operand.cols);
-    (0..rows * cols).map(|at| address(operand, at % rows, at / rows)).collect()
-}
-
-fn rect_cell(rect: &HostRect, i: usize, j: usize) -> *mut u64 {
-    rect.origin.cast::<u64>().wrapping_add(i * rect.row_stride + j * rect.col_stride)
-}
-
-impl Device for DigestDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-    fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes / 8 * 8)).is_err() {
-            return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
-        }
-        // not zero: reading what was never written must be seen
-        let words = (0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect();
-        Ok(DeviceBuffer::new(Words(words, Arc::clone(&self.left))))
-    }
-    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        // SAFETY: as the caller promises.
-        unsafe { if let Some(late) = &self.late { Ok(late.take(self, work)) } else { now(self, work).map(|()| Token::DONE) } }
-    }
-    unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        let short = self.is_short();
-        for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
-            // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
-            unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
-        }
-        unless(short)
-    }
-    unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        let short = self.is_short();
-        for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
-            // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
-            unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
-        }
-        unless(short)
-    }
-    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        assert!(!self.panics, "told to panic");
-        if self.failure == Some(instruction.name()) {
-            return Err(Error::new(ErrorKind::DeviceFailed, "launch", "told to fail"));
-        }
-        let short = self.is_short();
-        let mut digest = if short { 2 } else { 1 };
-        let overwrites = matches!(instruction, Instruction::Copy { .. });
-        instruction.operands(|o, access| {
-            if !(overwrites && access == Access::Write) {
-                // SAFETY: operands lie in their memory, and nothing conflicts.
-                cells(&o).iter().for_each(|cell| digest = mix(digest, unsafe { **cell }));
-            }
-        });
-        instruction.operands(|o, access| {
-            if access == Access::Write {
-                for (at, cell) in (0..).zip(cells(&o)) {
-                    // SAFETY: as above.
-                    unsafe { *cell = mix(digest, at) };
-                }
-            }
-        });
-        unless(short)
-    }
-}
+use digest::{DigestDevice, mix, words};
+use late::Late;
 
 const ORDER: usize = 12;
 
@@ -197,8 +65,13 @@ fn ranges(region: &Region) -> (Range<usize>, Range<usize>) {
 }
 
 fn plan(tasks: &[TaskCase]) -> Plan {
+    plan_of(tasks, Layout::RowMajor)
+}
+
+/// The same with the second matrix in that layout: a device works in place on a matrix by columns only.
+fn plan_of(tasks: &[TaskCase], layout: Layout) -> Plan {
     let mut plan = Plan::new("random", DType::F64);
-    let matrices = [plan.output("A", (ORDER, ORDER), Layout::ColMajor), plan.output("B", (ORDER, ORDER), Layout::RowMajor)];
+    let matrices = [plan.output("A", (ORDER, ORDER), Layout::ColMajor), plan.output("B", (ORDER, ORDER), layout)];
     for TaskCase { result, inputs, scratch, bar, again } in tasks {
         plan.task("random", result.1);
         let (rows, cols) = ranges(&result.1);
@@ -248,10 +121,10 @@ impl Matrices {
     fn new() -> Self {
         Matrices([0, 1].map(|m| (0..ORDER * ORDER).map(|i| (1 + i + 1000 * m) as f64).collect()))
     }
-    fn bindings(&mut self) -> [RawMat; 2] {
+    fn bindings(&mut self, layout: Layout) -> [RawMat; 2] {
         let [a, b] = &mut self.0;
         let a = MatMut::col_major(a, ORDER, ORDER).unwrap().raw();
-        [a, MatMut::row_major(b, ORDER, ORDER).unwrap().raw()]
+        [a, MatMut::new(b, ORDER, ORDER, ORDER, layout).unwrap().raw()]
     }
     fn bits(&self) -> u64 {
         self.0.iter().flatten().fold(0, |digest, v| mix(digest, v.to_bits()))
@@ -265,12 +138,19 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
     let run = unsafe { Run::new(schedule, bindings) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
-    let step = |lane: Lane| {
-        let mut state = lock(&run.state);
-        state.dispatcher.next(lane, &mut &drivers[lane.device]).unwrap_or_else(|error| {
-            run.fail(&mut state, error);
-            Step::Finished
-        })
+    let registers = RefCell::new(drivers.iter().map(Registers::new).collect::<Vec<_>>());
+    let next = |lane| lock(&run.state).dispatcher.next(lane);
+    let step = |lane: Lane| loop {
+        let registers = &mut registers.borrow_mut()[lane.device];
+        match next(lane) {
+            Ok(Step::Obtain(slot)) => run.obtained(lane.device, slot, registers.obtain(slot)),
+            Ok(Step::Release(slot)) => registers.release(slot),
+            Ok(step) => return step,
+            Err(error) => {
+                run.fail(&mut lock(&run.state), error);
+                return Step::Finished;
+            }
+        }
     };
     let (mut issued, mut choice) = (Vec::new(), choices.iter().cycle());
     loop {
@@ -292,8 +172,12 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
             }
             continue;
         }
-        let (lane, issue) = issued.swap_remove(pick % issued.len());
-        let result = drivers[lane.device].submit(&run, &issue).and_then(|token| token.wait());
+        let picked = pick % issued.len();
+        // what a kernel waits for in the other queue is done before it
+        let before = issued.iter().position(|(_, earlier)| issued[picked].1.after == Some(earlier.command));
+        let (lane, issue) = issued.swap_remove(before.unwrap_or(picked));
+        let submitted = registers.borrow()[lane.device].submit(&run, lane, &issue, &[]);
+        let result = submitted.and_then(|token| token.wait());
         run.complete(lane, issue.command, "digest", result);
     }
 }
@@ -321,7 +205,7 @@ fn carry_out(
 ) -> (Result<(), RunError>, u64) {
     let drivers: Vec<_> = devices.into_iter().map(driver).collect();
     let mut matrices = Matrices::new();
-    let bindings = matrices.bindings();
+    let bindings = matrices.bindings(plan.matrices()[1].layout);
     let schedule = Schedule::new(plan, reaches(&drivers, &bindings)).unwrap();
     let result = how(&schedule, &drivers, &bindings);
     (result, matrices.bits())
@@ -370,6 +254,31 @@ proptest! {
         prop_assert_eq!(bits, expected);
     }
 
+    /// A device with two queues of kernels begins tasks before those that they wait for are done.
+    #[test]
+    fn two_queues_of_kernels_give_the_same_bits(
+        tasks in prop::collection::vec(task(), 1..30),
+        choices in prop::collection::vec(any::<u8>(), 1..64),
+        late in prop::option::of(any::<u64>()),
+        copies in any::<bool>(),
+    ) {
+        let plan = || plan_of(&tasks, Layout::ColMajor);
+        let expected = in_plan_order(plan());
+        let device = || {
+            let mut device = DigestDevice { late: late.map(Late::new), ..DigestDevice::new(copies.then_some(TIGHT)) };
+            device.info.queues = 2;
+            vec![device]
+        };
+        let outcomes = [
+            carry_out(plan(), device(), |s, d, b| step_by_step(s, d, b, &choices)),
+            carry_out(plan(), device(), with_threads),
+        ];
+        for (result, bits) in outcomes {
+            prop_assert!(result.is_ok());
+            prop_assert_eq!(bits, expected);
+        }
+    }
+
     #[test]
     fn an_error_reaches_the_caller_with_its_context(tasks in prop::collection::vec(task(), 1..12), devices in 1..4_usize) {
         let failing = alike(devices, Some(TIGHT)).into_iter().map(|device| DigestDevice { failure: Some("scale"), ..device });
@@ -392,7 +301,7 @@ proptest! {
         });
         let record = || driver.device().downcast::<NullDevice>().unwrap().record();
         let mut matrices = Matrices::new();
-        let bindings = matrices.bindings();
+        let bindings = matrices.bindings(Layout::RowMajor);
         for tasks in runs {
             let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.info(), &bindings)]).unwrap();
             // SAFETY: a null device touches no memory.
@@ -424,7 +333,7 @@ fn ten_tiles() -> Plan {
 #[test]
 fn a_slow_device_leaves_the_last_tasks_to_a_fast_one() {
     let tasks_of_the_slow = |slower: f64| {
-        let reach = |flops| Reach { memory: usize::MAX, in_place: vec![true], flops };
+        let reach = |flops| Reach { memory: usize::MAX, in_place: vec![true], flops, queues: 1 };
         let schedule = Schedule::new(ten_tiles(), vec![reach(1.0), reach(slower)]).unwrap();
         let cost = |flops| crate::CostModel { flops: 1.0, bandwidth: 1.0, latency: 1.0 / flops };
         let timeline = schedule.simulate(&[cost(1.0), cost(slower)]);
@@ -442,14 +351,16 @@ fn too_little_memory_is_refused_with_the_need() {
     let tile = plan.ld(c, &(0..4), &(0..4));
     plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: tile });
     plan.st(tile);
-    let error = Schedule::new(plan, vec![Reach { memory: 100, in_place: vec![false], flops: 1.0 }]).unwrap_err().of("null:0");
+    let error =
+        Schedule::new(plan, vec![Reach { memory: 100, in_place: vec![false], flops: 1.0, queues: 1 }]).unwrap_err().of("null:0");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(error.to_string().contains("128"), "{error}");
 }
 
 #[test]
 fn a_copying_device_overlaps_its_queues() {
-    let schedule = Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false], flops: 1.0 }]).unwrap();
+    let schedule =
+        Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false], flops: 1.0, queues: 1 }]).unwrap();
     let cost = crate::CostModel { flops: 1.0, bandwidth: 1e9, latency: 1.0 };
     // ten tasks of three steps of one second: a pipeline takes 12 s, one after the other 30 s
     let seconds = schedule.simulate(&[cost]).seconds();

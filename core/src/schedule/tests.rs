@@ -29,7 +29,7 @@ fn plan() -> Plan {
 }
 
 fn footprint(in_place: [bool; 2]) -> usize {
-    let reach = Reach { memory: usize::MAX, in_place: in_place.to_vec(), flops: 1.0 };
+    let reach = Reach { memory: usize::MAX, in_place: in_place.to_vec(), flops: 1.0, queues: 1 };
     Schedule::new(plan(), vec![reach]).unwrap().footprint(0)
 }
 
@@ -38,14 +38,15 @@ fn a_register_needs_memory_from_its_first_command_to_its_last() {
     assert_eq!(footprint([false, false]), 2 * TILE, "the copy needs both, the rest one");
     assert_eq!(footprint([true, false]), TILE);
     assert_eq!(footprint([true, true]), TILE, "scratch memory is never in place");
-    let nothing = Schedule::new(Plan::new("test", DType::F64), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0 }]);
+    let nothing =
+        Schedule::new(Plan::new("test", DType::F64), vec![Reach { memory: 0, in_place: Vec::new(), flops: 1.0, queues: 1 }]);
     assert_eq!(nothing.unwrap().footprint(0), 0);
 }
 
 #[test]
 fn a_schedule_is_accepted_where_its_memory_is_just_enough() {
     let accept = |memory| {
-        let reach = |memory| Reach { memory, in_place: vec![false; 2], flops: 1.0 };
+        let reach = |memory| Reach { memory, in_place: vec![false; 2], flops: 1.0, queues: 1 };
         Schedule::new(plan(), vec![reach(usize::MAX), reach(memory)])
     };
     assert_eq!(accept(2 * TILE).unwrap().reach().len(), 2);

@@ -2,26 +2,37 @@
 
 use std::collections::VecDeque;
 use std::mem::transmute;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use super::{DigestDevice, mix};
+use super::digest::{DigestDevice, mix};
 use crate::device::{Device, Operand, Work};
 use crate::error::Result;
 use crate::instruction::Instruction;
 use crate::sync::lock;
 use crate::token::{Pending, Token};
 
-/// The queues of a device that is late: for loads, kernels, stores.
+/// A device that is late, with its queues: for loads, for stores, and two for kernels.
 #[derive(Debug)]
-pub(super) struct Late(Arc<[Mutex<Waiting>; 3]>, Arc<AtomicU64>);
+pub(super) struct Late(Arc<[Mutex<Waiting>; 4]>, Arc<Progress>);
+
+/// What threads see without a lock.
+#[derive(Debug)]
+struct Progress {
+    chance: AtomicU64,
+    /// How much of each queue is done.
+    done: [AtomicUsize; 4],
+}
+
+/// Work of a queue by its number, counted from 1.
+type Place = (usize, usize);
 
 /// Work in the order of its queue. What it touches, the device too, stays for as long as its token is pending.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Work that is not done.
-    work: VecDeque<(&'static DigestDevice, Owned)>,
+    /// Work that is not done, and what is done before it.
+    work: VecDeque<(&'static DigestDevice, Owned, Vec<Place>)>,
     /// Results, in the order of the queue.
     results: Vec<Result<()>>,
     /// How much was given.
@@ -40,37 +51,38 @@ unsafe impl Send for Owned {}
 /// Work that is done when so much of a queue is.
 #[derive(Debug)]
 struct Asked {
-    queues: Arc<[Mutex<Waiting>; 3]>,
-    queue: usize,
-    number: usize,
-    chance: Arc<AtomicU64>,
+    queues: Arc<[Mutex<Waiting>; 4]>,
+    place: Place,
+    progress: Arc<Progress>,
 }
 
 impl Late {
     pub fn new(seed: u64) -> Self {
-        Late(Arc::default(), Arc::new(AtomicU64::new(seed)))
+        Late(Arc::default(), Arc::new(Progress { chance: AtomicU64::new(seed), done: Default::default() }))
     }
 
     /// Work for later.
     ///
     /// # Safety
     /// As [`Device::submit`].
-    pub unsafe fn take(&self, device: &DigestDevice, work: Work<'_>) -> Token {
+    pub unsafe fn take(&self, device: &DigestDevice, work: Work<'_>, after: &[&Token]) -> Token {
         // SAFETY: only lifetimes change: the engine keeps device and buffers until the token tells the end.
         let (device, queue, owned) = unsafe {
             let device: &'static DigestDevice = transmute(device);
             match work {
                 Work::Write { .. } => (device, 0, Owned::Transfer(transmute::<Work<'_>, Work<'static>>(work))),
-                Work::Read { .. } => (device, 2, Owned::Transfer(transmute::<Work<'_>, Work<'static>>(work))),
-                Work::Run { instruction, .. } => {
-                    (device, 1, Owned::Run(transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction)))
+                Work::Read { .. } => (device, 1, Owned::Transfer(transmute::<Work<'_>, Work<'static>>(work))),
+                Work::Run { instruction, queue } => {
+                    let owned = transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction);
+                    (device, 2 + queue, Owned::Run(owned))
                 }
             }
         };
+        let after = after.iter().map(|token| token.get::<Asked>().expect("work of this device").place).collect();
         let mut waiting = lock(&self.0[queue]);
-        waiting.work.push_back((device, owned));
+        waiting.work.push_back((device, owned, after));
         waiting.given += 1;
-        Token::new(Asked { queues: Arc::clone(&self.0), queue, number: waiting.given, chance: Arc::clone(&self.1) })
+        Token::new(Asked { queues: Arc::clone(&self.0), place: (queue, waiting.given), progress: Arc::clone(&self.1) })
     }
 }
 
@@ -90,9 +102,14 @@ pub(super) unsafe fn now(device: &DigestDevice, work: Work<'_>) -> Result<()> {
 }
 
 impl Asked {
-    /// Does the first work of the queue that is not done.
-    fn advance(&self, waiting: &mut Waiting) {
-        let Some((device, owned)) = waiting.work.pop_front() else { return };
+    /// Does the first work of a queue that is not done, after what comes before it in another.
+    fn advance(&self, queue: usize, waiting: &mut Waiting) {
+        let Some((device, owned, after)) = waiting.work.pop_front() else { return };
+        for (other, number) in after {
+            while self.progress.done[other].load(Ordering::Relaxed) < number {
+                self.advance(other, &mut lock(&self.queues[other]));
+            }
+        }
         // SAFETY: the engine lends what the work touches while its token is pending.
         let result = unsafe {
             match owned {
@@ -101,30 +118,31 @@ impl Asked {
             }
         };
         waiting.results.push(result);
+        self.progress.done[queue].store(waiting.results.len(), Ordering::Relaxed);
     }
 
     fn result(&self, waiting: &Waiting) -> Poll<Result<()>> {
-        waiting.results.get(self.number - 1).map_or(Poll::Pending, |result| Poll::Ready(result.clone()))
+        waiting.results.get(self.place.1 - 1).map_or(Poll::Pending, |result| Poll::Ready(result.clone()))
     }
 }
 
 impl Pending for Asked {
     fn poll(&self) -> Poll<Result<()>> {
-        let mut waiting = lock(&self.queues[self.queue]);
-        let chance = self.chance.fetch_add(1, Ordering::Relaxed);
+        let mut waiting = lock(&self.queues[self.place.0]);
+        let chance = self.progress.chance.fetch_add(1, Ordering::Relaxed);
         if mix(chance, 1) >> 62 == 0 {
-            self.advance(&mut waiting);
+            self.advance(self.place.0, &mut waiting);
         }
         self.result(&waiting)
     }
 
     fn wait(&self) -> Result<()> {
-        let mut waiting = lock(&self.queues[self.queue]);
+        let mut waiting = lock(&self.queues[self.place.0]);
         loop {
             if let Poll::Ready(result) = self.result(&waiting) {
                 return result;
             }
-            self.advance(&mut waiting);
+            self.advance(self.place.0, &mut waiting);
         }
     }
 }

@@ -11,7 +11,7 @@ proptest! {
         spare in 0..TIGHT,
         in_place in any::<bool>(),
     ) {
-        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2], flops: 1.0 };
+        let reach = Reach { memory: usize::MAX, in_place: vec![false; 2], flops: 1.0, queues: 1 };
         let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
         let short = others.iter().copied().chain([least + spare]).map(DigestDevice::with_only);
         let devices = short.chain(in_place.then(|| DigestDevice::new(None))).collect();

@@ -1,0 +1,145 @@
+//! The physical registers of one device in one run, and the commands that it is given on them.
+
+use std::collections::HashMap;
+
+use crate::command::Command;
+use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
+use crate::dispatch::{Issue, Lane};
+use crate::engine::Run;
+use crate::engine::driver::{Driver, Sized};
+use crate::error::Result;
+use crate::instruction::{Instruction, Reg, Tile};
+use crate::matrix::{Home, Resident};
+use crate::plan::Window;
+use crate::slots::{Slot, SlotId};
+use crate::sync::{Arc, lock};
+use crate::token::Token;
+
+/// The memory of a device's physical registers. Dropped, it is kept for the next run.
+#[derive(Debug)]
+pub(super) struct Registers<'d> {
+    driver: &'d Driver,
+    slots: HashMap<SlotId, Sized>,
+}
+
+impl Drop for Registers<'_> {
+    fn drop(&mut self) {
+        if !self.driver.info().host_memory {
+            *lock(&self.driver.kept) = self.slots.drain().map(|(_, slot)| slot).collect();
+        }
+    }
+}
+
+impl<'d> Registers<'d> {
+    pub fn new(driver: &'d Driver) -> Self {
+        Registers { driver, slots: HashMap::new() }
+    }
+
+    /// Memory for a physical register: of the last run, whose other sizes are given back before
+    /// there is new memory, so that there is never more than a limit allows.
+    pub fn obtain(&mut self, slot: Slot) -> Result<()> {
+        let Driver { device, kept, .. } = self.driver;
+        let mut kept = lock(kept);
+        let buffer = if let Some(at) = kept.iter().position(|&(_, size)| size == slot.bytes) {
+            kept.swap_remove(at).0
+        } else {
+            kept.clear();
+            drop(kept);
+            Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.info().name))?)
+        };
+        self.slots.insert(slot.id, (buffer, slot.bytes));
+        Ok(())
+    }
+
+    /// The memory of a physical register goes back to the device.
+    pub fn release(&mut self, slot: SlotId) {
+        self.slots.remove(&slot);
+    }
+
+    /// The memory of a physical register.
+    fn get(&self, slot: Slot) -> Arc<DeviceBuffer> {
+        let (buffer, bytes) = self.slots.get(&slot.id).expect("a register of a command has memory");
+        debug_assert_eq!(*bytes, slot.bytes);
+        Arc::clone(buffer)
+    }
+
+    /// Gives a command to the device; kernels come after those of the other queue that `after` names.
+    pub fn submit(&self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
+        match &run.plan.commands()[issue.command as usize] {
+            Command::Ld(ld) => {
+                let (from, to) = self.transfer(run, ld.reg, issue);
+                // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
+                // run; the dispatcher issues no conflicting command meanwhile.
+                unsafe { self.driver.device.submit(Work::Write { from, to: &to }, &[]) }
+            }
+            Command::St(st) => {
+                let (to, from) = self.transfer(run, st.reg, issue);
+                // SAFETY: as above.
+                unsafe { self.driver.device.submit(Work::Read { from: &from, to }, &[]) }
+            }
+            Command::Exec(exec) => self.exec(run, &exec.instruction, lane, issue, after),
+            Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
+        }
+    }
+
+    /// The rectangle that a register stands for, and its copy.
+    fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue) -> (HostRect, Arc<DeviceBuffer>) {
+        let info = &run.plan.registers()[reg];
+        let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
+        let rect = HostRect::part(&run.bindings[matrix.0 as usize], row, col, info.rows, info.cols);
+        (rect, self.get(issue.operands[0].expect("a register that is transferred has memory")))
+    }
+
+    fn exec(&self, run: &Run<'_>, instruction: &Instruction, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
+        let (mut buffers, mut at): ([Option<Arc<DeviceBuffer>>; 3], usize) = ([const { None }; 3], 0);
+        let mut failed = None;
+        instruction.operands(|tile, _| {
+            match self.memory(run, tile, issue.operands[at]) {
+                Ok(buffer) => buffers[at] = buffer,
+                Err(error) => failed = Some(error),
+            }
+            at += 1;
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let mut at = 0..;
+        let resolved = instruction.map(|tile| {
+            let at = at.next().expect("endless");
+            operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
+        });
+        // SAFETY: operands lie inside their memory; the dispatcher issues no conflicting
+        // command meanwhile but kernels, which their queue and `after` keep in order.
+        unsafe { self.driver.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
+    }
+
+    /// The buffer behind a tile; none for host memory.
+    fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
+        if let Some(slot) = slot {
+            return Ok(Some(self.get(slot)));
+        }
+        let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
+        Ok(match run.bindings[window.matrix.0 as usize].home {
+            Home::Host(_) => None,
+            Home::Device(Resident { key, .. }) => Some(self.driver.resident(key)?),
+        })
+    }
+}
+
+/// A tile as the device sees it: copied into a physical register, packed, or in place.
+fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
+    let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
+    let (offset, ld, home) = if copied {
+        (region.row + region.col * info.rows, info.rows, None)
+    } else {
+        let window = info.window.expect("scratch memory is never in place");
+        let raw = &run.bindings[window.matrix.0 as usize];
+        (raw.offset + raw.index(window.row + region.row, window.col + region.col), raw.ld, Some(raw.home))
+    };
+    let memory = match (buffer, home) {
+        (Some(buffer), _) => Memory::Buffer(buffer),
+        (None, Some(Home::Host(base))) => Memory::Host(base),
+        (None, _) => unreachable!("device memory has a buffer"),
+    };
+    Operand { memory, offset, rows: region.rows, cols: region.cols, ld, dtype: info.dtype }
+}

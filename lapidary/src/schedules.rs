@@ -1,0 +1,102 @@
+//! Schedules of the latest calls: the same call again is not planned anew.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lapidary_core::algorithms::Problem;
+use lapidary_core::{Reach, Result, Schedule};
+
+/// Most schedules that are kept.
+const KEPT: usize = 16;
+
+/// Most commands of one that is kept: some hundred kilobytes.
+const MOST_COMMANDS: usize = 2048;
+
+#[derive(Debug)]
+struct Kept {
+    problem: Problem,
+    resident: bool,
+    schedule: Arc<Schedule>,
+}
+
+/// Schedules of the latest calls, the last one first.
+#[derive(Debug, Default)]
+pub(crate) struct Schedules(Mutex<VecDeque<Kept>>);
+
+impl Schedules {
+    /// The schedule of a call on devices that reach its matrices so: of a call before, or a new one. `resident` is whether
+    /// the matrices lie on a device.
+    ///
+    /// # Errors
+    /// That of `schedule`.
+    pub fn get(
+        &self,
+        problem: &Problem,
+        resident: bool,
+        reaches: Vec<Reach>,
+        schedule: impl FnOnce(Vec<Reach>) -> Result<Schedule>,
+    ) -> Result<Arc<Schedule>> {
+        let is_same = |kept: &Kept| kept.problem == *problem && kept.resident == resident && kept.schedule.reach() == &reaches[..];
+        let mut all = self.all();
+        if let Some(kept) = all.iter().position(is_same).and_then(|at| all.remove(at)) {
+            let schedule = Arc::clone(&kept.schedule);
+            all.push_front(kept);
+            return Ok(schedule);
+        }
+        drop(all);
+        let schedule = Arc::new(schedule(reaches)?);
+        if schedule.plan().commands().len() <= MOST_COMMANDS {
+            let mut all = self.all();
+            all.push_front(Kept { problem: *problem, resident, schedule: Arc::clone(&schedule) });
+            all.truncate(KEPT);
+        }
+        Ok(schedule)
+    }
+
+    fn all(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::algorithms::laswp;
+    use lapidary_core::{DType, Resources, Side};
+
+    use super::*;
+
+    /// Exchanges of rows of a matrix with so many columns, in strips.
+    fn exchanges(n: usize) -> Problem {
+        Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
+    }
+
+    fn get(schedules: &Schedules, n: usize, flops: f64) -> Arc<Schedule> {
+        let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
+        let resources = Resources { devices: 1, copy_limit: Some(1 << 20), element: 8, resident: false };
+        let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
+        schedules.get(&exchanges(n), false, reaches, made).unwrap()
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_schedule_and_others_have_their_own() {
+        let schedules = Schedules::default();
+        let first = get(&schedules, 10, 1.0);
+        assert!(Arc::ptr_eq(&first, &get(&schedules, 10, 1.0)));
+        assert!(!Arc::ptr_eq(&first, &get(&schedules, 11, 1.0)), "another problem");
+        assert!(!Arc::ptr_eq(&first, &get(&schedules, 10, 2.0)), "other devices");
+        assert_eq!(first.plan().matrices()[0].cols, 10);
+    }
+
+    #[test]
+    fn the_latest_few_are_kept() {
+        let schedules = Schedules::default();
+        let first = get(&schedules, 1, 1.0);
+        for n in 2..=KEPT {
+            get(&schedules, n, 1.0);
+        }
+        assert!(Arc::ptr_eq(&first, &get(&schedules, 1, 1.0)), "used last, it is the last to go");
+        (100..100 + KEPT).for_each(|n| drop(get(&schedules, n, 1.0)));
+        assert_eq!(schedules.all().len(), KEPT);
+        assert!(!Arc::ptr_eq(&first, &get(&schedules, 1, 1.0)));
+    }
+}

@@ -6,6 +6,7 @@ use lapidary_core::{DType, Value};
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
+use crate::scratch::Purpose;
 use crate::strips::StripParams;
 
 /// A matrix as kernels take it: memory, first element, leading dimension.
@@ -143,60 +144,6 @@ pub trait Target {
     /// # Errors
     /// The device has no memory left.
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> lapidary_core::Result<Arc<Self::Buffer>>;
-}
-
-/// What scratch memory is for: one for each use that may be under way inside another.
-#[derive(Clone, Copy, Debug)]
-pub enum Purpose {
-    /// Packed operands of a product.
-    Panels,
-    /// A product that is a factor of the next one.
-    Product,
-    /// What the groups that factor a panel tell one another.
-    Notes,
-    /// A panel while it is factored by strips.
-    Strips,
-    /// How many strips are taken and done, where [`Choices::waits`]: zero whenever no kernel runs, since
-    /// kernels reach strips by these numbers.
-    Turns,
-}
-
-impl Purpose {
-    const COUNT: usize = Purpose::Turns as usize + 1;
-}
-
-/// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
-/// smaller memory hold it until they are done.
-#[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; Purpose::COUNT]);
-
-impl<B> Default for Scratch<B> {
-    fn default() -> Self {
-        Scratch([const { None }; Purpose::COUNT])
-    }
-}
-
-impl<B> Scratch<B> {
-    /// Memory of at least `bytes`: what is kept, or new memory.
-    ///
-    /// # Errors
-    /// As `alloc`.
-    pub fn get(
-        &mut self,
-        purpose: Purpose,
-        bytes: usize,
-        alloc: impl FnOnce(usize) -> lapidary_core::Result<B>,
-    ) -> lapidary_core::Result<Arc<B>> {
-        let kept = &mut self.0[purpose as usize];
-        if let Some((buffer, held)) = kept
-            && *held >= bytes
-        {
-            return Ok(Arc::clone(buffer));
-        }
-        let buffer = Arc::new(alloc(bytes)?);
-        *kept = Some((Arc::clone(&buffer), bytes));
-        Ok(buffer)
-    }
 }
 
 /// Which kernels suit a device.

@@ -3,9 +3,10 @@
 use lapidary_core::{Op, Result, Value};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Products, Purpose, Target, View};
+use crate::call::{Arg, Call, Products, Target, View};
 use crate::params::{PanelParams, TileParams};
 use crate::program::Program;
+use crate::scratch::Purpose;
 
 /// How an operand enters, and the operand.
 pub(super) type Factor<'a, B> = (Op, View<'a, B>);

@@ -3,8 +3,9 @@
 use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::call::{Arg, Call, Target, View};
 use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
+use crate::scratch::Purpose;
 use crate::strips::{StripParams, TOGETHER};
 
 /// Most rows of a panel that goes column by column: every group reads the notes of all.

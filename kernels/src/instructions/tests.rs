@@ -5,9 +5,10 @@ use std::sync::Arc;
 use lapidary_core::{DType, Instruction, Result};
 
 use super::enqueue;
-use crate::call::{Call, Choices, Purpose, Target, View};
+use crate::call::{Call, Choices, Target, View};
 use crate::params::Limits;
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
+use crate::scratch::Purpose;
 
 /// Keeps the names of kernels with their work-items in place of running them.
 struct Recorder {

@@ -5,8 +5,9 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Solver, Target, View};
+use crate::call::{Arg, Call, Solver, Target, View};
 use crate::program::TRIANGLE;
+use crate::scratch::Purpose;
 
 impl<D: Target> Sequence<'_, D> {
     /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.

@@ -4,9 +4,10 @@ use lapidary_core::{DType, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
-use crate::call::{Arg, Call, Choices, Purpose, Target, VectorProducts, View};
+use crate::call::{Arg, Call, Choices, Target, VectorProducts, View};
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
+use crate::scratch::Purpose;
 
 /// With fewer rows, columns or terms moving the operands costs more than it saves.
 const SMALL: usize = 64;

@@ -61,17 +61,29 @@ impl Kernels {
         self.queue.finish()
     }
 
-    /// Gives up the memory of earlier calls.
-    pub fn forget_arguments(&mut self) {
+    /// Keeps scratch memory within a share of the device's memory limit in bytes.
+    pub fn limit_memory(&mut self, limit: usize) {
+        self.choices = self.choices.within_memory(limit);
+        self.scratch.limit_memory(limit);
+    }
+
+    /// Bytes that buffers may not take.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch.bytes()
+    }
+
+    /// Gives up the memory of earlier calls: scratch memory, and buffers that kernels were last called with.
+    pub fn trim(&mut self) {
         self.programs.forget_kernels();
-        self.scratch = Scratch::default();
+        self.scratch.clear();
     }
 
     /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         let found = &self.found;
         let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
-        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], ..choices };
+        let max_scratch_bytes = self.choices.max_scratch_bytes;
+        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
         Ok(())
     }
 
@@ -245,6 +257,10 @@ impl Target for Kernels {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
+        if self.scratch.must_finish(purpose, bytes) {
+            self.queue.finish()?;
+            self.programs.forget_kernels();
+        }
         self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
     }
 }

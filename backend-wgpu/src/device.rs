@@ -84,6 +84,9 @@ impl WgpuDevice {
         // what no scope catches is another's; it ends no process
         device.on_uncaptured_error(Arc::new(|_| {}));
         let opened = Self::from_parts(device, queue, cache)?;
+        if let Some(limit) = memory {
+            opened.kernels().limit_memory(limit);
+        }
         let info = DeviceInfo { name: format!("wgpu:{index}"), memory, ..opened.info };
         Ok(WgpuDevice { info, ..opened })
     }
@@ -117,6 +120,13 @@ impl WgpuDevice {
 
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the device's memory that registers, matrices and kernels hold, and the most that they have held at once. An
+    /// application's buffers and memory for transfers are not counted.
+    #[must_use]
+    pub fn allocated(&self) -> (usize, usize) {
+        self.queue.meter().read()
     }
 
     /// A buffer of the application, which belongs to the same device, for a matrix of
@@ -163,13 +173,13 @@ impl WgpuDevice {
     /// Copies the beginning of a buffer of the device to another, so many bytes, a multiple of 4; returns when
     /// it is done.
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        if from.0 == to.0 {
+        if from.raw == to.raw {
             // an application's buffer that was wrapped twice
             return Ok(());
         }
         let submission = self.queue.guarded("copy", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("copy") });
-            encoder.copy_buffer_to_buffer(&from.0, 0, &to.0, 0, bytes as u64);
+            encoder.copy_buffer_to_buffer(&from.raw, 0, &to.raw, 0, bytes as u64);
             self.queue.submit(encoder)
         })?;
         self.queue.wait(&submission)
@@ -182,7 +192,7 @@ impl WgpuDevice {
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        Ok(self.choosing(|_| Choices { strips: 32, spread: 16, ..choices }))
+        Ok(self.choosing(|Choices { max_scratch_bytes, .. }| Choices { strips: 32, spread: 16, max_scratch_bytes, ..choices }))
     }
 
     /// Factors panels by strips of workgroups of so many invocations, a power of two of at
@@ -310,7 +320,7 @@ impl Device for WgpuDevice {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         Buffer::new(&self.queue, bytes).map(DeviceBuffer::new).inspect_err(|error| {
             if error.kind() == ErrorKind::OutOfMemory {
-                self.kernels().forget();
+                self.kernels().trim();
             }
         })
     }
@@ -343,6 +353,14 @@ impl Device for WgpuDevice {
 
     fn lost(&self) -> Option<Error> {
         self.queue.lost()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernels().scratch_bytes()
+    }
+
+    fn trim(&self) {
+        self.kernels().trim();
     }
 
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {

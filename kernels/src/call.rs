@@ -139,7 +139,7 @@ pub trait Target {
 
     /// Scratch memory of at least `bytes`, kept for the next call; kernels that
     /// were enqueued with smaller memory run on with that. That of [`Purpose::Turns`] is zero
-    /// to begin with.
+    /// to begin with. `bytes` is at most [`Choices::max_scratch_bytes`] unless no kernel can do with less.
     ///
     /// # Errors
     /// The device has no memory left.
@@ -159,8 +159,8 @@ pub struct Choices {
     pub most: usize,
     /// Most groups in each dimension.
     pub groups: usize,
-    /// Bytes of the largest buffer.
-    pub buffer: usize,
+    /// Most bytes of scratch memory for one purpose: those of the largest buffer, or a part of a memory limit.
+    pub max_scratch_bytes: usize,
     /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
     pub strips: usize,
     /// Whether a group may wait for those that began before it: they go on while it does, and see
@@ -257,14 +257,14 @@ impl Choices {
     fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
-        let Limits { work_group: most, groups, buffer, .. } = *limits;
+        let Limits { work_group: most, groups, buffer: max_scratch_bytes, .. } = *limits;
         Choices {
             products,
             searchers,
             group: GROUP.min(most),
             most,
             groups,
-            buffer,
+            max_scratch_bytes,
             strips: 0,
             waits: false,
             spread: usize::MAX,
@@ -301,6 +301,13 @@ impl Choices {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
         Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
+    }
+
+    /// The same for a device whose memory is limited to `limit` bytes: scratch memory takes an eighth of it at most, in equal
+    /// shares for each [`Purpose`].
+    #[must_use]
+    pub fn within_memory(self, limit: usize) -> Self {
+        Choices { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
     }
 
     /// The same for a device of so many multiprocessors, if it has room for the tiles that keep them at work.

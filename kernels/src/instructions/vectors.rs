@@ -93,11 +93,11 @@ impl<D: Target> Sequence<'_, D> {
         if m_pad + n_pad == 0 {
             return k;
         }
-        let Choices { buffer, groups, .. } = *self.device.choices();
+        let Choices { max_scratch_bytes, groups, .. } = *self.device.choices();
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
             return 0;
         }
-        let room = buffer / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
+        let room = max_scratch_bytes / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 

@@ -13,6 +13,7 @@ use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::kernels::Kernels;
 use crate::platform::{Found, check, kernel_limits, list};
+use crate::probe::groups_may_wait;
 use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
@@ -28,7 +29,7 @@ const FEATURES: [(wgpu::Features, &str); 3] =
     [(wgpu::Features::SHADER_F16, "f16"), (wgpu::Features::SUBGROUP, "subgroups"), (wgpu::Features::TIMESTAMP_QUERY, "timestamps")];
 
 /// What groups write is seen by others while they run.
-const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
+pub(crate) const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
 
 /// The limits that a device should be made with: all that the adapter has.
 #[must_use]
@@ -98,7 +99,8 @@ impl WgpuDevice {
     ///
     /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
     /// of these for each device of the application, and set no callback after it. This returns when the
-    /// queue has done what it was given before.
+    /// queue has done what it was given before. A device that is no processor and is not known to the cache then runs
+    /// a probe, for two seconds at most: whether workgroups may wait for one another.
     ///
     /// # Errors
     /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
@@ -109,8 +111,11 @@ impl WgpuDevice {
         let queue = Arc::new(Queue::new(device, queue));
         queue.check()?;
         // one of the drivers for processors needs short loops, and the others lose little by them
-        let choices =
-            if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };
+        let choices = if is_cpu {
+            Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops()
+        } else {
+            Choices { waits: groups_may_wait(&queue, &cache), ..shared(&adapter, &queue)? }
+        };
         let info = describe(&adapter, &queue);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
         let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write));
@@ -192,7 +197,13 @@ impl WgpuDevice {
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        Ok(self.choosing(|Choices { max_scratch_bytes, .. }| Choices { strips: 32, spread: 16, max_scratch_bytes, ..choices }))
+        Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
+            strips: 32,
+            spread: 16,
+            max_scratch_bytes,
+            waits,
+            ..choices
+        }))
     }
 
     /// Factors panels by strips of workgroups of so many invocations, a power of two of at
@@ -208,9 +219,9 @@ impl WgpuDevice {
     }
 
     /// Factors panels by strips whose workgroups wait for those that began before them, or are launched
-    /// one by one, so that tests reach both; [`WgpuDevice::with_tiles`] chooses anew. It is for drivers whose
-    /// workgroups go on while others wait: others hang, and llvmpipe ends each wait after 65535 looks, with
-    /// wrong results.
+    /// one by one, so that tests reach both. A device that is no processor is asked when it is opened whether they may wait; this
+    /// overrides its answer. It is for drivers whose workgroups go on while others wait: others hang, and llvmpipe
+    /// ends each wait after 65535 looks, with wrong results.
     ///
     /// # Errors
     /// They are to wait, and the device was made without `MEMORY_DECORATION_COHERENT`.
@@ -273,9 +284,6 @@ impl WgpuDevice {
     }
 }
 
-/// The vendor's own driver for Vulkan, by its name.
-const NVIDIA: &str = "NVIDIA";
-
 /// Bits of a vector that pays on a processor which runs invocations in lanes.
 const VECTOR_BITS: usize = 128;
 
@@ -285,9 +293,7 @@ fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
     let choices = Choices::vectors(&limits).map_err(too_small)?;
     // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
     let parts_of_vectors = adapter.backend == wgpu::Backend::Vulkan;
-    // no API tells whether groups go on while others wait: where it was measured
-    let waits = adapter.driver == NVIDIA && queue.device().features().contains(COHERENT);
-    Ok(Choices { parts_of_vectors, waits, ..choices })
+    Ok(Choices { parts_of_vectors, ..choices })
 }
 
 fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {

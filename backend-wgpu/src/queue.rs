@@ -107,6 +107,13 @@ impl Queue {
         &self.device
     }
 
+    /// The adapter and its driver, in lines of text: what keys of the cache begin with.
+    pub fn identity(&self) -> String {
+        let info = self.device.adapter_info();
+        let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
+        format!("{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n")
+    }
+
     /// What the device's buffers take.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter

@@ -98,7 +98,12 @@ impl OpenClDevice {
         let health = Health::default();
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
-        let kernels = Mutex::new(Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache))?);
+        let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache))?;
+        // without a limit of the caller's there is memory beside what registers may take
+        if let Some(limit) = memory.and(info.memory) {
+            kernels.limit_memory(limit);
+        }
+        let kernels = Mutex::new(kernels);
         Ok(OpenClDevice { info, found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
@@ -302,6 +307,14 @@ impl Device for OpenClDevice {
         self.health.lost()
     }
 
+    fn scratch_bytes(&self) -> usize {
+        self.kernels().scratch_bytes()
+    }
+
+    fn trim(&self) {
+        self.kernels().trim();
+    }
+
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let peer = peer.downcast::<OpenClDevice>().filter(|peer| self.is_peer_of(peer))?;
         Some(self.copy_from_peer(peer, from.get(), to.get(), bytes))
@@ -354,8 +367,7 @@ impl OpenClDevice {
             if error.kind().is_out_of_memory() {
                 // a full device fails at anything: from here on the driver has the reserve for itself
                 *reserve = Reserve::GivenUp;
-                // and a kernel keeps the buffers that it was last called with
-                self.kernels().forget_arguments();
+                self.kernels().trim();
             }
         })
     }

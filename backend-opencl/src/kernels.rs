@@ -21,7 +21,7 @@ pub(crate) struct Kernels {
     lanes: Vec<Lane>,
     /// The lane of the instruction that is enqueued.
     current: usize,
-    /// Its last kernel so far. It is enqueued when another follows or when it turns out to be the last, whose event is the
+    /// Its last kernel so far. It is enqueued when another follows, or as the last one, whose event is the
     /// instruction's end: a marker behind it would take as long as a small kernel.
     last: Option<Launch>,
     programs: Programs,
@@ -65,17 +65,30 @@ impl Kernels {
         self.lanes.iter().try_for_each(|lane| lane.queue.finish())
     }
 
-    /// Gives up the memory of earlier calls.
-    pub fn forget_arguments(&mut self) {
+    /// Keeps scratch memory within a share of the device's memory limit in bytes.
+    pub fn limit_memory(&mut self, limit: usize) {
+        let share = limit / self.lanes.len();
+        self.choices = self.choices.within_memory(share);
+        self.lanes.iter_mut().for_each(|lane| lane.scratch.limit_memory(share));
+    }
+
+    /// Bytes that buffers may not take.
+    pub fn scratch_bytes(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.scratch.bytes()).sum()
+    }
+
+    /// Gives up the memory of earlier calls: scratch memory, and buffers that kernels were last called with.
+    pub fn trim(&mut self) {
         self.programs.forget_kernels();
-        self.lanes.iter_mut().for_each(|lane| lane.scratch = Scratch::default());
+        self.lanes.iter_mut().for_each(|lane| lane.scratch.clear());
     }
 
     /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         let found = &self.found;
         let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
-        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], ..choices };
+        let max_scratch_bytes = self.choices.max_scratch_bytes;
+        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
         Ok(())
     }
 
@@ -198,6 +211,11 @@ impl Kernels {
         Ok(())
     }
 
+    /// Enqueues the last kernel so far.
+    fn enqueue_last(&mut self) -> Result<()> {
+        self.last.take().map_or(Ok(()), |last| self.lanes[self.current].queue.enqueue(&last))
+    }
+
     fn product(&self) -> (Program, &'static str) {
         self.choices.product(DType::F32).plain(DType::F32)
     }
@@ -253,17 +271,24 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        // its arguments may be about to be set anew
-        let before = self.last.take().map_or(Ok(()), |last| self.lanes[self.current].queue.enqueue(&last));
+        // its arguments may be set anew here
+        self.enqueue_last()?;
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         // SAFETY: as the caller promises.
-        let launch = before.and_then(|()| unsafe { Launch::new(kernel, call.global, call.program.local(), call.args) });
+        let launch = unsafe { Launch::new(kernel, call.global, call.program.local(), call.args) };
         self.last = Some(launch.map_err(|error| error.with("kernel", call.kernel))?);
         Ok(())
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
-        self.lanes[self.current].scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
+        // its arguments may be memory that is given back here
+        self.enqueue_last()?;
+        let Lane { queue, scratch } = &mut self.lanes[self.current];
+        if scratch.must_finish(purpose, bytes) {
+            queue.finish()?;
+            self.programs.forget_kernels();
+        }
+        scratch.get(purpose, bytes, |bytes| Buffer::new(&self.context, bytes))
     }
 }
 

@@ -1,4 +1,7 @@
-//! Regions of the device's memory.
+//! Regions of the device's memory, and how much of it they take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::{Error, ErrorKind, Result};
 
@@ -11,7 +14,43 @@ const USES: wgpu::BufferUsages =
 /// A region of the device's memory: a buffer of its own, since wgpu tracks the use
 /// of whole buffers.
 #[derive(Clone, Debug)]
-pub struct Buffer(pub(crate) wgpu::Buffer);
+pub struct Buffer {
+    pub(crate) raw: wgpu::Buffer,
+    /// None of an application's.
+    _counted: Option<Arc<Counted>>,
+}
+
+/// Bytes of a device's buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Meter {
+    /// Bytes now, and the most that there were.
+    pub fn read(&self) -> (usize, usize) {
+        (self.now.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
+    }
+}
+
+/// Bytes that are counted as long as this lives.
+#[derive(Debug)]
+struct Counted(Arc<Meter>, usize);
+
+impl Counted {
+    fn new(meter: &Arc<Meter>, bytes: usize) -> Self {
+        let now = meter.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        meter.most.fetch_max(now, Ordering::Relaxed);
+        Counted(Arc::clone(meter), bytes)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.now.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
 
 impl Buffer {
     pub(crate) fn new(queue: &Queue, bytes: usize) -> Result<Self> {
@@ -26,7 +65,8 @@ impl Buffer {
         let size = (bytes.max(1) as u64).next_multiple_of(8);
         let descriptor = wgpu::BufferDescriptor { label: Some("register"), size, usage: USES, mapped_at_creation: false };
         let buffer = queue.guarded("alloc", |device| device.create_buffer(&descriptor));
-        buffer.map(Buffer).map_err(|error| error.with("bytes", bytes))
+        let counted = |raw| Buffer { raw, _counted: Some(Arc::new(Counted::new(queue.meter(), size as usize))) };
+        buffer.map(counted).map_err(|error| error.with("bytes", bytes))
     }
 
     /// An application's buffer, for a matrix of so many bytes.
@@ -46,7 +86,7 @@ impl Buffer {
                 encoder.clear_buffer(&buffer, 0, Some(0));
                 drop(encoder.finish());
             });
-            return probed.map(|()| Buffer(buffer)).map_err(|error| match error.kind() {
+            return probed.map(|()| Buffer { raw: buffer, _counted: None }).map_err(|error| match error.kind() {
                 ErrorKind::DeviceFailed => Error::invalid("wrap", "the buffer is destroyed or another device's").caused_by(error),
                 _ => error,
             });

@@ -13,6 +13,7 @@ use crate::buffer::Buffer;
 use crate::conv::view;
 use crate::kernels::Kernels;
 use crate::platform::{Found, check, kernel_limits, list};
+use crate::probe::groups_may_wait;
 use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
@@ -28,7 +29,7 @@ const FEATURES: [(wgpu::Features, &str); 3] =
     [(wgpu::Features::SHADER_F16, "f16"), (wgpu::Features::SUBGROUP, "subgroups"), (wgpu::Features::TIMESTAMP_QUERY, "timestamps")];
 
 /// What groups write is seen by others while they run.
-const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
+pub(crate) const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
 
 /// The limits that a device should be made with: all that the adapter has.
 #[must_use]
@@ -84,6 +85,9 @@ impl WgpuDevice {
         // what no scope catches is another's; it ends no process
         device.on_uncaptured_error(Arc::new(|_| {}));
         let opened = Self::from_parts(device, queue, cache)?;
+        if let Some(limit) = memory {
+            opened.kernels().limit_memory(limit);
+        }
         let info = DeviceInfo { name: format!("wgpu:{index}"), memory, ..opened.info };
         Ok(WgpuDevice { info, ..opened })
     }
@@ -95,7 +99,8 @@ impl WgpuDevice {
     ///
     /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
     /// of these for each device of the application, and set no callback after it. This returns when the
-    /// queue has done what it was given before.
+    /// queue has done what it was given before. A device that is no processor and is not known to the cache then runs
+    /// a probe, for two seconds at most: whether workgroups may wait for one another.
     ///
     /// # Errors
     /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
@@ -106,8 +111,11 @@ impl WgpuDevice {
         let queue = Arc::new(Queue::new(device, queue));
         queue.check()?;
         // one of the drivers for processors needs short loops, and the others lose little by them
-        let choices =
-            if is_cpu { Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops() } else { shared(&adapter, &queue)? };
+        let choices = if is_cpu {
+            Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops()
+        } else {
+            Choices { waits: groups_may_wait(&queue, &cache), ..shared(&adapter, &queue)? }
+        };
         let info = describe(&adapter, &queue);
         let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
         let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write));
@@ -117,6 +125,13 @@ impl WgpuDevice {
 
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of the device's memory that registers, matrices and kernels hold, and the most that they have held at once. An
+    /// application's buffers and memory for transfers are not counted.
+    #[must_use]
+    pub fn allocated(&self) -> (usize, usize) {
+        self.queue.meter().read()
     }
 
     /// A buffer of the application, which belongs to the same device, for a matrix of
@@ -163,13 +178,13 @@ impl WgpuDevice {
     /// Copies the beginning of a buffer of the device to another, so many bytes, a multiple of 4; returns when
     /// it is done.
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        if from.0 == to.0 {
+        if from.raw == to.raw {
             // an application's buffer that was wrapped twice
             return Ok(());
         }
         let submission = self.queue.guarded("copy", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("copy") });
-            encoder.copy_buffer_to_buffer(&from.0, 0, &to.0, 0, bytes as u64);
+            encoder.copy_buffer_to_buffer(&from.raw, 0, &to.raw, 0, bytes as u64);
             self.queue.submit(encoder)
         })?;
         self.queue.wait(&submission)
@@ -182,7 +197,13 @@ impl WgpuDevice {
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
         let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
-        Ok(self.choosing(|_| Choices { strips: 32, spread: 16, ..choices }))
+        Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
+            strips: 32,
+            spread: 16,
+            max_scratch_bytes,
+            waits,
+            ..choices
+        }))
     }
 
     /// Factors panels by strips of workgroups of so many invocations, a power of two of at
@@ -198,9 +219,9 @@ impl WgpuDevice {
     }
 
     /// Factors panels by strips whose workgroups wait for those that began before them, or are launched
-    /// one by one, so that tests reach both; [`WgpuDevice::with_tiles`] chooses anew. It is for drivers whose
-    /// workgroups go on while others wait: others hang, and llvmpipe ends each wait after 65535 looks, with
-    /// wrong results.
+    /// one by one, so that tests reach both. A device that is no processor is asked when it is opened whether they may wait; this
+    /// overrides its answer. It is for drivers whose workgroups go on while others wait: others hang, and llvmpipe
+    /// ends each wait after 65535 looks, with wrong results.
     ///
     /// # Errors
     /// They are to wait, and the device was made without `MEMORY_DECORATION_COHERENT`.
@@ -263,9 +284,6 @@ impl WgpuDevice {
     }
 }
 
-/// The vendor's own driver for Vulkan, by its name.
-const NVIDIA: &str = "NVIDIA";
-
 /// Bits of a vector that pays on a processor which runs invocations in lanes.
 const VECTOR_BITS: usize = 128;
 
@@ -275,9 +293,7 @@ fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
     let choices = Choices::vectors(&limits).map_err(too_small)?;
     // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
     let parts_of_vectors = adapter.backend == wgpu::Backend::Vulkan;
-    // no API tells whether groups go on while others wait: where it was measured
-    let waits = adapter.driver == NVIDIA && queue.device().features().contains(COHERENT);
-    Ok(Choices { parts_of_vectors, waits, ..choices })
+    Ok(Choices { parts_of_vectors, ..choices })
 }
 
 fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
@@ -310,7 +326,7 @@ impl Device for WgpuDevice {
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         Buffer::new(&self.queue, bytes).map(DeviceBuffer::new).inspect_err(|error| {
             if error.kind() == ErrorKind::OutOfMemory {
-                self.kernels().forget();
+                self.kernels().trim();
             }
         })
     }
@@ -343,6 +359,14 @@ impl Device for WgpuDevice {
 
     fn lost(&self) -> Option<Error> {
         self.queue.lost()
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.kernels().scratch_bytes()
+    }
+
+    fn trim(&self) {
+        self.kernels().trim();
     }
 
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {

@@ -84,9 +84,20 @@ impl Kernels {
         self.programs.use_checks();
     }
 
-    /// Gives up the memory of earlier calls.
-    pub fn forget(&mut self) {
-        self.scratch = Scratch::default();
+    /// Keeps scratch memory within a share of the device's memory limit in bytes.
+    pub fn limit_memory(&mut self, limit: usize) {
+        self.choices = self.choices.within_memory(limit);
+        self.scratch.limit_memory(limit);
+    }
+
+    /// Bytes that buffers may not take.
+    pub fn scratch_bytes(&self) -> usize {
+        self.scratch.bytes()
+    }
+
+    /// Gives up the scratch memory of earlier calls.
+    pub fn trim(&mut self) {
+        self.scratch.clear();
     }
 
     /// Submits an instruction on matrices of `dtype` that many times; the last submission, if there is one.
@@ -143,6 +154,18 @@ impl Kernels {
         Ok(())
     }
 
+    /// Submits the gathered calls and waits until the device is done with everything, so that it holds no scratch memory
+    /// but what is kept.
+    fn finish(&mut self) -> Result<()> {
+        self.submit()?;
+        self.bound.clear();
+        let queue = &self.queue;
+        let descriptor = wgpu::CommandEncoderDescriptor { label: Some("finish") };
+        // the queue is in order: what is submitted last ends last
+        let last = queue.guarded("launch", |device| queue.submit(device.create_command_encoder(&descriptor)))?;
+        queue.wait(&last)
+    }
+
     /// Appends the arguments of a call; where they begin.
     fn stage(&mut self, args: &[Arg<'_, Buffer>]) -> Result<u32> {
         let begin = self.staged.len();
@@ -189,7 +212,7 @@ impl Target for Kernels {
             self.submit()?;
             self.room = GATHERED.1.min(2 * self.room);
         }
-        let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.0).collect();
+        let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.raw).collect();
         let same: Vec<usize> =
             memory.iter().map(|buffer| memory.iter().position(|other| other == buffer).expect("itself")).collect();
         let offset = self.stage(call.args)?;
@@ -213,6 +236,9 @@ impl Target for Kernels {
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
+        if self.scratch.must_finish(purpose, bytes) {
+            self.finish()?;
+        }
         self.scratch.get(purpose, bytes, |bytes| Buffer::new(&self.queue, bytes))
     }
 }

@@ -15,6 +15,7 @@ mod device;
 mod drivers;
 mod kernels;
 mod platform;
+mod probe;
 mod program;
 mod queue;
 mod startup;

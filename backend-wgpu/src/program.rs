@@ -118,11 +118,7 @@ fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupL
 
 /// The driver's cache as it was last stored.
 fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCache)> {
-    let info = queue.device().adapter_info();
-    let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
-    let key = format!(
-        "pipelines\ngenerator {GENERATOR}\n{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n"
-    );
+    let key = format!("pipelines\ngenerator {GENERATOR}\n{}", queue.identity());
     let data = disk.load(&key);
     let create = |data: Option<&[u8]>| {
         queue.guarded("create_pipeline_cache", |device| {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use lapidary_core::{Error, ErrorKind, Pending, Result};
 
+use crate::buffer::Meter;
 use crate::conv::caught;
 use crate::platform::largest_binding;
 
@@ -48,6 +49,8 @@ pub(crate) struct Queue {
     last_end: Arc<AtomicU64>,
     /// Nanoseconds that a wait may take.
     patience: AtomicU64,
+    /// What the device's buffers take.
+    meter: Arc<Meter>,
 }
 
 impl Queue {
@@ -58,7 +61,7 @@ impl Queue {
             let _ = told.set(format!("{reason:?}: {message}"));
         });
         let patience = AtomicU64::new(nanoseconds(PATIENCE));
-        Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience }
+        Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience, meter: Arc::default() }
     }
 
     /// Refuses a device that is gone, and a queue of another device, with which the first submission would
@@ -102,6 +105,18 @@ impl Queue {
 
     pub fn device(&self) -> &wgpu::Device {
         &self.device
+    }
+
+    /// The adapter and its driver, in lines of text: what keys of the cache begin with.
+    pub fn identity(&self) -> String {
+        let info = self.device.adapter_info();
+        let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
+        format!("{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n")
+    }
+
+    /// What the device's buffers take.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// Bytes of the largest buffer that a kernel reaches.

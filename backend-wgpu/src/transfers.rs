@@ -128,7 +128,7 @@ impl Transfers {
             drop(mapped);
             staging.unmap();
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("LD") });
-            encoder.copy_buffer_to_buffer(&staging, 0, &buffer.0, at, bytes);
+            encoder.copy_buffer_to_buffer(&staging, 0, &buffer.raw, at, bytes);
             Ok(self.queue.submit(encoder))
         })??;
         self.give_back(staging, Some(submission));
@@ -141,7 +141,7 @@ impl Transfers {
         let (bytes, at) = extent(&piece, rows, size);
         let submission = self.queue.guarded("read", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("ST") });
-            encoder.copy_buffer_to_buffer(&buffer.0, at, &staging, 0, bytes);
+            encoder.copy_buffer_to_buffer(&buffer.raw, at, &staging, 0, bytes);
             self.queue.submit(encoder)
         })?;
         Ok(UnderWay { piece, staging, submission })
@@ -232,7 +232,7 @@ mod tests {
         // the device is at work for longer than it takes to pack them all
         let long = Buffer::new(&queue, 64 << 20).unwrap();
         let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        (0..100).for_each(|_| encoder.clear_buffer(&long.0, 0, None));
+        (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
         queue.submit(encoder);
         // SAFETY: both vectors hold the rectangle, and nothing else touches them.
         unsafe {

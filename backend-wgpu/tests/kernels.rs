@@ -9,10 +9,15 @@ use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorPr
 
 /// Every adapter as a device, made in some way; `LAPIDARY_REQUIRE_WGPU` asks for one at least.
 fn devices(make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
+    devices_within(None, make)
+}
+
+/// The same with a memory limit.
+fn devices_within(memory: Option<usize>, make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
     let listing = list();
     let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
     assert!(!listing.devices.is_empty() || !required, "no adapter: {:?}", listing.notes);
-    let open = |index| WgpuDevice::open(index, None, Arc::new(ProgramCache::new(None))).unwrap();
+    let open = |index| WgpuDevice::open(index, memory, Arc::new(ProgramCache::new(None))).unwrap();
     listing.devices.iter().enumerate().map(|(index, found)| (found.f64, make(open(index)))).collect()
 }
 
@@ -22,6 +27,19 @@ fn every_instruction() {
         Instructions(&device).all::<f32>();
         if f64 {
             Instructions(&device).all::<f64>();
+        }
+    }
+}
+
+/// A memory limit leaves so little scratch memory that products, triangles and panels go in many parts.
+#[test]
+fn with_little_scratch_memory() {
+    for (f64, device) in devices_within(Some(32 << 10), |device| device) {
+        Instructions(&device).all::<f32>();
+        if f64 {
+            let device = device.with_tiles().unwrap();
+            Instructions(&device).products::<f64>();
+            Instructions(&device).panels::<f64>();
         }
     }
 }

@@ -302,6 +302,15 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Bytes of [`DeviceInfo::memory`] that buffers may not take: memory that the device holds for its kernels beside the
+    /// buffers, or reserves for them.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+
+    /// Gives up the memory that the device keeps for later calls beside the buffers. Work under way goes on with it.
+    fn trim(&self) {}
+
     /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device, and returns when the
     /// copy is done. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {

@@ -6,6 +6,7 @@ use lapidary_core::{DType, Value};
 
 use crate::params::{Limits, PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
+use crate::scratch::Purpose;
 use crate::strips::StripParams;
 
 /// A matrix as kernels take it: memory, first element, leading dimension.
@@ -138,65 +139,11 @@ pub trait Target {
 
     /// Scratch memory of at least `bytes`, kept for the next call; kernels that
     /// were enqueued with smaller memory run on with that. That of [`Purpose::Turns`] is zero
-    /// to begin with.
+    /// to begin with. `bytes` is at most [`Choices::max_scratch_bytes`] unless no kernel can do with less.
     ///
     /// # Errors
     /// The device has no memory left.
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> lapidary_core::Result<Arc<Self::Buffer>>;
-}
-
-/// What scratch memory is for: one for each use that may be under way inside another.
-#[derive(Clone, Copy, Debug)]
-pub enum Purpose {
-    /// Packed operands of a product.
-    Panels,
-    /// A product that is a factor of the next one.
-    Product,
-    /// What the groups that factor a panel tell one another.
-    Notes,
-    /// A panel while it is factored by strips.
-    Strips,
-    /// How many strips are taken and done, where [`Choices::waits`]: zero whenever no kernel runs, since
-    /// kernels reach strips by these numbers.
-    Turns,
-}
-
-impl Purpose {
-    const COUNT: usize = Purpose::Turns as usize + 1;
-}
-
-/// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
-/// smaller memory hold it until they are done.
-#[derive(Debug)]
-pub struct Scratch<B>([Option<(Arc<B>, usize)>; Purpose::COUNT]);
-
-impl<B> Default for Scratch<B> {
-    fn default() -> Self {
-        Scratch([const { None }; Purpose::COUNT])
-    }
-}
-
-impl<B> Scratch<B> {
-    /// Memory of at least `bytes`: what is kept, or new memory.
-    ///
-    /// # Errors
-    /// As `alloc`.
-    pub fn get(
-        &mut self,
-        purpose: Purpose,
-        bytes: usize,
-        alloc: impl FnOnce(usize) -> lapidary_core::Result<B>,
-    ) -> lapidary_core::Result<Arc<B>> {
-        let kept = &mut self.0[purpose as usize];
-        if let Some((buffer, held)) = kept
-            && *held >= bytes
-        {
-            return Ok(Arc::clone(buffer));
-        }
-        let buffer = Arc::new(alloc(bytes)?);
-        *kept = Some((Arc::clone(&buffer), bytes));
-        Ok(buffer)
-    }
 }
 
 /// Which kernels suit a device.
@@ -212,8 +159,8 @@ pub struct Choices {
     pub most: usize,
     /// Most groups in each dimension.
     pub groups: usize,
-    /// Bytes of the largest buffer.
-    pub buffer: usize,
+    /// Most bytes of scratch memory for one purpose: those of the largest buffer, or a part of a memory limit.
+    pub max_scratch_bytes: usize,
     /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
     pub strips: usize,
     /// Whether a group may wait for those that began before it: they go on while it does, and see
@@ -310,14 +257,14 @@ impl Choices {
     fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
         // the largest power of two that a group holds
         let searchers = 1 << searchers.min(limits.work_group).ilog2();
-        let Limits { work_group: most, groups, buffer, .. } = *limits;
+        let Limits { work_group: most, groups, buffer: max_scratch_bytes, .. } = *limits;
         Choices {
             products,
             searchers,
             group: GROUP.min(most),
             most,
             groups,
-            buffer,
+            max_scratch_bytes,
             strips: 0,
             waits: false,
             spread: usize::MAX,
@@ -354,6 +301,13 @@ impl Choices {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
         Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
+    }
+
+    /// The same for a device whose memory is limited to `limit` bytes: scratch memory takes an eighth of it at most, in equal
+    /// shares for each [`Purpose`].
+    #[must_use]
+    pub fn within_memory(self, limit: usize) -> Self {
+        Choices { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
     }
 
     /// The same for a device of so many multiprocessors, if it has room for the tiles that keep them at work.

@@ -14,12 +14,14 @@ pub mod instructions;
 pub mod opencl;
 mod params;
 mod program;
+mod scratch;
 mod strips;
 pub mod wgsl;
 
-pub use call::{Arg, Call, Choices, Products, Purpose, Scratch, Target, VectorProducts, View};
+pub use call::{Arg, Call, Choices, Products, Target, VectorProducts, View};
 pub use params::{Limits, PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
+pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
 
 /// Changes whenever a text changes its meaning to a cache.

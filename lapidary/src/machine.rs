@@ -234,8 +234,9 @@ impl Machine {
     }
 
     /// Gives back the device memory that is kept for later calls: as much as the copies of the last call on host matrices
-    /// took, and some columns. Uploading a matrix does so too; a call on matrices that lie on a device gives back all
-    /// but the columns. A call that is under way keeps its memory again at its end.
+    /// took, some columns, and scratch memory of kernels. Uploading a matrix does so too; a call on matrices that lie on a
+    /// device gives back all but the columns and the scratch memory. A call that is under way keeps its memory again at its
+    /// end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(Driver::trim);
     }

@@ -22,7 +22,7 @@ use agree::agree;
 use grade::grade;
 use graded::Graded;
 use lapidary::wgpu::{WgpuDevice, required_limits, wgpu};
-use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef};
+use lapidary::{ErrorKind, Gemm, Getrf, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use settings::{limited, settings};
@@ -117,6 +117,51 @@ fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     let error = machine.upload(MatRef::col_major(&a, n, n).unwrap()).unwrap_err();
     assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains("65536"), "{error}");
     grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
+}
+
+/// Bytes that the only device of a machine holds, and the most that it has held.
+fn allocated(machine: &Machine) -> (usize, usize) {
+    let mut allocated = None;
+    machine.visit_devices(&mut |device| allocated = device.downcast().map(WgpuDevice::allocated));
+    allocated.unwrap()
+}
+
+/// Registers, matrices and what kernels need beside them.
+#[test]
+fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_when_asked() {
+    const N: usize = 300;
+    const LIMIT: usize = 1 << 20;
+    let Some((index, _)) = first() else { return };
+    let a: Vec<f64> = (0..N * N).map(|e| ((e * 7919 + e / 13) % 1009) as f64 / 1009.0).collect();
+    for (limit, tiles) in [(Some(LIMIT), false), (Some(LIMIT), true), (None, false), (None, true)] {
+        let settings = Settings { memory_limit: limit, ..settings() };
+        let device = WgpuDevice::open(index, limit, Arc::new(settings.program_cache())).unwrap();
+        let device = if tiles { device.with_tiles().unwrap() } else { device };
+        let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
+        let (mut c, mut ipiv) = (a.clone(), vec![0; N]);
+        // a product needs more of what kernels hold than the one before
+        for n in [100, N] {
+            let part = || MatRef::col_major(&a, N, N).unwrap().sub(0..n, 0..n);
+            machine.gemm(Gemm::new(part(), part(), MatMut::col_major(&mut c, N, N).unwrap().sub(0..n, 0..n))).unwrap();
+        }
+        let _ = machine.getrf_into(Getrf::new(MatMut::col_major(&mut c, N, N).unwrap(), &mut ipiv)).unwrap();
+        let (now, most) = allocated(&machine);
+        assert!(now > 0 && limit.is_none_or(|limit| most <= limit), "{now} and at most {most} bytes, {limit:?}, tiles: {tiles}");
+        machine.trim();
+        assert_eq!(allocated(&machine).0, 0, "{limit:?}, tiles: {tiles}");
+        // on the device, beside the same kernels
+        let (x, mut y) = (machine.upload(MatRef::col_major(&a[..100 * 100], 100, 100).unwrap()).unwrap(), a[..100 * 100].to_vec());
+        let mut z = machine.upload(MatRef::col_major(&y, 100, 100).unwrap()).unwrap();
+        machine.gemm(Gemm::new(x.view(), x.view(), z.view_mut())).unwrap();
+        z.download(MatMut::col_major(&mut y, 100, 100).unwrap()).unwrap();
+        assert!(limit.is_none_or(|limit| allocated(&machine).1 <= limit));
+        machine.trim();
+        assert_eq!(allocated(&machine).0, 2 * 100 * 100 * size_of::<f64>(), "matrices stay");
+    }
+    let settings = limited(LIMIT);
+    let machine = Machine::with_settings(&format!("wgpu:{index}").parse().unwrap(), &settings).unwrap();
+    let error = machine.upload(MatRef::col_major(&vec![0.0; LIMIT / 8], LIMIT / 8, 1).unwrap()).unwrap_err();
+    assert!(error.kind() == ErrorKind::OutOfMemory && error.to_string().contains(&(LIMIT / 8 * 7).to_string()), "{error}");
 }
 
 #[test]

@@ -219,12 +219,15 @@ impl Driver {
     pub fn trim(&self) {
         self.release_registers();
         self.columns.trim();
+        self.device.trim();
     }
 
-    /// Bytes of the device's limit that neither resident matrices hold nor copies of columns.
+    /// Bytes of the device's limit that neither resident matrices hold nor copies of columns nor kernels.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>() + self.columns.held();
+        let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>()
+            + self.columns.held()
+            + self.device.scratch_bytes();
         self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

@@ -3,9 +3,10 @@
 use lapidary_core::{Op, Result, Value};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Products, Purpose, Target, View};
+use crate::call::{Arg, Call, Products, Target, View};
 use crate::params::{PanelParams, TileParams};
 use crate::program::Program;
+use crate::scratch::Purpose;
 
 /// How an operand enters, and the operand.
 pub(super) type Factor<'a, B> = (Op, View<'a, B>);
@@ -96,23 +97,35 @@ impl<D: Target> Sequence<'_, D> {
         })
     }
 
+    /// Terms, rows of A and columns of B that are packed at a time: as many as scratch memory has room for, at least
+    /// a term of one panel of each.
+    fn packed(&self, params: &PanelParams, k: usize) -> (usize, [usize; 2]) {
+        let (mr, nr) = (params.mr(), params.nr);
+        let room = self.device.choices().max_scratch_bytes / self.dtype.size();
+        // where room is short, as many terms as lines of each factor, whose panels are whole
+        let short = (room / 2).isqrt().min(room / (2 * mr.max(nr))).max(1);
+        let depth = (DEPTH_BYTES / self.dtype.size()).min(k).min(short);
+        let lines = |width: usize| PACKED.min((room / depth / 2 / width * width).max(width));
+        (depth, [mr, nr].map(lines))
+    }
+
     /// Block by block, so that the packed panels stay small.
     unsafe fn panels(&mut self, params: &PanelParams, Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>) -> Result<()> {
-        let (depth, (mr, nr)) = (DEPTH_BYTES / self.dtype.size(), (params.mr(), params.nr));
+        let ((depth, [most_rows, most_cols]), (mr, nr)) = (self.packed(params, k), (params.mr(), params.nr));
         let program = Program::GemmPanel { dtype: self.dtype, params: *params };
-        let rows = c.rows.min(PACKED).next_multiple_of(mr);
-        let cols = c.cols.min(PACKED).next_multiple_of(nr);
-        let panels = self.device.scratch(Purpose::Panels, (rows + cols) * k.min(depth) * self.dtype.size())?;
+        let rows = c.rows.min(most_rows).next_multiple_of(mr);
+        let cols = c.cols.min(most_cols).next_multiple_of(nr);
+        let panels = self.device.scratch(Purpose::Panels, (rows + cols) * depth * self.dtype.size())?;
         for p in (0..k).step_by(depth) {
             let kc = depth.min(k - p);
             let b_at = rows * kc;
             let beta = if p == 0 { beta } else { self.value(1.0) };
-            for j in (0..c.cols).step_by(PACKED) {
-                let nc = PACKED.min(c.cols - j);
+            for j in (0..c.cols).step_by(most_cols) {
+                let nc = most_cols.min(c.cols - j);
                 // SAFETY: the module's contract; the panels have room for one block of each factor.
                 unsafe { self.pack(program, (nr, b_at), (nc, kc), lines(b, !b.0.is_trans(), p, j), &panels)? };
-                for i in (0..c.rows).step_by(PACKED) {
-                    let mc = PACKED.min(c.rows - i);
+                for i in (0..c.rows).step_by(most_rows) {
+                    let mc = most_rows.min(c.rows - i);
                     let sizes = [Arg::Size(mc), Arg::Size(nc), Arg::Size(kc), Arg::factor(alpha)];
                     let packed = [Arg::In(&*panels), Arg::Size(0), Arg::Size(b_at), Arg::factor(beta)];
                     let args = [&sizes[..], &packed, &Arg::output(c.sub(i, j, mc, nc))].concat();

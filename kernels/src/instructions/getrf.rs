@@ -3,8 +3,9 @@
 use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Target, View};
+use crate::call::{Arg, Call, Target, View};
 use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
+use crate::scratch::Purpose;
 use crate::strips::{StripParams, TOGETHER};
 
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
@@ -127,12 +128,18 @@ impl<D: Target> Sequence<'_, D> {
         let choices = self.device.choices();
         // there must be room for them
         let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
-        let strips = |params: &StripParams| most.min(choices.buffer / params.bytes(self.dtype));
+        let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
         match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
             Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
-            _ if (choices.spread..=MOST_ROWS).contains(&rows) => Narrow::Columns,
+            _ if (choices.spread..=MOST_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => Narrow::Columns,
             _ => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
         }
+    }
+
+    /// Groups that factor a panel of so many rows column by column, and bytes of what they tell one another.
+    fn notes(&self, rows: usize) -> (usize, usize) {
+        let groups = rows.div_ceil(rows_of_group(self.device.choices().columns(self.dtype).local()[0]));
+        (groups, notes(groups) * self.dtype.size())
     }
 
     /// Rounds that the loops of one work-item go in a panel of one group: for each column over
@@ -202,8 +209,8 @@ impl<D: Target> Sequence<'_, D> {
     unsafe fn getrf_columns(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         let program = self.device.choices().columns(self.dtype);
-        let groups = a.rows.div_ceil(rows_of_group(program.local()[0]));
-        let notes = self.device.scratch(Purpose::Notes, notes(groups) * self.dtype.size())?;
+        let (groups, bytes) = self.notes(a.rows);
+        let notes = self.device.scratch(Purpose::Notes, bytes)?;
         let Panel { pivoting, first_row, .. } = panel;
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);

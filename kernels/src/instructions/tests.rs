@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, Instruction, Result};
+use lapidary_core::{DType, Diag, Instruction, Op, Result, Uplo, Value};
 
 use super::enqueue;
-use crate::call::{Call, Choices, Purpose, Target, View};
+use crate::call::{Call, Choices, Target, View};
 use crate::params::Limits;
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
+use crate::scratch::Purpose;
 
-/// Keeps the names of kernels with their work-items in place of running them.
+/// Keeps the names of kernels with their work-items in place of running them, and the scratch memory that they ask for.
 struct Recorder {
     choices: Choices,
     launched: Vec<(&'static str, usize)>,
+    scratch: Vec<(Purpose, usize)>,
 }
 
 impl Target for Recorder {
@@ -27,20 +29,31 @@ impl Target for Recorder {
         Ok(())
     }
 
-    fn scratch(&mut self, _: Purpose, _: usize) -> Result<Arc<()>> {
+    fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<()>> {
+        self.scratch.push((purpose, bytes));
         Ok(Arc::new(()))
     }
 }
 
+fn view(rows: usize, cols: usize) -> View<'static, ()> {
+    View { buffer: &(), at: 0, ld: rows, rows, cols }
+}
+
+fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
+    let mut recorder = Recorder { choices, launched: Vec::new(), scratch: Vec::new() };
+    // SAFETY: nothing runs.
+    unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
+    recorder
+}
+
+fn factor(rows: usize, cols: usize) -> Instruction<View<'static, ()>> {
+    let [a, ipiv, info] = [view(rows, cols), view(cols, 1), view(1, 1)];
+    Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info }
+}
+
 /// The kernels of an LU.
 fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
-    let view = |rows, cols| View { buffer: &(), at: 0, ld: rows, rows, cols };
-    let [a, ipiv, info] = [view(rows, cols), view(cols, 1), view(1, 1)];
-    let instruction = Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info };
-    let mut recorder = Recorder { choices, launched: Vec::new() };
-    // SAFETY: nothing runs.
-    unsafe { enqueue(&mut recorder, DType::F32, &instruction).unwrap() };
-    recorder.launched
+    record(choices, DType::F32, &factor(rows, cols)).launched
 }
 
 #[test]
@@ -65,5 +78,33 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
         let params = choices.strips(DType::F32, 2000).unwrap();
         let entered = |cols| lu(choices, 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
         assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {waits}");
+    }
+}
+
+/// Whatever the memory limit, no instruction asks for more scratch memory than an eighth of it.
+#[test]
+fn scratch_memory_fits_a_memory_limit() {
+    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
+    let ways = [("vectors", Choices::vectors(&limits).unwrap()), ("barrier-free", Choices::barrier_free(&limits, 256))];
+    for dtype in [DType::F32, DType::F64] {
+        let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
+        let (op_a, op_b) = (Op::Trans, Op::NoTrans);
+        let instructions = [
+            Instruction::Gemm { alpha: one, op_a, a: view(900, 1001), op_b, b: view(900, 1100), beta: zero, c: view(1001, 1100) },
+            Instruction::Trtri { uplo: Uplo::Lower, diag: Diag::Unit, a: view(700, 700), inverse: view(700, 700) },
+            factor(3000, 700),
+            factor(30_000, 100),
+        ];
+        for (way, choices) in ways {
+            for limit in [32 << 10, 1 << 20, 8 << 20, 1 << 30] {
+                for instruction in &instructions {
+                    let asked = record(choices.within_memory(limit), dtype, instruction).scratch;
+                    let mut most = [0; 5];
+                    asked.iter().for_each(|&(purpose, bytes)| most[purpose as usize] = bytes.max(most[purpose as usize]));
+                    let name = instruction.name();
+                    assert!(most.iter().sum::<usize>() <= limit / 8, "{name} in {dtype}, {way}, of {limit}: {asked:?}");
+                }
+            }
+        }
     }
 }

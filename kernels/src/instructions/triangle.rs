@@ -5,8 +5,9 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Purpose, Solver, Target, View};
+use crate::call::{Arg, Call, Solver, Target, View};
 use crate::program::TRIANGLE;
+use crate::scratch::Purpose;
 
 impl<D: Target> Sequence<'_, D> {
     /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.
@@ -112,7 +113,6 @@ impl<D: Target> Sequence<'_, D> {
         v: View<'_, D::Buffer>,
         (o, s, t): (usize, usize, usize),
     ) -> Result<()> {
-        let product = self.device.scratch(Purpose::Product, s * t * self.dtype.size())?;
         let (v11, v22) = (v.sub(o, o, s, s), v.sub(o + s, o + s, t, t));
         let (at, rows, cols, inner, outer) = match uplo {
             // V21 ← −V22·(A21·V11)
@@ -120,23 +120,21 @@ impl<D: Target> Sequence<'_, D> {
             // V12 ← −V11·(A12·V22)
             Uplo::Upper => ((o, o + s), s, t, v22, v11),
         };
-        let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
-        // SAFETY: the module's contract; the product has memory of its own.
-        unsafe {
-            self.gemm(
-                self.value(1.0),
-                (Op::NoTrans, a.sub(at.0, at.1, rows, cols)),
-                (Op::NoTrans, inner),
-                self.value(0.0),
-                product,
-            )?;
-            self.gemm(
-                self.value(-1.0),
-                (Op::NoTrans, outer),
-                (Op::NoTrans, product),
-                self.value(0.0),
-                v.sub(at.0, at.1, rows, cols),
-            )
+        let (a, v) = (a.sub(at.0, at.1, rows, cols), v.sub(at.0, at.1, rows, cols));
+        let column = rows * self.dtype.size();
+        // as many columns at a time as scratch memory has room for
+        let most = (self.device.choices().max_scratch_bytes / column).clamp(1, cols);
+        for j in (0..cols).step_by(most) {
+            let cols = most.min(cols - j);
+            let product = self.device.scratch(Purpose::Product, column * cols)?;
+            let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
+            let (inner, v) = (inner.sub(0, j, inner.rows, cols), v.sub(0, j, rows, cols));
+            // SAFETY: the module's contract; the product has memory of its own.
+            unsafe {
+                self.gemm(self.value(1.0), (Op::NoTrans, a), (Op::NoTrans, inner), self.value(0.0), product)?;
+                self.gemm(self.value(-1.0), (Op::NoTrans, outer), (Op::NoTrans, product), self.value(0.0), v)?;
+            }
         }
+        Ok(())
     }
 }

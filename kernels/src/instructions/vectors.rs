@@ -4,9 +4,10 @@ use lapidary_core::{DType, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
-use crate::call::{Arg, Call, Choices, Purpose, Target, VectorProducts, View};
+use crate::call::{Arg, Call, Choices, Target, VectorProducts, View};
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
+use crate::scratch::Purpose;
 
 /// With fewer rows, columns or terms moving the operands costs more than it saves.
 const SMALL: usize = 64;
@@ -92,11 +93,11 @@ impl<D: Target> Sequence<'_, D> {
         if m_pad + n_pad == 0 {
             return k;
         }
-        let Choices { buffer, groups, .. } = *self.device.choices();
+        let Choices { max_scratch_bytes, groups, .. } = *self.device.choices();
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
             return 0;
         }
-        let room = buffer / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
+        let room = max_scratch_bytes / ((m_pad + n_pad) * self.dtype.size()) / params.kwg * params.kwg;
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 

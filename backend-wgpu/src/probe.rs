@@ -1,0 +1,224 @@
+//! Whether workgroups may wait for one another: no API tells, so that the device is asked to try.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use lapidary_core::{ProgramCache, Result};
+
+use crate::device::COHERENT;
+use crate::queue::{Queue, Submission};
+
+/// The program that tries.
+const TEXT: &str = include_str!("probe.wgsl");
+/// Workgroups, as many as the widest panel has strips.
+const GROUPS: u32 = 256;
+/// Invocations of a workgroup, as in the text.
+const ITEMS: u32 = 64;
+/// Longest wait for the answer. An H100 takes less than 20 ms, its compiler included, whatever the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause between two looks at whether the program is done.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// Whether workgroups that began go on while others wait for them, and these see what they wrote. A device is asked once:
+/// its answer is kept on disk. One that gives none in time, or fails, is asked again the next time; until then they may not.
+pub(crate) fn groups_may_wait(queue: &Queue, disk: &ProgramCache) -> bool {
+    queue.device().features().contains(COHERENT) && ask_once(queue, disk, TEXT)
+}
+
+/// The kept answer, or that of the program.
+fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
+    let key = key(queue, text);
+    if let Some(answer) = load(disk, &key) {
+        return answer;
+    }
+    let answer = ask(queue, text, PATIENCE).ok().flatten();
+    if let Some(answer) = answer {
+        disk.store(&key, &[answer.into()]);
+    }
+    answer.unwrap_or(false)
+}
+
+/// What changes the answer: the device, its driver, the program.
+fn key(queue: &Queue, text: &str) -> String {
+    format!("probe of waits\n{}\n{text}", queue.identity())
+}
+
+/// The answer of an earlier opening.
+fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
+    if !disk.keeps() {
+        return None;
+    }
+    match disk.load(key)?[..] {
+        [0] => Some(false),
+        [1] => Some(true),
+        _ => {
+            disk.reject();
+            None
+        }
+    }
+}
+
+/// Runs the program: whether every invocation saw what it waited for; none if there is no answer in time.
+fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
+    let (answers, submission) = queue.guarded("probe", |device| submit(queue, device, text))?;
+    let start = Instant::now();
+    while !queue.is_done(&submission) {
+        if start.elapsed() >= patience || queue.lost().is_some() {
+            return Ok(None);
+        }
+        sleep(PAUSE);
+    }
+    queue.map(&answers, wgpu::MapMode::Read, answers.size(), &submission)?;
+    queue.guarded("probe", |_| {
+        let mapped = answers.get_mapped_range(..).map_err(|error| queue.unmapped(&error))?;
+        Ok(Some(mapped.chunks_exact(size_of::<u32>()).all(|answer| answer.iter().any(|&byte| byte != 0))))
+    })?
+}
+
+/// Submits the program, and a copy of its answers to memory that can be mapped.
+fn submit(queue: &Queue, device: &wgpu::Device, text: &str) -> (wgpu::Buffer, Submission) {
+    use wgpu::BufferUsages as Usages;
+    let bytes = u64::from(GROUPS * ITEMS) * size_of::<u32>() as u64;
+    let buffer = |label, size, usage| {
+        device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
+    };
+    let turns = buffer("turns", 2 * size_of::<u32>() as u64, Usages::STORAGE);
+    let notes = buffer("notes", bytes, Usages::STORAGE);
+    let seen = buffer("seen", bytes, Usages::STORAGE | Usages::COPY_SRC);
+    let answers = buffer("answers", bytes, Usages::MAP_READ | Usages::COPY_DST);
+    let source = wgpu::ShaderSource::Wgsl(text.into());
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some("probe"), source });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some("probe"),
+        layout: None,
+        module: &module,
+        entry_point: Some("probe"),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    });
+    let entries: Vec<_> = (0..)
+        .zip([&turns, &notes, &seen])
+        .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+        .collect();
+    let layout = pipeline.get_bind_group_layout(0);
+    let bound = device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("probe"), layout: &layout, entries: &entries });
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("probe") });
+    let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+    pass.set_pipeline(&pipeline);
+    pass.set_bind_group(0, &bound, &[]);
+    pass.dispatch_workgroups(GROUPS, 1, 1);
+    drop(pass);
+    encoder.copy_buffer_to_buffer(&seen, 0, &answers, 0, bytes);
+    (answers, queue.submit(encoder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::device::{WgpuDevice, required_features};
+
+    /// Every adapter on which groups could wait, by the name of its driver. SwiftShader is one: it runs a group to its end.
+    fn queues() -> Vec<(String, Queue)> {
+        let able = crate::list().devices.into_iter().filter(|found| found.adapter.features().contains(COHERENT));
+        let open = |adapter: &wgpu::Adapter| {
+            let required_features = required_features(adapter);
+            let wanted = wgpu::DeviceDescriptor { required_features, ..Default::default() };
+            let (device, queue) = pollster::block_on(adapter.request_device(&wanted)).unwrap();
+            Queue::new(device, queue)
+        };
+        let queues: Vec<_> = able.map(|found| (found.info.driver.clone(), open(&found.adapter))).collect();
+        assert!(!queues.is_empty() || std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_none(), "no adapter is coherent");
+        queues
+    }
+
+    /// The same program with one part in place of another.
+    fn changed(part: &str, instead: &str) -> String {
+        assert!(TEXT.contains(part), "{part}");
+        TEXT.replace(part, instead)
+    }
+
+    /// A program in which nobody signals.
+    fn silent() -> String {
+        changed("atomicStore(&turns[1], own + 1u);", "")
+    }
+
+    #[test]
+    fn the_answer_is_yes_where_groups_go_on_and_no_where_nobody_signals_or_nothing_is_seen() {
+        for (driver, queue) in queues() {
+            // a system may take a processor from one group for longer than others look
+            let patient = changed("LOOKS = 32768u", "LOOKS = 0x10000000u");
+            let one_silent = changed("if (t == 0u) { atomicStore", "if (t == 0u && own != 100u) { atomicStore");
+            let old = changed("let note = notes[before];", "let note = early * 0u;");
+            for (what, text, expected) in [
+                ("as it is", TEXT, None),
+                ("patient", &patient, ["NVIDIA", "SwiftShader driver"].contains(&driver.as_str()).then_some(true)),
+                ("nobody signals", &silent(), Some(false)),
+                ("one does not signal", &one_silent, Some(false)),
+                ("an old number", &old, Some(false)),
+            ] {
+                let start = Instant::now();
+                // a slow processor may take longer than a device has
+                let answer = ask(&queue, text, 30 * PATIENCE).unwrap();
+                println!("{driver}, {what}: {answer:?} after {:?}", start.elapsed());
+                assert!(answer.is_some() && (expected.is_none() || answer == expected), "{driver}, {what}: {answer:?}");
+            }
+            assert_eq!(ask(&queue, TEXT, Duration::ZERO).unwrap(), None, "{driver}: no time for an answer");
+            assert!(queue.lost().is_none(), "a device that took too long is not lost");
+            assert!(ask(&queue, "no program", PATIENCE).is_err());
+        }
+    }
+
+    #[test]
+    fn the_answer_is_kept_and_a_damaged_one_is_asked_for_again() {
+        let folder = std::env::temp_dir().join(format!("lapidary-probe-{}", std::process::id()));
+        for (driver, queue) in queues() {
+            let (text, disk) = (silent(), ProgramCache::new(Some(folder.clone())));
+            let opened = || {
+                let disk = ProgramCache::new(Some(folder.clone()));
+                let answer = ask_once(&queue, &disk, &text);
+                let counts = disk.counts();
+                (answer, [counts.hits, counts.misses, counts.rejected])
+            };
+            assert_eq!([opened(), opened()], [(false, [0, 1, 0]), (false, [1, 0, 0])], "{driver}");
+            // what is kept is believed: nothing runs
+            let key = key(&queue, &text);
+            disk.store(&key, &[1]);
+            assert_eq!(opened(), (true, [1, 0, 0]), "{driver}");
+            // neither yes nor no
+            for kept in [&[2][..], &[], &[1, 1]] {
+                disk.store(&key, kept);
+                assert_eq!([opened(), opened()], [(false, [0, 0, 1]), (false, [1, 0, 0])], "{driver}: {kept:?}");
+            }
+            // another's bytes
+            let path = &disk.entries()[0].path;
+            let mut bytes = fs::read(path).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(path, bytes).unwrap();
+            assert_eq!([opened(), opened()], [(false, [0, 0, 1]), (false, [1, 0, 0])], "{driver}: damaged");
+            disk.clear().unwrap();
+        }
+        let _ = fs::remove_dir(&folder);
+    }
+
+    #[test]
+    fn devices_are_asked_when_they_are_opened_and_processors_are_not() {
+        let folder = std::env::temp_dir().join(format!("lapidary-opened-{}", std::process::id()));
+        for (index, found) in crate::list().devices.iter().enumerate() {
+            let disk = Arc::new(ProgramCache::new(Some(folder.clone())));
+            WgpuDevice::open(index, None, Arc::clone(&disk)).unwrap();
+            let asked = disk.entries().iter().any(|entry| entry.key.as_ref().is_some_and(|key| key.ends_with(TEXT)));
+            assert_eq!(asked, !found.is_cpu && found.adapter.features().contains(COHERENT), "{}", found.info.name);
+            disk.clear().unwrap();
+        }
+        let _ = fs::remove_dir(&folder);
+    }
+
+    #[test]
+    fn a_device_that_was_made_without_coherent_memory_is_not_asked() {
+        let Some(queue) = crate::program::tests::queue() else { return };
+        assert!(!groups_may_wait(&queue, &ProgramCache::new(None)));
+    }
+}

@@ -17,8 +17,10 @@ const MOST: usize = 8;
 /// Most parts of one transfer.
 const COPIERS: usize = 6;
 
+/// Asked once: the answer takes the system longer than to copy a small matrix.
 fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Parts in which so many pieces are copied, at least one.

@@ -38,7 +38,7 @@ use crate::instruction::{Access, Reg};
 use crate::plan::Plan;
 use crate::slots::{Slot, SlotId};
 
-use device::{Again, DeviceState, Taken};
+use device::{DeviceState, Taken};
 use memory::Memory;
 
 /// How one device sees the matrices of a plan.
@@ -294,11 +294,6 @@ impl<'p> Dispatcher<'p> {
     /// Moves the cursor of a lane to its next command in the `t`-th taken task.
     fn seek(&mut self, lane: Lane, t: usize) -> Option<CommandId> {
         let taken = &self.devices[lane.device].taken[t];
-        if let Again::Due(command) = taken.again
-            && self.queue_of(lane.device, command) == lane.queue
-        {
-            return Some(command);
-        }
         let end = self.plan.tasks()[taken.task as usize].commands.end;
         let from = taken.cursors[lane.queue as usize];
         let found = (from..end).find(|&command| self.queue_of(lane.device, command) == lane.queue);
@@ -358,14 +353,9 @@ impl<'p> Dispatcher<'p> {
         taken.find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken")
     }
 
-    /// Moves the lane's cursor past a command, unless it is made a second time.
+    /// Moves the lane's cursor past a command.
     fn pass(&mut self, lane: Lane, command: CommandId) {
-        let taken = self.taken(lane.device, command);
-        if taken.again == Again::Due(command) {
-            taken.again = Again::Given;
-        } else {
-            taken.cursors[lane.queue as usize] = command + 1;
-        }
+        self.taken(lane.device, command).cursors[lane.queue as usize] = command + 1;
     }
 
     /// A command that was given out is under way no more.
@@ -397,7 +387,6 @@ impl<'p> Dispatcher<'p> {
             unfinished,
             under_way: 0,
             wrote: false,
-            again: Again::Never,
             last_kernel,
             after,
         });

@@ -25,19 +25,10 @@ pub(super) struct Taken {
     pub under_way: u32,
     /// Whether a command that writes a matrix of the caller was given out.
     pub wrote: bool,
-    pub again: Again,
     /// Its last kernel, if it has any.
     pub last_kernel: Option<CommandId>,
     /// What its first kernel waits for in the device's other queue.
     pub after: Option<CommandId>,
-}
-
-/// Whether a transfer of a task is made a second time, since it failed for want of memory. Later ones may be under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
-    Never,
-    Due(CommandId),
-    Given,
 }
 
 impl Taken {

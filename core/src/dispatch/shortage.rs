@@ -10,18 +10,16 @@
 //!   what it reads or writes before it is done, and of what it writes itself it
 //!   has written nothing. So it loads the same values again, also where it would
 //!   later load what it had stored;
-//! - a task that has written goes on. A transfer of it that failed is tried again, once, when
-//!   the others have left their memory: a load fills its register anew, a store
-//!   finds its register whole. A kernel may leave a register half written, and
-//!   what it was made from may be overwritten: that ends the run.
+//! - a task that has written goes on, with the memory that the others have left. If the command that failed
+//!   is one of it, the run ends.
 //!
 //! When all devices are out and have no tasks left, the run has failed.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use crate::command::{CommandId, Queue};
-use crate::dispatch::device::{Again, Taken};
+use crate::command::CommandId;
+use crate::dispatch::device::Taken;
 use crate::dispatch::memory::Memory;
 use crate::dispatch::{Dispatcher, Lane, Step};
 use crate::error::{Error, Result};
@@ -31,15 +29,12 @@ impl Dispatcher<'_> {
     /// `command`, issued to `lane`, failed since the device lacked memory.
     ///
     /// # Errors
-    /// Its task cannot be done by another device, nor the command be tried again: the error.
+    /// Its task has written outputs, so that no other device can do it: the error.
     pub fn refuse(&mut self, lane: Lane, command: CommandId, error: Error) -> Result<()> {
         self.report(lane, command);
         let taken = self.taken(lane.device, command);
         if taken.wrote {
-            if taken.again != Again::Never || lane.queue == Queue::Exec {
-                return Err(error);
-            }
-            taken.again = Again::Due(command);
+            return Err(error);
         }
         self.leave(lane.device, error);
         Ok(())

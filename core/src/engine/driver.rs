@@ -163,7 +163,7 @@ impl Driver {
         let mut registers = Registers::new(self);
         let mut in_flight = InFlight::new();
         loop {
-            let ended = match run.next(device, in_flight.is_empty()) {
+            let ended = match run.next(device, in_flight.len() == 0) {
                 Next::Submit(lane, issue) => {
                     let start = run.trace.map(Trace::now);
                     let after = issue.after.and_then(|command| in_flight.token(command));
@@ -179,6 +179,8 @@ impl Driver {
                     registers.release(slot);
                     None
                 }
+                // nothing else can change what is to do
+                Next::Wait(_) if run.has_one_device() && in_flight.len() == 1 => in_flight.wait(),
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
                     if ended.is_none() {

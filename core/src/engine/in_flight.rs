@@ -57,8 +57,8 @@ impl InFlight {
         InFlight { submitted: Vec::new(), busy: Instant::now() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.submitted.is_empty()
+    pub fn len(&self) -> usize {
+        self.submitted.len()
     }
 
     /// The token of a command, unless it was reported.

@@ -37,6 +37,7 @@ pub use trace::{Trace, TraceEvent};
 pub struct Run<'p> {
     plan: &'p Plan,
     bindings: &'p [RawMat],
+    devices: usize,
     state: Mutex<State<'p>>,
     changed: Condvar,
     trace: Option<&'p Trace>,
@@ -146,7 +147,12 @@ impl<'p> Run<'p> {
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0, changes: 0 };
-        Run { plan: schedule.plan(), bindings, state: Mutex::new(state), changed: Condvar::new(), trace: None }
+        let devices = schedule.reach().len();
+        Run { plan: schedule.plan(), bindings, devices, state: Mutex::new(state), changed: Condvar::new(), trace: None }
+    }
+
+    fn has_one_device(&self) -> bool {
+        self.devices == 1
     }
 
     /// What a device does next. Where it has nothing under way this waits until there is something to do.

@@ -82,6 +82,13 @@ impl NullDevice {
         self
     }
 
+    /// The same device with so many queues of kernels.
+    #[must_use]
+    pub fn with_queues(mut self, queues: usize) -> Self {
+        self.info.queues = queues;
+        self
+    }
+
     /// The same device, failing at its `request`-th request.
     #[must_use]
     pub fn failing_at(self, request: usize) -> Self {

@@ -48,7 +48,7 @@ impl Servant {
         let told = Arc::clone(&outcome);
         let job = move || {
             *told.0.lock().unwrap() = Some(work());
-            told.1.notify_one();
+            told.1.notify_all();
         };
         self.jobs.lock().unwrap().0.push_back(Job(Box::new(job)));
         self.given.notify_one();
@@ -60,8 +60,9 @@ impl Servant {
 #[derive(Debug, Default)]
 struct Outcome(Mutex<Option<Result<()>>>, Condvar);
 
-#[derive(Debug)]
-struct Served(Arc<Outcome>);
+/// Work of a servant.
+#[derive(Clone, Debug)]
+pub struct Served(Arc<Outcome>);
 
 impl Pending for Served {
     fn poll(&self) -> Poll<Result<()>> {

@@ -130,8 +130,7 @@ fn a_product_leaves_room_for_kernels_beside_it() {
     let (dtype, op) = (DType::F64, Op::NoTrans);
     let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
     let groups = |most: usize, m: usize, n: usize| {
-        let product =
-            Instruction::Gemm { alpha: one, op_a: op, a: view(m, 9), op_b: op, b: view(9, n), beta: zero, c: view(m, n) };
+        let product = Instruction::Gemm { alpha: one, op_a: op, a: view(m, 9), op_b: op, b: view(9, n), beta: zero, c: view(m, n) };
         record_beside(most, choices, dtype, &product).items
     };
     let [mwg, nwg] = match choices.product(dtype) {

@@ -11,7 +11,7 @@ use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
-use crate::queue::{Launch, Queue, poll};
+use crate::queue::{Launch, Queue};
 
 /// The kernels of one device, and the queues that run them.
 #[derive(Debug)]
@@ -34,8 +34,6 @@ pub(crate) struct Kernels {
 struct Lane {
     queue: Arc<Queue>,
     scratch: Scratch<Buffer>,
-    /// The end of its last instruction, if that is a panel of a factorisation.
-    panel: Option<Arc<Event>>,
 }
 
 /// Which choices are known to work here, in f32 and in f64.
@@ -57,8 +55,7 @@ impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Result<Self> {
         let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
         let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
-        let lanes =
-            queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default(), panel: None }).collect();
+        let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
         let (programs, settled) = (Programs::new(cache), Settled::default());
         Ok(Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled })
     }
@@ -234,7 +231,7 @@ impl Kernels {
         instruction: &Instruction<View<'_>>,
         number: usize,
         after: &[&Event],
-    ) -> Result<(Arc<Queue>, Arc<Event>)> {
+    ) -> Result<(Arc<Queue>, Event)> {
         self.current = number;
         self.last = None;
         let queue = Arc::clone(&self.lanes[number].queue);
@@ -242,9 +239,6 @@ impl Kernels {
         // SAFETY: as the caller promises.
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let end = enqueued.and_then(|()| self.last.take().map_or_else(|| queue.end(), |last| queue.enqueue_last(&last)));
-        let end = end.map(Arc::new);
-        let is_panel = matches!(instruction, Instruction::Getrf { .. });
-        self.lanes[number].panel = end.as_ref().ok().filter(|_| is_panel).map(Arc::clone);
         end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
             // what was enqueued must not touch memory that the caller takes back
             let finished = queue.finish();
@@ -276,14 +270,6 @@ impl Target for Kernels {
         &self.choices
     }
 
-    /// A panel in the other queue is a chain of small kernels. None of them would begin before the last tile of a product has: so
-    /// the product takes one group of each multiprocessor, which goes from tile to tile.
-    fn most_groups(&self) -> usize {
-        let others = self.lanes.iter().enumerate().filter(|(number, _)| *number != self.current);
-        let mut panels = others.filter_map(|(_, lane)| lane.panel.as_ref());
-        if panels.any(|end| poll(end).is_pending()) { self.found.compute_units as usize } else { usize::MAX }
-    }
-
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         // its arguments may be set anew here
         self.enqueue_last()?;
@@ -297,7 +283,7 @@ impl Target for Kernels {
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
         // its arguments may be memory that is given back here
         self.enqueue_last()?;
-        let Lane { queue, scratch, .. } = &mut self.lanes[self.current];
+        let Lane { queue, scratch } = &mut self.lanes[self.current];
         if scratch.must_finish(purpose, bytes) {
             queue.finish()?;
             self.programs.forget_kernels();

@@ -38,7 +38,7 @@ impl Health {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub queue: Arc<Queue>,
-    pub event: Arc<Event>,
+    pub event: Event,
     /// The instruction, if it is one.
     pub instruction: Option<&'static str>,
     pub health: Health,

@@ -72,7 +72,7 @@ impl Transfers {
         // SAFETY: as the caller promises.
         unsafe {
             if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
-                let event = Arc::new(self.direct(&rect, buffer)?);
+                let event = self.direct(&rect, buffer)?;
                 Ok(Token::new(Running { queue: Arc::clone(&self.queue), event, instruction: None, health: self.health.clone() }))
             } else {
                 self.staged(rect, buffer)

@@ -128,11 +128,6 @@ pub trait Target {
     /// Which kernels suit the device.
     fn choices(&self) -> &Choices;
 
-    /// Most groups of a product by tiles, where kernels of another queue are to find room beside it.
-    fn most_groups(&self) -> usize {
-        usize::MAX
-    }
-
     /// Enqueues a kernel.
     ///
     /// # Safety
@@ -402,9 +397,7 @@ impl Products {
     #[must_use]
     pub fn plain(&self, dtype: DType) -> (Program, &'static str) {
         match *self {
-            Products::Tile(params) => {
-                (Program::GemmTile { dtype, params, trans_a: false, trans_b: false, walks: false }, "gemm_tile")
-            }
+            Products::Tile(params) => (Program::GemmTile { dtype, params, trans_a: false, trans_b: false }, "gemm_tile"),
             Products::Panel(params) => (Program::GemmPanel { dtype, params }, "gemm_panel"),
             Products::Vector(VectorProducts { wide, narrow, .. }) => {
                 let params = wide.unwrap_or(narrow);

@@ -51,14 +51,14 @@ mod tests {
     #[test]
     fn a_text_is_headed_by_its_parameters() {
         let params = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 2, stages: 1 };
-        let source = source(&Program::GemmTile { dtype: DType::F64, params, trans_a: true, trans_b: false, walks: false });
-        assert_eq!(source.name, "gemm_tile-f64-mwg32-nwg16-kwg8-mr4-nr2-vwm2-stages1-trans_a1-trans_b0-walks0.cl");
-        let head: Vec<&str> = source.text.lines().filter(|line| line.starts_with("#define")).take(12).collect();
+        let source = source(&Program::GemmTile { dtype: DType::F64, params, trans_a: true, trans_b: false });
+        assert_eq!(source.name, "gemm_tile-f64-mwg32-nwg16-kwg8-mr4-nr2-vwm2-stages1-trans_a1-trans_b0.cl");
+        let head: Vec<&str> = source.text.lines().filter(|line| line.starts_with("#define")).take(11).collect();
         assert_eq!(head[0], "#define real double");
         assert_eq!(
-            head[2..12].join(";"),
+            head[2..11].join(";"),
             "#define MWG 32;#define NWG 16;#define KWG 8;#define MR 4;#define NR 2;#define VWM 2;#define STAGES 1;\
-             #define TRANS_A 1;#define TRANS_B 0;#define WALKS 0"
+             #define TRANS_A 1;#define TRANS_B 0"
         );
         let panel = Program::GemmPanel { dtype: DType::F32, params: PanelParams { mv: 1, vw: 4, nr: 2, group: 1 } };
         assert!(!super::source(&panel).text.contains("fp64"));

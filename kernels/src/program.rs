@@ -41,8 +41,6 @@ pub enum Program {
         trans_a: bool,
         /// Whether B enters transposed.
         trans_b: bool,
-        /// Whether work-groups go from tile to tile.
-        walks: bool,
     },
     /// `gemm_vector`, of operands in whole vectors; A is not transposed.
     GemmVector {
@@ -240,10 +238,9 @@ impl Program {
     /// Name and the parameters that head the text.
     pub(crate) fn heading(&self) -> (&'static str, Vec<(&'static str, usize)>) {
         match *self {
-            Program::GemmTile { params: TileParams { mwg, nwg, kwg, mr, nr, vwm, stages }, trans_a, trans_b, walks, .. } => {
+            Program::GemmTile { params: TileParams { mwg, nwg, kwg, mr, nr, vwm, stages }, trans_a, trans_b, .. } => {
                 let shape = [("MWG", mwg), ("NWG", nwg), ("KWG", kwg), ("MR", mr), ("NR", nr), ("VWM", vwm), ("STAGES", stages)];
-                let flags = [("TRANS_A", trans_a), ("TRANS_B", trans_b), ("WALKS", walks)];
-                let flags = flags.map(|(name, set)| (name, usize::from(set)));
+                let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
                 ("gemm_tile", [&shape[..], &flags].concat())
             }
             Program::GemmVector {

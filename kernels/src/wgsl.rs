@@ -355,7 +355,7 @@ mod tests {
         let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
         let wide = VectorParams { mwg: 64, nwg: 64, kwg: 16, mr: 8, nr: 4, lanes_n: 4, zigzag: true, ahead: false };
         let ahead = VectorParams { zigzag: false, ahead: true, ..wide };
-        let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b, walks: false };
+        let product = |params, trans_a, trans_b| Program::GemmTile { dtype, params, trans_a, trans_b };
         vec![
             (product(tile, false, false), &["gemm_tile"]),
             (product(TileParams { vwm: 2, stages: 1, ..tile }, true, false), &["gemm_tile"]),

@@ -210,19 +210,13 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
 fn panels_are_factored_beside_updates() {
     let Some(one) = with_f64::<1>() else { return };
     let by_panels = Settings { nb: Some(24), ..settings() };
-    let of_tiles = || {
-        let device = OpenClDevice::open(one[0], None, std::sync::Arc::new(by_panels.program_cache())).unwrap();
-        let machine = Machine::from_opencl(vec![device.with_tiles().unwrap()], &by_panels).unwrap();
-        Graded("products that leave room for a panel".to_owned(), machine)
-    };
-    for Graded(name, machine) in [open(&one, &by_panels), of_tiles()] {
-        let resident = Resident::new(Graded(name, machine.clone().traced()));
-        grade_some::<f64>(&resident, &few(), "::getrf::");
-        let events = machine.take_trace();
-        let in_queue = |number| events.iter().filter(|event| event.lane.number == number).count();
-        assert!(in_queue(0) > 0 && in_queue(1) > 0, "{} and {} kernels in the two queues", in_queue(0), in_queue(1));
-        assert!(events.iter().all(|event| event.lane.queue == Queue::Exec), "panels are transferred");
-    }
+    let Graded(name, machine) = open(&one, &by_panels);
+    let resident = Resident::new(Graded(name, machine.clone().traced()));
+    grade_some::<f64>(&resident, &few(), "::getrf::");
+    let events = machine.take_trace();
+    let in_queue = |number| events.iter().filter(|event| event.lane.number == number).count();
+    assert!(in_queue(0) > 0 && in_queue(1) > 0, "{} and {} kernels in the two queues", in_queue(0), in_queue(1));
+    assert!(events.iter().all(|event| event.lane.queue == Queue::Exec), "panels are transferred");
 }
 
 /// One device and a machine of several agree, and every kind of these took part.

@@ -13,10 +13,10 @@ use crate::scalar::DType;
 /// megabytes of host memory, and seconds whatever they compute.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
-/// Order from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns: what a panel of a
-/// smaller one takes, an update does not hide.
-const LOOKAHEAD_ORDER: usize = 2048;
-const LOOKAHEAD_NB: usize = 512;
+/// Order from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns; narrower panels, and those of
+/// smaller matrices, lose more than the update hides (bench/results/opencl/2026-11-24-h100-lookahead.txt).
+const LOOKAHEAD_ORDER: usize = 4 * LOOKAHEAD_NB;
+const LOOKAHEAD_NB: usize = 2048;
 
 /// A problem in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]

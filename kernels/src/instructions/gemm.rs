@@ -67,27 +67,22 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     pub(super) unsafe fn tile(&mut self, params: &TileParams, product: Product<'_, D::Buffer>) -> Result<()> {
-        let tile @ [mwg, nwg] = [params.mwg, params.nwg];
-        let most = self.device.most_groups();
         let program = Program::GemmTile {
             dtype: self.dtype,
             params: *params,
             trans_a: product.a.0.is_trans(),
             trans_b: product.b.0.is_trans(),
-            walks: product.c.rows.div_ceil(mwg) * product.c.cols.div_ceil(nwg) > most,
         };
         // SAFETY: the module's contract.
-        unsafe { self.tiles(program, "gemm_tile", tile, most, product) }
+        unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], product) }
     }
 
-    /// A product by a kernel whose groups compute a tile of C each; if there are to be fewer groups, they go from tile to
-    /// tile along the columns.
+    /// A product by a kernel whose groups compute a tile of C each.
     pub(super) unsafe fn tiles(
         &mut self,
         program: Program,
         kernel: &'static str,
         tile @ [mwg, nwg]: [usize; 2],
-        most: usize,
         Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>,
     ) -> Result<()> {
         let local = program.local();
@@ -96,9 +91,7 @@ impl<D: Target> Sequence<'_, D> {
             let (a, b, c) = (rows(a, i, m), rows((b.0.flip(), b.1), j, n), c.sub(i, j, m, n));
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
             let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
-            let high = m.div_ceil(mwg);
-            let wide = n.div_ceil(nwg).min((most / high).max(1));
-            let global = [high * local[0], wide * local[1]];
+            let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
             // SAFETY: the module's contract; arguments as the kernel lists them.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })

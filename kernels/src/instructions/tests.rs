@@ -15,9 +15,6 @@ struct Recorder {
     choices: Choices,
     launched: Vec<(&'static str, usize)>,
     scratch: Vec<(Purpose, usize)>,
-    most_groups: usize,
-    /// Work-items of all kernels.
-    items: usize,
 }
 
 impl Target for Recorder {
@@ -27,13 +24,8 @@ impl Target for Recorder {
         &self.choices
     }
 
-    fn most_groups(&self) -> usize {
-        self.most_groups
-    }
-
     unsafe fn launch(&mut self, call: &Call<'_, '_, ()>) -> Result<()> {
         self.launched.push((call.kernel, call.global[0]));
-        self.items += call.global.iter().product::<usize>();
         Ok(())
     }
 
@@ -48,12 +40,7 @@ fn view(rows: usize, cols: usize) -> View<'static, ()> {
 }
 
 fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    record_beside(usize::MAX, choices, dtype, instruction)
-}
-
-/// The same where other kernels are to find room beside so many groups.
-fn record_beside(most_groups: usize, choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    let mut recorder = Recorder { choices, launched: Vec::new(), scratch: Vec::new(), most_groups, items: 0 };
+    let mut recorder = Recorder { choices, launched: Vec::new(), scratch: Vec::new() };
     // SAFETY: nothing runs.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -120,25 +107,4 @@ fn scratch_memory_fits_a_memory_limit() {
             }
         }
     }
-}
-
-/// A product beside other kernels has as many groups as are allowed, which go from tile to tile; a small one has its own.
-#[test]
-fn a_product_leaves_room_for_kernels_beside_it() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
-    let choices = Choices::shared(&limits).unwrap();
-    let (dtype, op) = (DType::F64, Op::NoTrans);
-    let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
-    let groups = |most: usize, m: usize, n: usize| {
-        let product = Instruction::Gemm { alpha: one, op_a: op, a: view(m, 9), op_b: op, b: view(9, n), beta: zero, c: view(m, n) };
-        record_beside(most, choices, dtype, &product).items
-    };
-    let [mwg, nwg] = match choices.product(dtype) {
-        crate::Products::Tile(params) => [params.mwg, params.nwg],
-        other => panic!("{other:?}"),
-    };
-    let items = groups(usize::MAX, mwg, nwg);
-    let of_tiles = |most, tiles: [usize; 2]| groups(most, tiles[0] * mwg, tiles[1] * nwg) / items;
-    assert_eq!([usize::MAX, 12, 7, 3, 1].map(|most| of_tiles(most, [3, 10])), [30, 12, 6, 3, 3]);
-    assert_eq!(of_tiles(12, [3, 4]), 12);
 }

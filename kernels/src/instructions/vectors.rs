@@ -139,7 +139,7 @@ impl<D: Target> Sequence<'_, D> {
             let b = if moves_b { (Op::Trans, b_place) } else { b };
             let (trans_b, vec_c) = (b.0.is_trans(), is_in_vectors(&c, VectorParams::vector(self.dtype)));
             let program = Program::GemmVector { dtype: self.dtype, params: *params, trans_b, vec_c };
-            self.tiles(program, "gemm_vector", [params.mwg, params.nwg], usize::MAX, Product { k: k_pad, a, b, ..product })
+            self.tiles(program, "gemm_vector", [params.mwg, params.nwg], Product { k: k_pad, a, b, ..product })
         }
     }
 

@@ -1,5 +1,4 @@
-// C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each work-group. With WALKS there may be fewer
-// work-groups along the columns than tiles: each goes on from tile to tile.
+// C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each work-group.
 //
 // Work-item (ti, tj) holds MR x NR of them: MR / VWM vectors of VWM rows, vector
 // ti + x·WGM of the tile, and columns tj + y·WGN. op(A) and op(B) pass through local
@@ -45,79 +44,68 @@ void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN
     __local VEC slice_a[STAGES][KWG][MWG / VWM + 1];
     __local real slice_b[STAGES][KWG][NWG + 1];
     const int ti = get_local_id(0), tj = get_local_id(1), t = ti + tj * WGM;
-    const ulong i0 = get_group_id(0) * (ulong)MWG;
-    const int rows = (int)min((ulong)MWG, m - i0);
-#if WALKS
-    for (ulong j0 = get_group_id(1) * (ulong)NWG; j0 < n; j0 += get_num_groups(1) * (ulong)NWG)
-#else
-    const ulong j0 = get_group_id(1) * (ulong)NWG;
-#endif
-    {
-        const int cols = (int)min((ulong)NWG, n - j0);
-        VEC sum[NR][VECTORS];
-        #pragma unroll
-        for (int y = 0; y < NR; ++y)
-            #pragma unroll
-            for (int x = 0; x < VECTORS; ++x) sum[y][x] = (VEC)(0);
+    const ulong i0 = get_group_id(0) * (ulong)MWG, j0 = get_group_id(1) * (ulong)NWG;
+    const int rows = (int)min((ulong)MWG, m - i0), cols = (int)min((ulong)NWG, n - j0);
 
-        real next_a[MWG * KWG / ITEMS], next_b[NWG * KWG / ITEMS];
-        int used = STAGES - 1;
-        for (ulong p0 = 0; p0 < k + KWG; p0 += KWG) {
-            // the slice at p0 is fetched while the one before it is multiplied
-            const int depth = p0 < k ? (int)min((ulong)KWG, k - p0) : 0;
-            if (depth > 0) {
-                #pragma unroll
-                for (int e = 0; e < MWG * KWG / ITEMS; ++e) {
-                    const int i = A_I(t + e * ITEMS), p = A_P(t + e * ITEMS);
-                    next_a[e] = i < rows && p < depth ? OP_A(i0 + i, p0 + p) : 0;
-                }
-                #pragma unroll
-                for (int e = 0; e < NWG * KWG / ITEMS; ++e) {
-                    const int j = B_J(t + e * ITEMS), p = B_P(t + e * ITEMS);
-                    next_b[e] = j < cols && p < depth ? OP_B(p0 + p, j0 + j) : 0;
-                }
+    VEC sum[NR][VECTORS];
+    #pragma unroll
+    for (int y = 0; y < NR; ++y)
+        #pragma unroll
+        for (int x = 0; x < VECTORS; ++x) sum[y][x] = (VEC)(0);
+
+    real next_a[MWG * KWG / ITEMS], next_b[NWG * KWG / ITEMS];
+    int used = STAGES - 1;
+    for (ulong p0 = 0; p0 < k + KWG; p0 += KWG) {
+        // the slice at p0 is fetched while the one before it is multiplied
+        const int depth = p0 < k ? (int)min((ulong)KWG, k - p0) : 0;
+        if (depth > 0) {
+            #pragma unroll
+            for (int e = 0; e < MWG * KWG / ITEMS; ++e) {
+                const int i = A_I(t + e * ITEMS), p = A_P(t + e * ITEMS);
+                next_a[e] = i < rows && p < depth ? OP_A(i0 + i, p0 + p) : 0;
             }
-            if (p0 > 0) {
-                #pragma unroll
-                for (int p = 0; p < KWG; ++p) {
-                    VEC x_a[VECTORS];
-                    real x_b[NR];
-                    #pragma unroll
-                    for (int x = 0; x < VECTORS; ++x) x_a[x] = slice_a[used][p][ti + x * WGM];
-                    #pragma unroll
-                    for (int y = 0; y < NR; ++y) x_b[y] = slice_b[used][p][tj + y * WGN];
-                    #pragma unroll
-                    for (int y = 0; y < NR; ++y)
-                        #pragma unroll
-                        for (int x = 0; x < VECTORS; ++x) sum[y][x] += x_a[x] * (VEC)(x_b[y]);
-                }
-            }
-            used = (used + 1) % STAGES;
-            // the only place is free when everyone has used what it held
-            if (STAGES == 1) barrier(CLK_LOCAL_MEM_FENCE);
-            if (depth > 0) {
-                #pragma unroll
-                for (int e = 0; e < MWG * KWG / ITEMS; ++e)
-                    ((__local real *)slice_a[used][A_P(t + e * ITEMS)])[A_I(t + e * ITEMS)] = next_a[e];
-                #pragma unroll
-                for (int e = 0; e < NWG * KWG / ITEMS; ++e) slice_b[used][B_P(t + e * ITEMS)][B_J(t + e * ITEMS)] = next_b[e];
-                barrier(CLK_LOCAL_MEM_FENCE);
+            #pragma unroll
+            for (int e = 0; e < NWG * KWG / ITEMS; ++e) {
+                const int j = B_J(t + e * ITEMS), p = B_P(t + e * ITEMS);
+                next_b[e] = j < cols && p < depth ? OP_B(p0 + p, j0 + j) : 0;
             }
         }
-
-        #pragma unroll
-        for (int y = 0; y < NR; ++y)
+        if (p0 > 0) {
             #pragma unroll
-            for (int x = 0; x < MR; ++x) {
-                const int i = (ti + x / VWM * WGM) * VWM + x % VWM, j = tj + y * WGN;
-                if (i < rows && j < cols) {
-                    const real product = alpha * ((const real *)sum[y])[x];
-                    AT(c, i0 + i, j0 + j) = beta == 0 ? product : product + beta * AT(c, i0 + i, j0 + j);
-                }
+            for (int p = 0; p < KWG; ++p) {
+                VEC x_a[VECTORS];
+                real x_b[NR];
+                #pragma unroll
+                for (int x = 0; x < VECTORS; ++x) x_a[x] = slice_a[used][p][ti + x * WGM];
+                #pragma unroll
+                for (int y = 0; y < NR; ++y) x_b[y] = slice_b[used][p][tj + y * WGN];
+                #pragma unroll
+                for (int y = 0; y < NR; ++y)
+                    #pragma unroll
+                    for (int x = 0; x < VECTORS; ++x) sum[y][x] += x_a[x] * (VEC)(x_b[y]);
             }
-#if WALKS
-        // everyone has used the last slice before it is overwritten
-        barrier(CLK_LOCAL_MEM_FENCE);
-#endif
+        }
+        used = (used + 1) % STAGES;
+        // the only place is free when everyone has used what it held
+        if (STAGES == 1) barrier(CLK_LOCAL_MEM_FENCE);
+        if (depth > 0) {
+            #pragma unroll
+            for (int e = 0; e < MWG * KWG / ITEMS; ++e)
+                ((__local real *)slice_a[used][A_P(t + e * ITEMS)])[A_I(t + e * ITEMS)] = next_a[e];
+            #pragma unroll
+            for (int e = 0; e < NWG * KWG / ITEMS; ++e) slice_b[used][B_P(t + e * ITEMS)][B_J(t + e * ITEMS)] = next_b[e];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
     }
+
+    #pragma unroll
+    for (int y = 0; y < NR; ++y)
+        #pragma unroll
+        for (int x = 0; x < MR; ++x) {
+            const int i = (ti + x / VWM * WGM) * VWM + x % VWM, j = tj + y * WGN;
+            if (i < rows && j < cols) {
+                const real product = alpha * ((const real *)sum[y])[x];
+                AT(c, i0 + i, j0 + j) = beta == 0 ? product : product + beta * AT(c, i0 + i, j0 + j);
+            }
+        }
 }

@@ -53,6 +53,12 @@ impl Schedules {
         Ok(schedule)
     }
 
+    /// How many are kept.
+    #[cfg(test)]
+    pub fn count(&self) -> usize {
+        self.all().len()
+    }
+
     fn all(&self) -> MutexGuard<'_, VecDeque<Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -205,6 +205,24 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     }
 }
 
+/// A call of the same shape again compiles nothing and looks for no program.
+#[test]
+fn a_repeated_call_asks_for_no_program() {
+    let Some(one) = with_f64::<1>() else { return };
+    let folder = std::env::temp_dir().join(format!("lapidary-repeated-{}", std::process::id()));
+    let Graded(_, machine) = open(&one, &Settings { cache_dir: Some(folder.clone()), ..settings() });
+    let (a, mut counts) = (vec![1.0; 150 * 150], Vec::new());
+    for _ in 0..3 {
+        let mut c = a.clone();
+        let view = MatRef::col_major(&a, 150, 150).unwrap();
+        machine.gemm(Gemm::new(view, view, MatMut::col_major(&mut c, 150, 150).unwrap())).unwrap();
+        let _ = machine.getrf(MatMut::col_major(&mut c, 150, 150).unwrap()).unwrap();
+        counts.push(machine.cache_counts());
+    }
+    let _ = std::fs::remove_dir_all(folder);
+    assert!(counts[0].misses > 0 && counts[1..] == [counts[0]; 2], "{counts:?}");
+}
+
 /// A matrix on a device with two queues of kernels: each panel is factored in one of them beside an update in the other.
 #[test]
 fn panels_are_factored_beside_updates() {

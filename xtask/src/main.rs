@@ -5,6 +5,7 @@ mod cross;
 mod drivers;
 mod packages;
 mod runner;
+mod sanitize;
 mod steps;
 mod systems;
 mod test;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv wasm types loom tests foreign oclgrind
+                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign oclgrind
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/

@@ -6,6 +6,7 @@
 use crate::Result;
 use crate::drivers;
 use crate::runner::toolchain;
+use crate::sanitize;
 use crate::steps::Steps;
 use crate::systems;
 use crate::tidy;
@@ -20,7 +21,8 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// The steps in their order.
-const STEPS: [&str; 11] = ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "tests", "foreign", "oclgrind"];
+const STEPS: [&str; 12] =
+    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind"];
 
 /// The step that is run only when it is named: it takes long, and installs much.
 const SYSTEMS: &str = "systems";
@@ -40,6 +42,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("wasm", || types::browser(ws))?;
     steps.step("types", || types::arm(ws))?;
     steps.step("loom", || loom(ws))?;
+    steps.step("sanitize", || sanitize::run(ws))?;
     steps.step("tests", || {
         let cargo = ws.cargo(&[&["test"][..], TESTED].concat());
         results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);

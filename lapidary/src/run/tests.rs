@@ -81,6 +81,39 @@ fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
     drop(matrix);
 }
 
+/// A call of the same shape again takes no new plan and no memory, whether its matrices lie in host memory or on the device.
+#[test]
+fn a_repeated_call_takes_no_plan_and_no_memory() {
+    let device = boxed(NullDevice::new(Some(4 << 20)).with_queues(2));
+    let machine = Machine::of(vec![device], &Settings { nb: Some(N / 4), ..Settings::default() });
+    let ones = vec![1.0; N * N];
+    let view = || MatRef::col_major(&ones, N, N).unwrap();
+    let mut resident = machine.upload(view()).unwrap();
+    let mut call = || {
+        let before = machine.schedules().count();
+        let asked = requests(&machine, || {
+            let mut c = ones.clone();
+            machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+            let _ = machine.getrf_into(Getrf::new(MatMut::col_major(&mut c, N, N).unwrap(), &mut [0; N])).unwrap();
+            let _ = machine.getrf_into(Getrf::new(resident.view_mut(), &mut [0; N])).unwrap();
+        });
+        let memory = asked.iter().filter(|request| matches!(request, Request::Alloc(_))).count();
+        (machine.schedules().count() - before, memory)
+    };
+    let (plans, memory) = call();
+    assert!(plans == 3 && memory > 0, "{plans} plans, {memory} requests for memory");
+    // matrices on a device give back what calls on host matrices keep
+    call();
+    let (plans, _) = call();
+    assert_eq!(plans, 0);
+    let product = || {
+        let mut c = ones.clone();
+        requests(&machine, || machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, N, N).unwrap())).unwrap())
+    };
+    product();
+    assert!(!product().iter().any(|request| matches!(request, Request::Alloc(_))));
+}
+
 /// A device has one driver: the caller's thread if it is the only one.
 #[test]
 fn the_callers_thread_drives_the_first_device() {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 mod call;
+mod choices;
 pub mod instructions;
 pub mod opencl;
 mod params;
@@ -18,7 +19,8 @@ mod scratch;
 mod strips;
 pub mod wgsl;
 
-pub use call::{Arg, Call, Choices, Products, Target, VectorProducts, View};
+pub use call::{Arg, Call, Target, View};
+pub use choices::{Choices, Products, VectorProducts};
 pub use params::{Limits, PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};

@@ -10,7 +10,8 @@ mod vectors;
 
 use lapidary_core::{DType, Instruction, Result, Side, Swaps, Value};
 
-use crate::call::{Arg, Call, Choices, Target, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::Choices;
 use crate::program::{MOVED, Program};
 
 /// Most groups that exchange rows, some for each multiprocessor: every one finds out the whole

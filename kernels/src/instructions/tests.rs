@@ -5,7 +5,8 @@ use std::sync::Arc;
 use lapidary_core::{DType, Diag, Instruction, Op, Result, Uplo, Value};
 
 use super::enqueue;
-use crate::call::{Call, Choices, Target, View};
+use crate::call::{Call, Target, View};
+use crate::choices::Choices;
 use crate::params::Limits;
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;

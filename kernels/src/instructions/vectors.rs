@@ -4,7 +4,8 @@ use lapidary_core::{DType, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
-use crate::call::{Arg, Call, Choices, Target, VectorProducts, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::{Choices, VectorProducts};
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
-use lapidary_kernels::{Arg, Call, Choices, Limits, Program, Purpose, Scratch, Target, instructions, wgsl};
+use lapidary_core::{DType, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
+use lapidary_kernels::{Arg, Call, Choices, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lapidary::DeviceInfo;
+use lapidary::DeviceFacts;
 use serde_json::{Value, json};
 
 use crate::measure::Times;
@@ -53,7 +53,7 @@ impl Report {
     /// Prints and keeps who is measured next: devices of ours, and libraries with their versions.
     pub fn takes_part<'a>(
         &mut self,
-        devices: impl Iterator<Item = &'a DeviceInfo>,
+        devices: impl Iterator<Item = &'a DeviceFacts>,
         peers: impl Iterator<Item = (&'static str, String)>,
     ) {
         let devices: Vec<_> = devices.map(|device| json!({ "name": device.name, "description": device.description })).collect();

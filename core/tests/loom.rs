@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, Crew, DType, Device, DeviceBuffer, DeviceInfo, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Plan,
+    Access, Crew, DType, Device, DeviceBuffer, DeviceFacts, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Plan,
     Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
 };
 use loom::sync::Arc;
@@ -108,8 +108,8 @@ fn on_host(rect: &HostRect, access: Access) -> Vec<Touch> {
 }
 
 impl Device for Witness {
-    fn info(&self) -> &DeviceInfo {
-        self.null.info()
+    fn facts(&self) -> &DeviceFacts {
+        self.null.facts()
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
@@ -219,7 +219,7 @@ type Case = (NullDevice, bool);
 /// Each device on a thread; what the devices were asked, by its begin, and the outcome.
 fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
-    let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.info(), &bindings)).collect();
+    let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
     let mut servants = Vec::new();

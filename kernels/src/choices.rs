@@ -1,8 +1,8 @@
 //! Which kernels suit a device.
 
-use lapidary_core::DType;
+use lapidary_core::{DType, Limits};
 
-use crate::params::{Limits, PanelParams, TileParams, VectorParams};
+use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 use crate::strips::StripParams;
@@ -290,8 +290,7 @@ mod tests {
 
     #[test]
     fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
-        let limits =
-            |work_group, kibibytes: usize| Limits { work_group, local_memory: kibibytes << 10, groups: 65_535, buffer: 128 << 20 };
+        let limits = |work_group, kibibytes: usize| Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
         for (device, limits, solvers, exchangers) in [
             ("a GPU", limits(1024, 48), [128, 128], 256),
             ("a browser", limits(256, 16), [64, 32], 128),

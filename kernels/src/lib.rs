@@ -21,7 +21,7 @@ pub mod wgsl;
 
 pub use call::{Arg, Call, Target, View};
 pub use choices::{Choices, Products, VectorProducts};
-pub use params::{Limits, PanelParams, TileParams, VectorParams};
+pub use params::{PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, Diag, Instruction, Op, Result, Uplo, Value};
+use lapidary_core::{DType, Diag, Instruction, Limits, Op, Result, Uplo, Value};
 
 use super::enqueue;
 use crate::call::{Call, Target, View};
 use crate::choices::Choices;
-use crate::params::Limits;
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
 
@@ -59,7 +58,7 @@ fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> 
 
 #[test]
 fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
+    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
     let launched = Choices::vectors(&limits).unwrap();
     let waiting = Choices { waits: true, ..launched };
     let [narrow, wide] = [waiting, launched].map(|choices| choices.strips(DType::F32, 1000).unwrap());
@@ -73,7 +72,7 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
 
 #[test]
 fn a_panel_has_as_many_strips_as_a_launch_takes() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
+    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
     for (waits, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
         let choices = Choices { waits, ..Choices::vectors(&limits).unwrap() };
         let params = choices.strips(DType::F32, 2000).unwrap();
@@ -85,7 +84,7 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
 /// Whatever the memory limit, no instruction asks for more scratch memory than an eighth of it.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
+    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
     let ways = [("vectors", Choices::vectors(&limits).unwrap()), ("barrier-free", Choices::barrier_free(&limits, 256))];
     for dtype in [DType::F32, DType::F64] {
         let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));

@@ -97,7 +97,7 @@ impl OpenClDevice {
         let health = Health::default();
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
-        let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache))?;
+        let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
         // without a limit of the caller's there is memory beside what registers may take
         if let Some(limit) = memory.and(found.facts.memory) {
             kernels.limit_memory(limit);

@@ -5,7 +5,9 @@ use std::iter::successors;
 use std::sync::Arc;
 
 use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
-use lapidary_kernels::{Call, Choices, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions};
+use lapidary_kernels::{
+    Call, Choices, Dialect, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions,
+};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -49,13 +51,11 @@ struct Settled {
 }
 
 impl Kernels {
-    pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Result<Self> {
-        let facts = &found.facts;
-        let choices = if facts.is_cpu() { Choices::barrier_free(&facts.limits, facts.vector_bits) } else { Self::shared(facts)? };
-        let choices = if facts.limits.loop_iterations < usize::MAX { choices.with_short_loops() } else { choices };
+    pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Self {
+        let choices = Choices::choose(&found.facts, Dialect::OpenClC);
         let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
         let (programs, settled) = (Programs::new(cache), Settled::default());
-        Ok(Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled })
+        Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled }
     }
 
     /// Waits for everything in the queues, the application's work too.
@@ -84,16 +84,14 @@ impl Kernels {
     /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
-        let choices = if facts.is_cpu() { Choices::shared_on_processor(&facts.limits) } else { Self::shared(facts)? };
+        let choices = Choices::shared(facts, Dialect::OpenClC)
+            .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
+        let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], searchers: 8, units: 1, ..choices };
+        // the compiler of a processor takes minutes over large groups
+        let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
         self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
         Ok(())
-    }
-
-    fn shared(facts: &DeviceFacts) -> Result<Choices> {
-        let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", facts.identity.model));
-        let choices = Choices::shared(&facts.limits).map_err(too_small)?;
-        Ok(choices.with_units(facts.compute_units.unwrap_or(1), &facts.limits))
     }
 
     /// Factors panels by strips for groups of so many work-items.
@@ -265,6 +263,10 @@ fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: 
 impl Target for Kernels {
     type Buffer = Buffer;
 
+    fn facts(&self) -> &DeviceFacts {
+        &self.found.facts
+    }
+
     fn choices(&self) -> &Choices {
         &self.choices
     }
@@ -313,7 +315,7 @@ mod tests {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let queue = Queue::new(&context, &found).unwrap();
         let most = found.facts.limits.work_group;
-        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None))).unwrap();
+        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None)));
         kernels.found.facts.limits.work_group = usize::MAX;
         kernels.choices.searchers = 2 * most.next_power_of_two();
         kernels.choices.strips = 2 * most.next_power_of_two();

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Feature, HostRect, Instruction, Operand, Pending, ProgramCache,
-    Result, Token, Work,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result,
+    Token, Work,
 };
-use lapidary_kernels::{Choices, Products, Target};
+use lapidary_kernels::{Choices, Dialect, Products, Target};
 
 use crate::buffer::Buffer;
 use crate::conv::view;
@@ -36,7 +36,7 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
 /// One device with its queue.
 #[derive(Debug)]
 pub struct WgpuDevice {
-    facts: DeviceFacts,
+    facts: Arc<DeviceFacts>,
     cache: Arc<ProgramCache>,
     kernels: Mutex<Kernels>,
     load: Arc<Transfers>,
@@ -108,13 +108,8 @@ impl WgpuDevice {
         check(&device.limits())?;
         let queue = Arc::new(Queue::new(device, queue));
         queue.check()?;
-        let facts = facts(&queue, &cache, name, memory);
-        let choices = if facts.is_cpu() {
-            Choices::barrier_free(&facts.limits, VECTOR_BITS).with_short_loops()
-        } else {
-            Choices { waits: facts.has(Feature::GroupsMayWait), ..shared(&facts)? }
-        };
-        let mut kernels = Kernels::new(Arc::clone(&queue), facts.limits, choices, Arc::clone(&cache))?;
+        let facts = Arc::new(facts(&queue, &cache, name, memory));
+        let mut kernels = Kernels::new(Arc::clone(&queue), Arc::clone(&facts), Arc::clone(&cache))?;
         if let Some(limit) = memory {
             kernels.limit_memory(limit);
         }
@@ -197,7 +192,8 @@ impl WgpuDevice {
     /// # Errors
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
-        let choices = shared(&self.facts)?;
+        let too_small = |reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &self.facts.name);
+        let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
         Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
             strips: 32,
             spread: 16,
@@ -275,15 +271,6 @@ impl WgpuDevice {
         self.queue.set_patience(patience);
         self
     }
-}
-
-/// Bits of a vector that pays on a processor which runs invocations in lanes.
-const VECTOR_BITS: usize = 128;
-
-fn shared(facts: &DeviceFacts) -> Result<Choices> {
-    let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", facts.identity.model));
-    let choices = Choices::vectors(&facts.limits).map_err(too_small)?;
-    Ok(Choices { parts_of_vectors: facts.has(Feature::PartsOfVectors), ..choices })
 }
 
 impl Device for WgpuDevice {

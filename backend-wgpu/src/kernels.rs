@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
-use lapidary_kernels::{Arg, Call, Choices, Program, Purpose, Scratch, Target, instructions, wgsl};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_kernels::{Arg, Call, Choices, Dialect, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
@@ -20,6 +20,7 @@ const GATHERED: (usize, usize) = (16, 1024);
 pub(crate) struct Kernels {
     queue: Arc<Queue>,
     programs: Programs,
+    facts: Arc<DeviceFacts>,
     choices: Choices,
     /// The arguments of all calls of a pass, each at a multiple of `stride`.
     arguments: wgpu::Buffer,
@@ -49,8 +50,8 @@ struct Gathered {
 }
 
 impl Kernels {
-    pub fn new(queue: Arc<Queue>, limits: Limits, choices: Choices, disk: Arc<ProgramCache>) -> Result<Self> {
-        let programs = Programs::new(&queue, limits, disk)?;
+    pub fn new(queue: Arc<Queue>, facts: Arc<DeviceFacts>, disk: Arc<ProgramCache>) -> Result<Self> {
+        let programs = Programs::new(&queue, facts.limits, disk)?;
         let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
         let descriptor = wgpu::BufferDescriptor {
             label: Some("arguments"),
@@ -62,7 +63,8 @@ impl Kernels {
         Ok(Kernels {
             queue,
             programs,
-            choices,
+            choices: Choices::choose(&facts, Dialect::Wgsl),
+            facts,
             arguments,
             stride,
             staged: Vec::new(),
@@ -203,6 +205,10 @@ fn narrow<N: TryFrom<V>, V: Copy + std::fmt::Display>(value: V) -> Result<N> {
 impl Target for Kernels {
     type Buffer = Buffer;
 
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
     fn choices(&self) -> &Choices {
         &self.choices
     }
@@ -248,15 +254,15 @@ mod tests {
     use lapidary_core::{HostRect, Value};
 
     use super::*;
-    use crate::platform::kernel_limits;
+    use crate::facts::facts;
     use crate::transfers::Transfers;
 
     #[test]
     fn calls_that_a_panic_left_behind_are_not_run() {
         let Some(queue) = crate::program::tests::queue().map(Arc::new) else { return };
-        let limits = kernel_limits(&queue.device().limits());
-        let choices = Choices::barrier_free(&limits, 128);
-        let mut kernels = Kernels::new(Arc::clone(&queue), limits, choices, Arc::new(ProgramCache::new(None))).unwrap();
+        let disk = Arc::new(ProgramCache::new(None));
+        let facts = Arc::new(facts(&queue, &disk, "wgpu".to_owned(), None));
+        let mut kernels = Kernels::new(Arc::clone(&queue), facts, disk).unwrap();
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)));
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapidary_core::Value;
+use lapidary_core::{DeviceFacts, Value};
 
 use crate::choices::Choices;
 use crate::program::Program;
@@ -123,6 +123,9 @@ pub struct Call<'c, 'a, B> {
 pub trait Target {
     /// The device's memory.
     type Buffer;
+
+    /// What the device is and has.
+    fn facts(&self) -> &DeviceFacts;
 
     /// Which kernels suit the device.
     fn choices(&self) -> &Choices;

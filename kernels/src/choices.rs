@@ -1,11 +1,20 @@
 //! Which kernels suit a device.
 
-use lapidary_core::{DType, Limits};
+use lapidary_core::{DType, DeviceFacts, Feature, Limits};
 
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 use crate::strips::StripParams;
+
+/// The language that kernels are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenCL C 1.2.
+    OpenClC,
+    /// WGSL.
+    Wgsl,
+}
 
 /// Which kernels suit a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,16 +25,14 @@ pub struct Choices {
     pub searchers: usize,
     /// Work-items of a group for kernels without local memory.
     pub group: usize,
-    /// Most work-items of a group.
-    pub most: usize,
-    /// Most groups in each dimension.
-    pub groups: usize,
+    /// Work-items of a group that factors a panel together with others, a power of two.
+    pub column_group: usize,
     /// Most bytes of scratch memory for one purpose: those of the largest buffer, or a part of a memory limit.
     pub max_scratch_bytes: usize,
     /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
     pub strips: usize,
-    /// Whether a group may wait for those that began before it: they go on while it does, and see
-    /// what others write. For WGSL alone, whose program of strips has such a kernel.
+    /// Whether strips wait for one another, where [groups may](Feature::GroupsMayWait). For WGSL alone, whose program
+    /// of strips has such a kernel.
     pub waits: bool,
     /// Rows from which on a panel that is too tall for strips is factored by many groups,
     /// column by column.
@@ -36,10 +43,6 @@ pub struct Choices {
     /// Work-items of a group that solves a triangle, in f32 and in f64; 0 if each work-item
     /// solves alone.
     pub solvers: [usize; 2],
-    /// Whether work-items may each write a part of one vector in local memory.
-    pub parts_of_vectors: bool,
-    /// Most rounds that the loops of a work-item go in all.
-    pub rounds: usize,
     /// Multiprocessors that products through local memory keep at work by smaller tiles; 1 where there are no such tiles.
     pub units: usize,
 }
@@ -67,90 +70,79 @@ const COLUMN: usize = 256;
 /// Most work-items that search one column.
 const SEARCHERS: usize = 512;
 
+/// Bits of the longest vectors in WGSL.
+const WGSL_VECTOR_BITS: usize = 128;
+
+/// The largest power of two that is at most `items` and fits a work-group.
+fn power_of_two(items: usize, limits: &Limits) -> usize {
+    1 << items.min(limits.work_group).ilog2()
+}
+
 impl Choices {
-    /// Kernels that share local memory, for devices whose work-items are many.
+    /// What suits a device, by its facts alone: groups that share local memory where work-items are many; kernels without
+    /// barriers on a processor, whose work-items are threads, and where local memory holds no tile.
+    #[must_use]
+    pub fn choose(facts: &DeviceFacts, dialect: Dialect) -> Self {
+        let shared = if facts.is_cpu() { None } else { Self::shared(facts, dialect).ok() };
+        shared.unwrap_or_else(|| Self::barrier_free(facts, dialect))
+    }
+
+    /// Kernels that share local memory, whatever the kind of device.
     ///
     /// # Errors
     /// Why not even the smallest product fits the device.
-    pub fn shared(limits: &Limits) -> Result<Self, String> {
-        let product = |dtype| TileParams::choose(dtype, limits).map(Products::Tile);
-        Ok(Self::with_many(limits, [product(DType::F32)?, product(DType::F64)?]))
-    }
-
-    /// The same with products in whole vectors where they fit: for dialects that have them.
-    ///
-    /// # Errors
-    /// As [`Choices::shared`].
-    pub fn vectors(limits: &Limits) -> Result<Self, String> {
+    pub fn shared(facts: &DeviceFacts, dialect: Dialect) -> Result<Self, String> {
+        let limits = &facts.limits;
         let product = |dtype| -> Result<Products, String> {
             let tile = TileParams::choose(dtype, limits)?;
             let narrow = VectorParams::narrow(dtype);
             let wide = Some(VectorParams::wide(dtype)).filter(|wide| wide.check(dtype, limits).is_ok());
-            let fits = narrow.check(dtype, limits).is_ok();
-            Ok(if fits { Products::Vector(VectorProducts { wide, narrow, tile }) } else { Products::Tile(tile) })
+            Ok(match dialect {
+                Dialect::Wgsl if narrow.check(dtype, limits).is_ok() => Products::Vector(VectorProducts { wide, narrow, tile }),
+                Dialect::Wgsl | Dialect::OpenClC => Products::Tile(tile),
+            })
         };
-        Ok(Self::with_many(limits, [product(DType::F32)?, product(DType::F64)?]))
-    }
-
-    /// The same for a processor, whose compiler takes minutes over large groups and
-    /// long loops between barriers.
-    #[must_use]
-    pub fn shared_on_processor(limits: &Limits) -> Self {
-        Self::within(limits, [Products::Tile(TileParams::SMALL); 2], 8)
-    }
-
-    /// The same for drivers of Mesa's llvmpipe, which ends all loops of a work-item after
-    /// 65535 rounds in all, silently (`LP_MAX_TGSI_LOOP_ITERATIONS`): a whole group searches
-    /// a column, and tall panels are narrow.
-    #[must_use]
-    pub fn with_short_loops(self) -> Self {
-        Choices { searchers: 1 << SEARCHERS.min(self.most).ilog2(), rounds: 60_000, ..self }
-    }
-
-    /// Kernels without barriers, for a processor, whose work-items are threads with
-    /// vectors of so many bits.
-    #[must_use]
-    pub fn barrier_free(limits: &Limits, vector_bits: usize) -> Self {
-        let product = |dtype| Products::Panel(PanelParams::choose(dtype, vector_bits));
-        Self::within(limits, [product(DType::F32), product(DType::F64)], 1)
-    }
-
-    fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
-        // the largest power of two that a group holds
-        let searchers = 1 << searchers.min(limits.work_group).ilog2();
-        let Limits { work_group: most, groups, buffer: max_scratch_bytes, .. } = *limits;
-        Choices {
-            products,
-            searchers,
-            group: GROUP.min(most),
-            most,
-            groups,
-            max_scratch_bytes,
-            strips: 0,
-            waits: false,
-            spread: usize::MAX,
-            exchangers: 0,
-            solvers: [0; 2],
-            parts_of_vectors: false,
-            rounds: usize::MAX,
-            units: 1,
-        }
-    }
-
-    /// For devices with many multiprocessors.
-    fn with_many(limits: &Limits, products: [Products; 2]) -> Self {
-        let choices = Self::within(limits, products, SEARCHERS);
+        let choices = Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS);
         let fits = |program: Program| program.check(limits).is_ok();
         // the largest power of two that a program fits, or 0
         let largest = |most: usize, program: &dyn Fn(usize) -> Program| {
             (0..=most.ilog2()).rev().map(|power| 1 << power).find(|&items| fits(program(items))).unwrap_or(0)
         };
         let solvers = [DType::F32, DType::F64].map(|dtype| largest(SOLVER, &|items| Program::Solve { dtype, items }));
-        let dtype = DType::F64;
-        let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype, items });
-        let spread = if fits(choices.columns(dtype)) { SPREAD } else { usize::MAX };
-        let choices = Choices { spread, exchangers, solvers, ..choices };
-        choices.with_strips(1 << STRIP.min(limits.work_group).ilog2(), limits).unwrap_or(choices)
+        let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype: DType::F64, items });
+        let spread = if fits(choices.columns(DType::F64)) { SPREAD } else { usize::MAX };
+        let has_smaller = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
+        let units = facts.compute_units.filter(|_| has_smaller(DType::F32) && has_smaller(DType::F64)).unwrap_or(1);
+        let waits = dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait);
+        let choices = Choices { spread, exchangers, solvers, units, waits, ..choices };
+        Ok(choices.with_strips(power_of_two(STRIP, limits), limits).unwrap_or(choices))
+    }
+
+    fn barrier_free(facts: &DeviceFacts, dialect: Dialect) -> Self {
+        let bits = match dialect {
+            Dialect::OpenClC => facts.vector_bits,
+            Dialect::Wgsl => WGSL_VECTOR_BITS,
+        };
+        let product = |dtype| Products::Panel(PanelParams::choose(dtype, bits));
+        // one work-item alone would take a loop as long as the column
+        let searchers = if facts.limits.loop_iterations < usize::MAX { SEARCHERS } else { 1 };
+        Self::within(&facts.limits, [product(DType::F32), product(DType::F64)], searchers)
+    }
+
+    fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
+        Choices {
+            products,
+            searchers: power_of_two(searchers, limits),
+            group: GROUP.min(limits.work_group),
+            column_group: power_of_two(COLUMN, limits),
+            max_scratch_bytes: limits.buffer,
+            strips: 0,
+            waits: false,
+            spread: usize::MAX,
+            exchangers: 0,
+            solvers: [0; 2],
+            units: 1,
+        }
     }
 
     /// The same with panels by strips of groups of so many work-items, a power of two; column by column
@@ -169,13 +161,6 @@ impl Choices {
     #[must_use]
     pub fn within_memory(self, limit: usize) -> Self {
         Choices { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
-    }
-
-    /// The same for a device of so many multiprocessors, if it has room for the tiles that keep them at work.
-    #[must_use]
-    pub fn with_units(self, units: usize, limits: &Limits) -> Self {
-        let fit = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
-        Choices { units: if fit(DType::F32) && fit(DType::F64) { units } else { 1 }, ..self }
     }
 
     /// What solves triangles.
@@ -202,7 +187,7 @@ impl Choices {
 
     /// What factors a panel together with others.
     pub(crate) fn columns(&self, dtype: DType) -> Program {
-        Program::Columns { dtype, items: 1 << COLUMN.min(self.most).ilog2() }
+        Program::Columns { dtype, items: self.column_group }
     }
 
     /// How a product of m×n is computed: by smaller tiles where larger ones leave multiprocessors without work.
@@ -285,20 +270,4 @@ impl Products {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
-        let limits = |work_group, kibibytes: usize| Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
-        for (device, limits, solvers, exchangers) in [
-            ("a GPU", limits(1024, 48), [128, 128], 256),
-            ("a browser", limits(256, 16), [64, 32], 128),
-            ("little memory", limits(256, 4), [16, 0], 32),
-            ("groups of eight", limits(8, 16), [0, 0], 8),
-        ] {
-            let choices = Choices::shared(&limits).unwrap();
-            assert_eq!((choices.solvers, choices.exchangers), (solvers, exchangers), "{device}");
-        }
-    }
-}
+mod tests;

@@ -20,7 +20,7 @@ mod strips;
 pub mod wgsl;
 
 pub use call::{Arg, Call, Target, View};
-pub use choices::{Choices, Products, VectorProducts};
+pub use choices::{Choices, Dialect, Products, VectorProducts};
 pub use params::{PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};

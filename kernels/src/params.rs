@@ -39,7 +39,7 @@ impl TileParams {
     }
 
     /// For a processor, whose compiler takes minutes over long loops between barriers: slices are thin.
-    pub(crate) const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
+    pub const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
 
     /// Tiles for products that have too few large ones, the larger of the two first
     /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).

@@ -83,7 +83,7 @@ impl Asked {
             memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
             rates: Rates {
                 // a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
-                flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * (vector_bits / 64) as f64 } else { 1e11 },
+                flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 },
                 bandwidth: if is_cpu { 5e9 } else { 2e10 },
             },
             identity: Identity {

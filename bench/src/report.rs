@@ -56,7 +56,15 @@ impl Report {
         devices: impl Iterator<Item = &'a DeviceFacts>,
         peers: impl Iterator<Item = (&'static str, String)>,
     ) {
-        let devices: Vec<_> = devices.map(|device| json!({ "name": device.name, "description": device.description })).collect();
+        let devices: Vec<_> = devices
+            .map(|device| {
+                json!({
+                    "name": device.name, "description": device.description, "vendor": device.identity.vendor,
+                    "driver": device.identity.driver, "compute_units": device.compute_units,
+                    "dtypes": device.dtypes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
         let peers: Vec<_> = peers.map(|(name, version)| json!({ "name": name, "version": version })).collect();
         println!("{:#}", json!({ "devices": devices, "peers": peers }));
         self.devices.extend(devices);

@@ -120,13 +120,19 @@ pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> String {
     devices.map(name).collect::<Vec<_>>().join(" + ")
 }
 
+/// Values as they print.
+fn texts<V: ToString>(values: &[V]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
 /// Devices, as data.
 pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
     let device = |d: &DeviceFacts| {
         json!({
             "name": d.name, "description": d.description, "memory_bytes": d.memory,
             "largest_buffer_bytes": Some(d.limits.buffer).filter(|&bytes| bytes != usize::MAX),
-            "f64": d.computes(DType::F64), "features": d.features.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "f64": d.computes(DType::F64), "features": texts(&d.features), "dtypes": texts(&d.dtypes),
+            "vendor": d.identity.vendor, "driver": d.identity.driver, "compute_units": d.compute_units,
         })
     };
     devices.map(device).collect()

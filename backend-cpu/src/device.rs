@@ -1,7 +1,11 @@
 //! A CPU core as a device.
 
+use std::env::consts::ARCH;
+use std::sync::OnceLock;
+
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Op, Operand, Result, Scalar,
+    DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Rates,
+    Result, Scalar,
 };
 
 use crate::buffer::Buffer;
@@ -27,7 +31,7 @@ pub enum Path {
 /// same thread copies and computes.
 #[derive(Debug)]
 pub struct CpuDevice {
-    info: DeviceInfo,
+    facts: DeviceFacts,
     path: Path,
 }
 
@@ -35,19 +39,21 @@ impl CpuDevice {
     /// The logical device `cpu:index`, limited to `memory` bytes if given.
     #[must_use]
     pub fn new(index: usize, memory: Option<usize>) -> Self {
-        let info = DeviceInfo {
-            name: format!("cpu:{index}"),
-            description: description(),
+        let (isa, vector_bits, flops) = instruction_set();
+        let identity = identity();
+        let facts = DeviceFacts {
+            description: format!("{} ({isa})", identity.model),
+            identity: identity.clone(),
+            dtypes: vec![DType::F32, DType::F64],
+            compute_units: Some(1),
+            vector_bits,
             memory,
-            largest_buffer: None,
-            f64: true,
             host_memory: memory.is_none(),
-            queues: 1,
-            flops: flops(),
-            bandwidth: 6.0e9,
-            features: Vec::new(),
+            // a core at 2.5 GHz
+            rates: Rates { flops: 2.5e9 * flops, bandwidth: 6e9 },
+            ..DeviceFacts::new(format!("cpu:{index}"))
         };
-        CpuDevice { info, path: Path::Fast }
+        CpuDevice { facts, path: Path::Fast }
     }
 
     /// The same device on another code path.
@@ -63,37 +69,41 @@ impl CpuDevice {
     }
 }
 
-/// The vector instructions that the fast path uses, and the operations of one
+/// The vector instructions that the fast path uses, the bits of a vector, and the operations of one
 /// cycle: two fused multiply-adds on each element of a vector.
-fn instruction_set() -> (&'static str, f64) {
+fn instruction_set() -> (&'static str, usize, f64) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
-        return ("AVX-512", 32.0);
+        return ("AVX-512", 512, 32.0);
     } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        return ("AVX2", 16.0);
+        return ("AVX2", 256, 16.0);
     }
-    ("portable", 4.0)
+    ("portable", 128, 4.0)
 }
 
-/// A core at 2.5 GHz: good enough for a cost model.
-fn flops() -> f64 {
-    2.5e9 * instruction_set().1
-}
-
-/// Model and instruction set.
-fn description() -> String {
-    let isa = instruction_set().0;
-    let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("model name"))?;
-        line.split_once(':').map(|(_, model)| model.trim().to_owned())
-    });
-    format!("{} ({isa})", model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
+/// What the system says of the processor, asked once for all its devices.
+fn identity() -> &'static Identity {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let told = |key: &str, instead: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix(':'));
+            value.map_or(instead, str::trim).to_owned()
+        };
+        Identity {
+            kind: DeviceKind::Cpu,
+            vendor: told("vendor_id", ""),
+            architecture: format!("{ARCH} {}", instruction_set().0),
+            model: told("model name", ARCH),
+            driver: concat!("lapidary ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    })
 }
 
 impl Device for CpuDevice {
     #[inline]
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {

@@ -25,7 +25,7 @@ impl SharedContext {
     pub fn new(first: &Found, devices: &[cl_device_id]) -> Result<Self> {
         let properties = [CL_CONTEXT_PLATFORM, first.platform as isize, 0];
         let context = create_context(devices, properties.as_ptr(), None, std::ptr::null_mut());
-        let context = context.map_err(|code| failed("clCreateContext", code).with("device", &first.name))?;
+        let context = context.map_err(|code| failed("clCreateContext", code).with("device", &first.facts.identity.model))?;
         Ok(Self::from_owned(Context(context)))
     }
 
@@ -37,7 +37,7 @@ impl SharedContext {
 /// Whether devices may share a context: copies between different drivers of one platform
 /// have been seen to go wrong (PoCL's `basic` and `pthread`).
 fn are_alike(one: &Found, other: &Found) -> bool {
-    one.platform == other.platform && one.name == other.name && one.versions == other.versions
+    one.platform == other.platform && one.facts.identity.model == other.facts.identity.model && one.versions == other.versions
 }
 
 impl OpenClDevice {
@@ -48,7 +48,7 @@ impl OpenClDevice {
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let found = list().device(index, "open")?;
         let context = SharedContext::new(&found, &[found.handle()])?;
-        Self::in_context(found, index, memory, cache, context)
+        Self::in_context(found, memory, cache, context)
     }
 
     /// Opens devices by number; those of one platform that are alike share a context, so that
@@ -75,7 +75,7 @@ impl OpenClDevice {
                     }
                 }
             };
-            Self::in_context(found, index, memory, Arc::clone(cache), context)
+            Self::in_context(found, memory, Arc::clone(cache), context)
         };
         indices.iter().map(&mut open).collect()
     }
@@ -97,7 +97,7 @@ mod tests {
         };
         let opened = OpenClDevice::open_all(&two, None, &Arc::new(ProgramCache::new(None)));
         let [one, other] = <[_; 2]>::try_from(opened).unwrap().map(|device| device.unwrap());
-        assert!(one.is_peer_of(&other) || !one.found().is_cpu);
+        assert!(one.is_peer_of(&other) || !one.facts().is_cpu());
         let memory = one.alloc_pinned(64).unwrap();
         let rect = HostRect { origin: memory.ptr().cast(), dtype: DType::F64, row_stride: 1, col_stride: 8, rows: 8, cols: 1 };
         assert!(other.is_pinned(&rect));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, PinnedMemory,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, PinnedMemory,
     ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Products;
@@ -24,7 +24,7 @@ use crate::transfers::{Direction, Transfers};
 /// One device with its context and its queues: two for transfers, and one for kernels, or two.
 #[derive(Debug)]
 pub struct OpenClDevice {
-    info: DeviceInfo,
+    /// Its facts are the device's.
     found: Found,
     cache: Arc<ProgramCache>,
     /// Requests for memory until one is refused, where tests want that.
@@ -41,13 +41,12 @@ pub struct OpenClDevice {
 impl OpenClDevice {
     pub(crate) fn in_context(
         found: Found,
-        index: usize,
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
         context: SharedContext,
     ) -> Result<Self> {
         let queues = (0..KERNEL_QUEUES).map(|_| Queue::new(&context.handle, &found)).collect::<Result<_>>()?;
-        Self::assemble(found, index, memory, cache, context, queues)
+        Self::assemble(found, memory, cache, context, queues)
     }
 
     pub(crate) fn kernels(&self) -> MutexGuard<'_, Kernels> {
@@ -83,28 +82,28 @@ impl OpenClDevice {
             (context, Queue::from_owned(CommandQueue(queue)))
         };
         // nothing would keep kernels of another queue in order with the application's
-        Self::assemble(found, index, memory, cache, context, vec![queue])
+        Self::assemble(found, memory, cache, context, vec![queue])
     }
 
     fn assemble(
-        found: Found,
-        index: usize,
+        mut found: Found,
         memory: Option<usize>,
         cache: Arc<ProgramCache>,
         context: SharedContext,
         queues: Vec<Queue>,
     ) -> Result<Self> {
-        let info = DeviceInfo { queues: queues.len(), ..describe(&found, index, memory) };
+        found.facts.queues = queues.len();
+        found.facts.memory = memory.map_or(found.facts.memory, |limit| Some(limit.min(found.memory)));
         let health = Health::default();
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
-        let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache))?;
+        let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
         // without a limit of the caller's there is memory beside what registers may take
-        if let Some(limit) = memory.and(info.memory) {
+        if let Some(limit) = memory.and(found.facts.memory) {
             kernels.limit_memory(limit);
         }
         let kernels = Mutex::new(kernels);
-        Ok(OpenClDevice { info, found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
+        Ok(OpenClDevice { found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
     /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
@@ -119,7 +118,7 @@ impl OpenClDevice {
     /// the whole buffer into the other device's memory instead, uncounted and at 1 GB/s.
     #[must_use]
     pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
-        let in_machine = |device: &OpenClDevice| device.found.is_cpu || device.found.is_unified;
+        let in_machine = |device: &OpenClDevice| device.found.facts.is_cpu() || device.found.is_unified;
         self.context.handle.0 == other.context.handle.0 && in_machine(self) && in_machine(other)
     }
 
@@ -184,7 +183,7 @@ impl OpenClDevice {
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
             let written = !matches!(products, Products::Vector(_));
             let known = if written { Ok(()) } else { Err("there is no such kernel in OpenCL C".to_owned()) };
-            let fits = known.and_then(|()| products.check(dtype, &self.found.limits));
+            let fits = known.and_then(|()| products.check(dtype, &self.found.facts.limits));
             fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
         }
         self.kernels().use_products(products);
@@ -236,32 +235,9 @@ enum Reserve {
 /// The part of a device's memory that is its reserve: one in so many.
 const RESERVE: usize = 128;
 
-/// Part of a device's memory that registers may take: its own memory holds
-/// little else, the machine's holds the caller's matrices too.
-fn usable(found: &Found) -> usize {
-    if found.is_cpu || found.is_unified { found.memory / 4 } else { found.memory / 10 * 9 }
-}
-
-fn describe(found: &Found, index: usize, memory: Option<usize>) -> DeviceInfo {
-    let units = f64::from(found.compute_units);
-    DeviceInfo {
-        name: format!("opencl:{index}"),
-        description: format!("{}, {}", found.name, found.platform_name),
-        memory: Some(memory.map_or_else(|| usable(found), |limit| limit.min(found.memory))),
-        largest_buffer: Some(found.largest_buffer),
-        f64: found.f64,
-        host_memory: false,
-        queues: 1,
-        // estimates: a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
-        flops: units * if found.is_cpu { 2.5e9 * 2.0 * (found.vector_bits / 64) as f64 } else { 1e11 },
-        bandwidth: if found.is_cpu { 5e9 } else { 2e10 },
-        features: found.features.clone(),
-    }
-}
-
 impl Device for OpenClDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.found.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
@@ -353,7 +329,7 @@ impl OpenClDevice {
 
     fn alloc_within_reserve(&self, bytes: usize) -> Result<Buffer> {
         let bytes = self.asked(bytes);
-        if self.found.is_cpu {
+        if self.found.facts.is_cpu() {
             return Buffer::new(&self.context.handle, bytes);
         }
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
@@ -384,7 +360,7 @@ mod tests {
     fn a_device_that_is_lost_stays_so() {
         let Some((found, context)) = device() else { return };
         let (cache, context) = (Arc::new(ProgramCache::new(None)), SharedContext::from_owned(context));
-        let device = OpenClDevice::in_context(found, 0, None, cache, context).unwrap();
+        let device = OpenClDevice::in_context(found, None, cache, context).unwrap();
         let gone = || -> Result<()> { Err(failed("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE)) };
         assert!(device.alloc(8).is_ok() && device.lost().is_none());
         device.health.while_there(gone).unwrap_err();

@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::iter::successors;
 use std::sync::Arc;
 
-use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
-use lapidary_kernels::{Call, Choices, Limits, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, Limits, ProgramCache, Result};
+use lapidary_kernels::{
+    Call, Choices, Dialect, Products, Program, Purpose, Scratch, StripParams, Target, TileParams, instructions,
+};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
@@ -48,16 +50,12 @@ struct Settled {
     strips: HashSet<(DType, StripParams)>,
 }
 
-/// In the names of devices whose loops end early.
-const SHORT_LOOPS: &str = "llvmpipe";
-
 impl Kernels {
-    pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Result<Self> {
-        let choices = if found.is_cpu { Choices::barrier_free(&found.limits, found.vector_bits) } else { Self::shared(&found)? };
-        let choices = if found.name.contains(SHORT_LOOPS) { choices.with_short_loops() } else { choices };
+    pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Self {
+        let choices = Choices::choose(&found.facts, Dialect::OpenClC);
         let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
         let (programs, settled) = (Programs::new(cache), Settled::default());
-        Ok(Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled })
+        Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled }
     }
 
     /// Waits for everything in the queues, the application's work too.
@@ -85,22 +83,20 @@ impl Kernels {
 
     /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
     pub fn use_tiles(&mut self) -> Result<()> {
-        let found = &self.found;
-        let choices = if found.is_cpu { Choices::shared_on_processor(&found.limits) } else { Self::shared(found)? };
+        let facts = &self.found.facts;
+        let choices = Choices::shared(facts, Dialect::OpenClC)
+            .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
+        let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], searchers: 8, units: 1, ..choices };
+        // the compiler of a processor takes minutes over large groups
+        let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
         self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
         Ok(())
     }
 
-    fn shared(found: &Found) -> Result<Choices> {
-        let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", found.name));
-        let choices = Choices::shared(&found.limits).map_err(too_small)?;
-        Ok(choices.with_units(found.compute_units as usize, &found.limits))
-    }
-
     /// Factors panels by strips for groups of so many work-items.
     pub fn use_strips(&mut self, items: usize) -> Result<()> {
-        let choices = self.choices.with_strips(items, &self.found.limits);
+        let choices = self.choices.with_strips(items, &self.found.facts.limits);
         self.choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
         self.settled = Settled::default();
         Ok(())
@@ -137,7 +133,8 @@ impl Kernels {
         let Kernels { programs, context, found, choices, settled, .. } = self;
         if let (true, false, Products::Tile(first)) = (multiplies, settled.products[at], choices.product(dtype)) {
             // safe choices go down in local memory
-            let less = |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.limits };
+            let less =
+                |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
             let next = |params| TileParams::choose(dtype, &less(params)).ok();
             let params = first_that_works(first, next, |params| {
                 let (program, kernel) = Products::Tile(params).plain(dtype);
@@ -266,6 +263,10 @@ fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: 
 impl Target for Kernels {
     type Buffer = Buffer;
 
+    fn facts(&self) -> &DeviceFacts {
+        &self.found.facts
+    }
+
     fn choices(&self) -> &Choices {
         &self.choices
     }
@@ -313,9 +314,9 @@ mod tests {
     fn groups_of_too_many_are_halved() {
         let Some((found, context)) = crate::program::tests::device() else { return };
         let queue = Queue::new(&context, &found).unwrap();
-        let most = found.limits.work_group;
-        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None))).unwrap();
-        kernels.found.limits.work_group = usize::MAX;
+        let most = found.facts.limits.work_group;
+        let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None)));
+        kernels.found.facts.limits.work_group = usize::MAX;
         kernels.choices.searchers = 2 * most.next_power_of_two();
         kernels.choices.strips = 2 * most.next_power_of_two();
         kernels.choices.solvers[0] = 2 * most.next_power_of_two();

@@ -9,6 +9,7 @@ mod context;
 mod conv;
 mod device;
 mod drivers;
+mod facts;
 mod kernels;
 mod pinned;
 mod platform;

@@ -3,20 +3,18 @@
 use std::sync::OnceLock;
 
 use cl3::device::{
-    CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_SIZE,
-    CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-    CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
-    CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_VENDOR, CL_DEVICE_VERSION,
-    CL_DRIVER_VERSION, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_data, get_device_ids,
+    CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_NAME,
+    CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, CL_DEVICE_SINGLE_FP_CONFIG, CL_DEVICE_TYPE_ALL,
+    CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, get_device_ids,
 };
 use cl3::error_codes::DLOPEN_RUNTIME_LOAD_FAILED;
 use cl3::platform::{CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_data, get_platform_ids};
 use cl3::types::{cl_device_id, cl_platform_id};
-use lapidary_core::{Error, ErrorKind, Result};
-use lapidary_kernels::Limits;
+use lapidary_core::{DeviceFacts, Error, ErrorKind, Result};
 
 use crate::conv::failed;
 use crate::drivers;
+use crate::facts::{Asked, to_text};
 
 /// The loader's own answer where no driver is registered.
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
@@ -26,31 +24,18 @@ const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 pub struct Found {
     pub(crate) platform: cl_platform_id,
     pub(crate) device: cl_device_id,
-    /// Name of the device.
-    pub name: String,
+    /// What it is and has; its memory is that which registers may take.
+    pub facts: DeviceFacts,
     /// Name of its platform.
     pub platform_name: String,
     /// Version of the platform, of the device, of the driver.
     pub versions: String,
     /// Vendor, extensions, widths of vectors: what else may decide what a compiler makes.
-    pub(crate) identity: String,
-    /// As [`DeviceInfo::features`](lapidary_core::DeviceInfo::features).
-    pub(crate) features: Vec<&'static str>,
-    /// Whether it is the machine's processor.
-    pub is_cpu: bool,
-    /// Whether it computes in double precision.
-    pub f64: bool,
+    pub(crate) compiler_traits: String,
     /// Whether its memory is the machine's, which holds the caller's matrices too.
     pub(crate) is_unified: bool,
     /// Bytes of global memory.
     pub memory: usize,
-    /// Bytes of the largest buffer.
-    pub largest_buffer: usize,
-    /// What a work-group may use.
-    pub limits: Limits,
-    pub(crate) compute_units: u32,
-    /// Bits of a vector register, by what it prefers for f32.
-    pub(crate) vector_bits: usize,
     pub(crate) rounds_divisions: bool,
 }
 
@@ -102,7 +87,7 @@ impl Listing {
         match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
             Ok(devices) if !devices.is_empty() => {
                 for device in devices {
-                    match describe(platform, device, &name, &version) {
+                    match describe(platform, device, self.devices.len(), &name, &version) {
                         Ok(found) => self.devices.push(found),
                         Err(reason) => self.notes.push(format!("OpenCL platform {name}: {reason}")),
                     }
@@ -124,7 +109,8 @@ impl Listing {
     /// There is no such device; the error says what there is.
     pub(crate) fn device(&self, index: usize, operation: &'static str) -> Result<Found> {
         self.devices.get(index).cloned().ok_or_else(|| {
-            let there: Vec<String> = (0..).zip(&self.devices).map(|(i, found)| format!("opencl:{i} ({})", found.name)).collect();
+            let named = |found: &Found| format!("{} ({})", found.facts.name, found.facts.identity.model);
+            let there: Vec<String> = self.devices.iter().map(named).collect();
             let there = if there.is_empty() { "no OpenCL device".to_owned() } else { there.join(", ") };
             let notes: String = self.notes.iter().map(|note| format!("; {note}")).collect();
             Error::new(ErrorKind::NoSuchDevice, operation, format!("there is no opencl:{index}; there is {there}{notes}"))
@@ -132,50 +118,31 @@ impl Listing {
     }
 }
 
-/// A device, or why it cannot be used.
-fn describe(platform: cl_platform_id, device: cl_device_id, platform_name: &str, version: &str) -> Result<Found, String> {
-    let ask = |what| {
-        get_device_data(device, what).map_err(|code| format!("a device does not answer: {}", failed("clGetDeviceInfo", code)))
-    };
-    let number = |what| ask(what).map(|bytes| to_number(&bytes));
-    let size = |what| number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX));
-    let text = |what| ask(what).map(|bytes| to_text(&bytes));
-    let name = text(CL_DEVICE_NAME)?;
-    usable(&name, number(CL_DEVICE_AVAILABLE)? != 0, number(CL_DEVICE_COMPILER_AVAILABLE)? != 0)?;
-    let widths = [CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE].map(|what| number(what).unwrap_or(0));
-    let single = number(CL_DEVICE_SINGLE_FP_CONFIG)?;
+/// A device with its number, or why it cannot be used.
+fn describe(
+    platform: cl_platform_id,
+    device: cl_device_id,
+    index: usize,
+    platform_name: &str,
+    version: &str,
+) -> Result<Found, String> {
+    let asked = Asked(device);
+    let answers = [CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE].map(|what| asked.number(what));
+    let [is_available, has_compiler] = answers.map(|answer| answer.map(|value| value != 0));
+    usable(&asked.text(CL_DEVICE_NAME)?, is_available?, has_compiler?)?;
+    let facts = asked.facts(format!("opencl:{index}"), platform_name)?;
+    let widths = [CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE].map(|what| asked.optional(what));
     Ok(Found {
         platform,
         device,
-        name,
         platform_name: platform_name.to_owned(),
-        versions: format!("{version}; {}; {}", text(CL_DEVICE_VERSION)?, text(CL_DRIVER_VERSION)?),
-        features: features(&text(CL_DEVICE_EXTENSIONS)?),
-        identity: format!("{}; {}; vectors of {widths:?}", text(CL_DEVICE_VENDOR)?, text(CL_DEVICE_EXTENSIONS)?),
-        is_cpu: number(CL_DEVICE_TYPE)? & CL_DEVICE_TYPE_CPU != 0,
-        // a device that has never heard of the question has no double precision either
-        f64: number(CL_DEVICE_DOUBLE_FP_CONFIG).unwrap_or(0) != 0,
-        is_unified: number(CL_DEVICE_HOST_UNIFIED_MEMORY).unwrap_or(0) != 0,
-        memory: size(CL_DEVICE_GLOBAL_MEM_SIZE)?,
-        largest_buffer: size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
-        limits: Limits {
-            // a group of no work-items runs nothing
-            work_group: size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
-            local_memory: size(CL_DEVICE_LOCAL_MEM_SIZE)?,
-            groups: usize::MAX,
-            buffer: size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
-        },
-        compute_units: u32::try_from(number(CL_DEVICE_MAX_COMPUTE_UNITS)?).unwrap_or(u32::MAX),
-        vector_bits: 32 * size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?,
-        rounds_divisions: single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+        versions: format!("{version}; {}; {}", asked.text(CL_DEVICE_VERSION)?, asked.text(CL_DRIVER_VERSION)?),
+        compiler_traits: format!("{}; {}; vectors of {widths:?}", facts.identity.vendor, asked.text(CL_DEVICE_EXTENSIONS)?),
+        is_unified: asked.is_unified(),
+        memory: asked.size(CL_DEVICE_GLOBAL_MEM_SIZE)?,
+        rounds_divisions: asked.number(CL_DEVICE_SINGLE_FP_CONFIG)? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+        facts,
     })
-}
-
-/// What the extensions offer to kernels; queues can always take times.
-fn features(extensions: &str) -> Vec<&'static str> {
-    let offered = [("cl_khr_fp16", "f16"), ("cl_khr_subgroups", "subgroups")];
-    let there = offered.into_iter().filter(|(extension, _)| extensions.split_whitespace().any(|name| name == *extension));
-    there.map(|(_, feature)| feature).chain(["timestamps"]).collect()
 }
 
 /// Whether a device takes commands and programs in source.
@@ -185,18 +152,6 @@ fn usable(name: &str, is_available: bool, has_compiler: bool) -> Result<(), Stri
         (false, _) => Err(format!("{name} is not available")),
         (true, false) => Err(format!("{name} has no compiler")),
     }
-}
-
-/// A number of whatever width the driver answers with.
-fn to_number(bytes: &[u8]) -> u64 {
-    let mut wide = [0; 8];
-    let count = bytes.len().min(8);
-    wide[..count].copy_from_slice(&bytes[..count]);
-    u64::from_le_bytes(wide)
-}
-
-fn to_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_owned()
 }
 
 #[cfg(test)]

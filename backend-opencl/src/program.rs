@@ -53,7 +53,7 @@ impl Programs {
     /// A program, built when first asked for and then kept.
     pub fn program(&mut self, context: &Context, found: &Found, program: &Program) -> Result<&BuiltProgram> {
         if !self.built.contains_key(program) {
-            program.check(&found.limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason))?;
+            program.check(&found.facts.limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason))?;
             if let Some(words) = self.refused.get(program) {
                 return Err(Error::new(ErrorKind::DeviceFailed, "compile", format!("refused before: {words}")));
             }
@@ -119,10 +119,11 @@ fn options(found: &Found, dtype: DType) -> String {
 
 /// Everything that changes the binary.
 fn key(found: &Found, source: &Source, options: &str) -> String {
-    let Found { platform_name, versions, name, identity, .. } = found;
+    let Found { platform_name, versions, compiler_traits, .. } = found;
+    let model = &found.facts.identity.model;
     let file = &source.name;
     format!(
-        "{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {name}\n{identity}\n\n{}",
+        "{file}\ngenerator {GENERATOR}\noptions {options}\nplatform {platform_name}\nversions {versions}\ndevice {model}\n{compiler_traits}\n\n{}",
         source.text
     )
 }
@@ -153,7 +154,9 @@ fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) ->
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
     let place = source.keep().unwrap_or_else(|_| source.name.clone());
     let failure = failed("clBuildProgram", code);
-    Error::new(failure.kind(), "compile", format!("{failure}: {log}")).with("source", place).with("device", &found.name)
+    Error::new(failure.kind(), "compile", format!("{failure}: {log}"))
+        .with("source", place)
+        .with("device", &found.facts.identity.model)
 }
 
 /// The compiled program, if the driver gives it.
@@ -221,7 +224,7 @@ pub(crate) mod tests {
         let program = Program::Elements { dtype: DType::F32, group: 8 };
         let mut programs = Programs::new(Arc::new(ProgramCache::new(None)));
         let kernel = programs.kernel(&context, &found, &program, "copy").unwrap();
-        let wide = Program::Elements { dtype: DType::F32, group: found.limits.work_group + 1 };
+        let wide = Program::Elements { dtype: DType::F32, group: found.facts.limits.work_group + 1 };
         assert_eq!(fits(kernel, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(programs.program(&context, &found, &wide).unwrap_err().kind(), ErrorKind::Unsupported);
     }

@@ -20,7 +20,7 @@ pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static s
     startup.lap("load the drivers, list devices");
     let context = SharedContext::new(&found, &[found.handle()])?;
     startup.lap("create the context");
-    let device = OpenClDevice::in_context(found, index, None, cache, context)?;
+    let device = OpenClDevice::in_context(found, None, cache, context)?;
     startup.lap("create the queues");
     device.kernels().prepare_program()?;
     startup.lap("compile or load the program");

@@ -47,7 +47,7 @@ impl Transfers {
     pub fn new(context: &Arc<Context>, found: &Found, health: &Health, direction: Direction) -> Result<Self> {
         let queue = Arc::new(Queue::new(context, found)?);
         let (context, health, idle) = (Arc::clone(context), health.clone(), Mutex::default());
-        Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.is_cpu, piece: PIECE })
+        Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.facts.is_cpu(), piece: PIECE })
     }
 
     /// The same with pieces of that size on every device, which hold an element at least.

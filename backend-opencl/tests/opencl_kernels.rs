@@ -12,7 +12,7 @@ use lapidary_kernels::{PanelParams, Products, TileParams};
 /// Devices of double precision, one for each way to make it; none where there is no driver.
 fn devices<const N: usize>(make: [fn(OpenClDevice) -> OpenClDevice; N]) -> Vec<OpenClDevice> {
     let listing = list();
-    let Some(first) = listing.devices.iter().position(|found| found.f64) else {
+    let Some(first) = listing.devices.iter().position(|found| found.facts.computes(DType::F64)) else {
         assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device: {:?}", listing.notes);
         eprintln!("not run: {:?}", listing.notes);
         return Vec::new();

@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceInfo, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, HostRect, Instruction, Operand, Pending, ProgramCache, Result,
     Token, Work,
 };
-use lapidary_kernels::{Choices, Products, Target};
+use lapidary_kernels::{Choices, Dialect, Products, Target};
 
 use crate::buffer::Buffer;
 use crate::conv::view;
+use crate::facts::{FEATURES, facts};
 use crate::kernels::Kernels;
-use crate::platform::{Found, check, kernel_limits, list};
-use crate::probe::groups_may_wait;
+use crate::platform::{Found, check, list};
 use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
@@ -23,10 +23,6 @@ pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE | COHERENT, |all, (feature, _)| all | *feature);
     adapter.features() & (wanted | wgpu::Features::SHADER_F64)
 }
-
-/// What kernels could make use of, as [`DeviceInfo::features`] names it.
-const FEATURES: [(wgpu::Features, &str); 3] =
-    [(wgpu::Features::SHADER_F16, "f16"), (wgpu::Features::SUBGROUP, "subgroups"), (wgpu::Features::TIMESTAMP_QUERY, "timestamps")];
 
 /// What groups write is seen by others while they run.
 pub(crate) const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
@@ -40,8 +36,7 @@ pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
 /// One device with its queue.
 #[derive(Debug)]
 pub struct WgpuDevice {
-    info: DeviceInfo,
-    is_cpu: bool,
+    facts: Arc<DeviceFacts>,
     cache: Arc<ProgramCache>,
     kernels: Mutex<Kernels>,
     load: Arc<Transfers>,
@@ -84,12 +79,7 @@ impl WgpuDevice {
         let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).map_err(refused)?;
         // what no scope catches is another's; it ends no process
         device.on_uncaptured_error(Arc::new(|_| {}));
-        let opened = Self::from_parts(device, queue, cache)?;
-        if let Some(limit) = memory {
-            opened.kernels().limit_memory(limit);
-        }
-        let info = DeviceInfo { name: format!("wgpu:{index}"), memory, ..opened.info };
-        Ok(WgpuDevice { info, ..opened })
+        Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
     }
 
     /// A device and its queue of the application. Matrices may lie in the
@@ -105,22 +95,28 @@ impl WgpuDevice {
     /// # Errors
     /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
+        Self::assemble(device, queue, "wgpu".to_owned(), None, cache)
+    }
+
+    fn assemble(
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        name: String,
+        memory: Option<usize>,
+        cache: Arc<ProgramCache>,
+    ) -> Result<Self> {
         check(&device.limits())?;
-        let (adapter, limits) = (device.adapter_info(), kernel_limits(&device.limits()));
-        let is_cpu = adapter.device_type == wgpu::DeviceType::Cpu;
         let queue = Arc::new(Queue::new(device, queue));
         queue.check()?;
-        // one of the drivers for processors needs short loops, and the others lose little by them
-        let choices = if is_cpu {
-            Choices::barrier_free(&limits, VECTOR_BITS).with_short_loops()
-        } else {
-            Choices { waits: groups_may_wait(&queue, &cache), ..shared(&adapter, &queue)? }
-        };
-        let info = describe(&adapter, &queue);
-        let kernels = Mutex::new(Kernels::new(Arc::clone(&queue), limits, choices, Arc::clone(&cache))?);
+        let facts = Arc::new(facts(&queue, &cache, name, memory));
+        let mut kernels = Kernels::new(Arc::clone(&queue), Arc::clone(&facts), Arc::clone(&cache))?;
+        if let Some(limit) = memory {
+            kernels.limit_memory(limit);
+        }
+        let kernels = Mutex::new(kernels);
         let load = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Write));
         let store = Arc::new(Transfers::new(Arc::clone(&queue), wgpu::MapMode::Read));
-        Ok(WgpuDevice { info, is_cpu, cache, kernels, load, store, queue })
+        Ok(WgpuDevice { facts, cache, kernels, load, store, queue })
     }
 
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
@@ -196,7 +192,8 @@ impl WgpuDevice {
     /// # Errors
     /// The device has too little workgroup memory.
     pub fn with_tiles(self) -> Result<Self> {
-        let choices = shared(&self.queue.device().adapter_info(), &self.queue)?;
+        let too_small = |reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &self.facts.name);
+        let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
         Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
             strips: 32,
             spread: 16,
@@ -212,8 +209,7 @@ impl WgpuDevice {
     /// # Errors
     /// The device has no such workgroups.
     pub fn with_strips(self, items: usize) -> Result<Self> {
-        let limits = kernel_limits(&self.queue.device().limits());
-        let choices = self.kernels().choices().with_strips(items, &limits);
+        let choices = self.kernels().choices().with_strips(items, &self.facts.limits);
         let choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
         Ok(self.choosing(|_| choices))
     }
@@ -238,9 +234,8 @@ impl WgpuDevice {
     /// # Errors
     /// A way does not fit the device.
     pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
-        let limits = kernel_limits(&self.queue.device().limits());
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
-            let fits = products.check(dtype, &limits);
+            let fits = products.check(dtype, &self.facts.limits);
             fits.map_err(|reason| Error::invalid("with_products", format!("{products:?} in {dtype}: {reason}")))?;
         }
         Ok(self.choosing(|choices| Choices { products, ..choices }))
@@ -276,51 +271,11 @@ impl WgpuDevice {
         self.queue.set_patience(patience);
         self
     }
-
-    /// Whether the adapter is the machine's processor.
-    #[must_use]
-    pub fn is_cpu(&self) -> bool {
-        self.is_cpu
-    }
-}
-
-/// Bits of a vector that pays on a processor which runs invocations in lanes.
-const VECTOR_BITS: usize = 128;
-
-fn shared(adapter: &wgpu::AdapterInfo, queue: &Queue) -> Result<Choices> {
-    let limits = kernel_limits(&queue.device().limits());
-    let too_small = |reason| Error::new(ErrorKind::Unsupported, "open", format!("{}: {reason}", adapter.name));
-    let choices = Choices::vectors(&limits).map_err(too_small)?;
-    // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
-    let parts_of_vectors = adapter.backend == wgpu::Backend::Vulkan;
-    Ok(Choices { parts_of_vectors, ..choices })
-}
-
-fn describe(adapter: &wgpu::AdapterInfo, queue: &Queue) -> DeviceInfo {
-    let wgpu::AdapterInfo { name, driver, backend, device_type, .. } = adapter;
-    let features = queue.device().features();
-    let (flops, bandwidth) = match device_type {
-        wgpu::DeviceType::DiscreteGpu | wgpu::DeviceType::VirtualGpu => (5e12, 1e10),
-        wgpu::DeviceType::IntegratedGpu | wgpu::DeviceType::Other => (5e11, 1e10),
-        wgpu::DeviceType::Cpu => (5e9, 5e9),
-    };
-    DeviceInfo {
-        name: "wgpu".to_owned(),
-        description: format!("{name}, {driver} ({backend})"),
-        memory: None,
-        largest_buffer: Some(queue.largest_binding()),
-        f64: features.contains(wgpu::Features::SHADER_F64),
-        features: FEATURES.iter().filter(|(feature, _)| features.contains(*feature)).map(|&(_, name)| name).collect(),
-        host_memory: false,
-        queues: 1,
-        flops,
-        bandwidth,
-    }
 }
 
 impl Device for WgpuDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{DType, Error, ErrorKind, Instruction, ProgramCache, Result};
-use lapidary_kernels::{Arg, Call, Choices, Limits, Program, Purpose, Scratch, Target, instructions, wgsl};
+use lapidary_core::{DType, DeviceFacts, Error, ErrorKind, Instruction, ProgramCache, Result};
+use lapidary_kernels::{Arg, Call, Choices, Dialect, Program, Purpose, Scratch, Target, instructions, wgsl};
 
 use crate::buffer::Buffer;
 use crate::conv::View;
@@ -20,6 +20,7 @@ const GATHERED: (usize, usize) = (16, 1024);
 pub(crate) struct Kernels {
     queue: Arc<Queue>,
     programs: Programs,
+    facts: Arc<DeviceFacts>,
     choices: Choices,
     /// The arguments of all calls of a pass, each at a multiple of `stride`.
     arguments: wgpu::Buffer,
@@ -51,8 +52,8 @@ struct Gathered {
 }
 
 impl Kernels {
-    pub fn new(queue: Arc<Queue>, limits: Limits, choices: Choices, disk: Arc<ProgramCache>) -> Result<Self> {
-        let programs = Programs::new(&queue, limits, disk)?;
+    pub fn new(queue: Arc<Queue>, facts: Arc<DeviceFacts>, disk: Arc<ProgramCache>) -> Result<Self> {
+        let programs = Programs::new(&queue, facts.limits, disk)?;
         let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
         let descriptor = wgpu::BufferDescriptor {
             label: Some("arguments"),
@@ -64,7 +65,8 @@ impl Kernels {
         Ok(Kernels {
             queue,
             programs,
-            choices,
+            choices: Choices::choose(&facts, Dialect::Wgsl),
+            facts,
             arguments,
             stride,
             staged: Vec::new(),
@@ -211,6 +213,10 @@ fn narrow<N: TryFrom<V>, V: Copy + std::fmt::Display>(value: V) -> Result<N> {
 impl Target for Kernels {
     type Buffer = Buffer;
 
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
     fn choices(&self) -> &Choices {
         &self.choices
     }
@@ -256,20 +262,24 @@ mod tests {
     use lapidary_core::{HostRect, Value};
 
     use super::*;
-    use crate::platform::kernel_limits;
+    use crate::facts::facts;
     use crate::transfers::Transfers;
+
+    /// The kernels of the first adapter, and transfers both ways; none where there is no adapter.
+    fn first() -> Option<(Kernels, [Arc<Transfers>; 2])> {
+        let queue = crate::program::tests::queue().map(Arc::new)?;
+        let disk = Arc::new(ProgramCache::new(None));
+        let facts = Arc::new(facts(&queue, &disk, "wgpu".to_owned(), None));
+        let kernels = Kernels::new(Arc::clone(&queue), facts, disk).unwrap();
+        Some((kernels, [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)))))
+    }
 
     /// Arguments are written again where they differ from those of the pass before.
     #[test]
     fn passes_with_the_same_arguments_and_with_others_take_turns() {
-        let Some(queue) = crate::program::tests::queue().map(Arc::new) else { return };
-        let limits = kernel_limits(&queue.device().limits());
-        let choices = Choices::barrier_free(&limits, 128);
-        let mut kernels = Kernels::new(Arc::clone(&queue), limits, choices, Arc::new(ProgramCache::new(None))).unwrap();
-        let [load, store] =
-            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)));
+        let Some((mut kernels, [load, store])) = first() else { return };
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
-        let buffer = Buffer::new(&queue, size_of_val(&x)).unwrap();
+        let buffer = Buffer::new(&kernels.queue, size_of_val(&x)).unwrap();
         // SAFETY: the arrays hold the rectangle; the view lies in its buffer.
         unsafe {
             load.run(HostRect::packed(&mut x, 2), &buffer).unwrap();
@@ -285,14 +295,9 @@ mod tests {
 
     #[test]
     fn calls_that_a_panic_left_behind_are_not_run() {
-        let Some(queue) = crate::program::tests::queue().map(Arc::new) else { return };
-        let limits = kernel_limits(&queue.device().limits());
-        let choices = Choices::barrier_free(&limits, 128);
-        let mut kernels = Kernels::new(Arc::clone(&queue), limits, choices, Arc::new(ProgramCache::new(None))).unwrap();
-        let [load, store] =
-            [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)));
+        let Some((mut kernels, [load, store])) = first() else { return };
         let (mut x, mut read) = ([1.0_f32, 2.0], [0.0_f32; 2]);
-        let [from, to] = [0, 1].map(|_| Buffer::new(&queue, size_of_val(&x)).unwrap());
+        let [from, to] = [0, 1].map(|_| Buffer::new(&kernels.queue, size_of_val(&x)).unwrap());
         let view = |buffer| View { buffer, at: 0, rows: 2, cols: 1, ld: 2 };
         // SAFETY: the arrays hold the rectangles; the views lie in their buffers.
         unsafe {

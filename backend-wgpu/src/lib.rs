@@ -13,6 +13,7 @@ mod buffer;
 mod conv;
 mod device;
 mod drivers;
+mod facts;
 mod kernels;
 mod platform;
 mod probe;

@@ -2,8 +2,7 @@
 
 use std::sync::OnceLock;
 
-use lapidary_core::{Error, ErrorKind, Result};
-use lapidary_kernels::Limits;
+use lapidary_core::{Error, ErrorKind, Limits, Result};
 
 use crate::drivers;
 use crate::kernels::LONGEST;
@@ -135,5 +134,6 @@ pub(crate) fn kernel_limits(limits: &wgpu::Limits) -> Limits {
         local_memory: size(limits.max_compute_workgroup_storage_size),
         groups: size(limits.max_compute_workgroups_per_dimension),
         buffer: largest_binding(limits),
+        ..Limits::default()
     }
 }

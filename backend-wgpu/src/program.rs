@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapidary_core::{Error, ErrorKind, ProgramCache, Result};
-use lapidary_kernels::{GENERATOR, Limits, Program, Source, wgsl};
+use lapidary_core::{Error, ErrorKind, Limits, ProgramCache, Result};
+use lapidary_kernels::{GENERATOR, Program, Source, wgsl};
 
 use crate::queue::Queue;
 

@@ -39,8 +39,8 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
 /// whatever is asked, so that only a device with memory of its own is filled.
 #[test]
 fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
-    let Some(device) = first().filter(|device| !device.is_cpu()) else { return };
-    let largest = device.info().largest_buffer.unwrap();
+    let Some(device) = first().filter(|device| !device.facts().is_cpu()) else { return };
+    let largest = device.facts().limits.buffer;
     let mut held = Vec::new();
     // 16 TiB are more than any machine of today has
     let refusal = (0..(16_usize << 40) / largest).find_map(|_| device.alloc(largest).map(|buffer| held.push(buffer)).err());

@@ -4,7 +4,7 @@ use std::ptr;
 
 use lapidary::opencl::cl3::types::{cl_command_queue, cl_context, cl_event, cl_mem};
 use lapidary::opencl::{cl3, list};
-use lapidary::{Backend, Gemm, Machine, MatMut, MatRef, Select};
+use lapidary::{Backend, DType, Gemm, Machine, MatMut, MatRef, Select};
 use libloading::{Library, Symbol};
 
 use crate::cases::{ROUNDING, assert_alike, random};
@@ -93,7 +93,7 @@ impl ClBlast {
 
 /// Square products in double precision on the first device that has it.
 pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> {
-    let Some(index) = list().devices.iter().position(|found| found.f64) else {
+    let Some(index) = list().devices.iter().position(|found| found.facts.computes(DType::F64)) else {
         println!("no OpenCL device with double precision: {:?}", list().notes);
         return Ok(());
     };

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lapidary::DeviceInfo;
+use lapidary::DeviceFacts;
 use serde_json::{Value, json};
 
 use crate::measure::Times;
@@ -53,10 +53,18 @@ impl Report {
     /// Prints and keeps who is measured next: devices of ours, and libraries with their versions.
     pub fn takes_part<'a>(
         &mut self,
-        devices: impl Iterator<Item = &'a DeviceInfo>,
+        devices: impl Iterator<Item = &'a DeviceFacts>,
         peers: impl Iterator<Item = (&'static str, String)>,
     ) {
-        let devices: Vec<_> = devices.map(|device| json!({ "name": device.name, "description": device.description })).collect();
+        let devices: Vec<_> = devices
+            .map(|device| {
+                json!({
+                    "name": device.name, "description": device.description, "vendor": device.identity.vendor,
+                    "driver": device.identity.driver, "compute_units": device.compute_units,
+                    "dtypes": device.dtypes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
         let peers: Vec<_> = peers.map(|(name, version)| json!({ "name": name, "version": version })).collect();
         println!("{:#}", json!({ "devices": devices, "peers": peers }));
         self.devices.extend(devices);

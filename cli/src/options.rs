@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
-use lapidary::{DType, DeviceInfo, Machine, ProgramCache, Select, Settings};
+use lapidary::{DType, DeviceFacts, Machine, ProgramCache, Select, Settings};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
@@ -100,8 +100,8 @@ pub fn panels(flag: Option<usize>) -> Result<Option<usize>> {
 }
 
 /// The devices that take part in calls in `dtype`.
-pub fn computing(machine: &Machine, dtype: DType) -> impl Iterator<Item = &DeviceInfo> {
-    machine.devices().filter(move |device| device.f64 || dtype != DType::F64)
+pub fn computing(machine: &Machine, dtype: DType) -> impl Iterator<Item = &DeviceFacts> {
+    machine.devices().filter(move |device| device.computes(dtype))
 }
 
 /// Refuses a machine on which nothing computes in `dtype`, before anything is timed; `advice` says
@@ -115,17 +115,24 @@ pub fn check_dtype(machine: &Machine, dtype: DType, advice: &str) -> Result<()> 
 }
 
 /// Devices, in words.
-pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> String {
-    let name = |d: &DeviceInfo| format!("{} ({})", d.name, d.description);
+pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> String {
+    let name = |d: &DeviceFacts| format!("{} ({})", d.name, d.description);
     devices.map(name).collect::<Vec<_>>().join(" + ")
 }
 
+/// Values as they print.
+fn texts<V: ToString>(values: &[V]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
 /// Devices, as data.
-pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceInfo>) -> Value {
-    let device = |d: &DeviceInfo| {
+pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
+    let device = |d: &DeviceFacts| {
         json!({
-            "name": d.name, "description": d.description, "memory_bytes": d.memory, "largest_buffer_bytes": d.largest_buffer,
-            "f64": d.f64, "features": d.features,
+            "name": d.name, "description": d.description, "memory_bytes": d.memory,
+            "largest_buffer_bytes": Some(d.limits.buffer).filter(|&bytes| bytes != usize::MAX),
+            "f64": d.computes(DType::F64), "features": texts(&d.features), "dtypes": texts(&d.dtypes),
+            "vendor": d.identity.vendor, "driver": d.identity.driver, "compute_units": d.compute_units,
         })
     };
     devices.map(device).collect()

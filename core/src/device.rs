@@ -21,44 +21,11 @@ use std::ptr::NonNull;
 
 use crate::enums::Layout;
 use crate::error::{Error, Result};
+use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
 use crate::token::Token;
-
-/// What a device is and has.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DeviceInfo {
-    /// Name by which it is selected, as `cpu:0`.
-    pub name: String,
-    /// Model and instruction set, for people.
-    pub description: String,
-    /// Bytes of memory for registers; `None` if only the machine limits it.
-    pub memory: Option<usize>,
-    /// Bytes of the largest single buffer; `None` if only the memory limits it.
-    pub largest_buffer: Option<usize>,
-    /// Whether it computes in double precision.
-    pub f64: bool,
-    /// What else it has of which kernels could make use: `f16`, `subgroups`, `timestamps`.
-    pub features: Vec<&'static str>,
-    /// Whether it computes on host memory without a copy.
-    pub host_memory: bool,
-    /// Queues of kernels. Kernels of one run in order; those of another may run at the same time.
-    pub queues: usize,
-    /// Floating-point operations per second in f64, by estimate: a cost model's
-    /// starting point, not a measurement.
-    pub flops: f64,
-    /// Bytes per second between host memory and registers, by estimate.
-    pub bandwidth: f64,
-}
-
-impl DeviceInfo {
-    /// Whether instructions on matrices of that type run here.
-    #[must_use]
-    pub fn computes(&self, dtype: DType) -> bool {
-        dtype != DType::F64 || self.f64
-    }
-}
 
 /// A column-major rectangle in memory that a device reaches.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +47,7 @@ pub struct Operand<'a> {
 /// The memory of an operand.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory<'a> {
-    /// Host memory, only at a device with [`DeviceInfo::host_memory`].
+    /// Host memory, only at a device with [`DeviceFacts::host_memory`].
     Host(NonNull<u8>),
     /// A buffer of the device.
     Buffer(&'a DeviceBuffer),
@@ -228,7 +195,7 @@ pub enum Work<'a> {
     Run {
         /// The instruction.
         instruction: &'a Instruction<Operand<'a>>,
-        /// Which of the device's queues of kernels, below [`DeviceInfo::queues`].
+        /// Which of the device's queues of kernels, below [`DeviceFacts::queues`].
         queue: usize,
     },
 }
@@ -236,7 +203,7 @@ pub enum Work<'a> {
 /// A device: memory, transfers, kernels.
 pub trait Device: Any + fmt::Debug + Send + Sync {
     /// What the device is and has.
-    fn info(&self) -> &DeviceInfo;
+    fn facts(&self) -> &DeviceFacts;
 
     /// Memory of `bytes`, aligned for every element type.
     ///
@@ -302,7 +269,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Bytes of [`DeviceInfo::memory`] that buffers may not take: memory that the device holds for its kernels beside the
+    /// Bytes of [`DeviceFacts::memory`] that buffers may not take: memory that the device holds for its kernels beside the
     /// buffers, or reserves for them.
     fn scratch_bytes(&self) -> usize {
         0

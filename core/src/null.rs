@@ -3,9 +3,11 @@
 //! Plans and schedules are tried on it without a driver: in which order things
 //! happened, how much memory was held at once, what a failure leaves behind.
 
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Operand};
+use crate::device::{Device, DeviceBuffer, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
+use crate::scalar::DType;
 use crate::sync::{Arc, Mutex, lock};
 
 /// What a null device was asked.
@@ -35,7 +37,7 @@ pub struct Record {
 /// A device that records.
 #[derive(Debug)]
 pub struct NullDevice {
-    info: DeviceInfo,
+    facts: DeviceFacts,
     record: Arc<Mutex<Record>>,
     /// The request that fails, counted from 0, and how.
     failure: Option<(usize, ErrorKind)>,
@@ -60,32 +62,27 @@ impl NullDevice {
     /// A device limited to `memory` bytes; without a limit it "works" in place.
     #[must_use]
     pub fn new(memory: Option<usize>) -> Self {
-        let info = DeviceInfo {
-            name: "null:0".to_owned(),
+        let facts = DeviceFacts {
             description: "records what it is asked".to_owned(),
+            dtypes: vec![DType::F32, DType::F64],
             memory,
-            largest_buffer: None,
-            f64: true,
             host_memory: memory.is_none(),
-            queues: 1,
-            flops: 1.0e9,
-            bandwidth: 1.0e9,
-            features: Vec::new(),
+            ..DeviceFacts::new("null:0")
         };
-        NullDevice { info, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
+        NullDevice { facts, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }
 
     /// The same device, so fast by its own account.
     #[must_use]
     pub fn with_flops(mut self, flops: f64) -> Self {
-        self.info.flops = flops;
+        self.facts.rates.flops = flops;
         self
     }
 
     /// The same device with so many queues of kernels.
     #[must_use]
     pub fn with_queues(mut self, queues: usize) -> Self {
-        self.info.queues = queues;
+        self.facts.queues = queues;
         self
     }
 
@@ -130,8 +127,8 @@ impl NullDevice {
 }
 
 impl Device for NullDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {

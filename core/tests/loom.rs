@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, Crew, DType, Device, DeviceBuffer, DeviceInfo, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Pending,
+    Access, Crew, DType, Device, DeviceBuffer, DeviceFacts, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Pending,
     Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
 };
 use loom::sync::Arc;
@@ -108,8 +108,8 @@ fn on_host(rect: &HostRect, access: Access) -> Vec<Touch> {
 }
 
 impl Device for Witness {
-    fn info(&self) -> &DeviceInfo {
-        self.null.info()
+    fn facts(&self) -> &DeviceFacts {
+        self.null.facts()
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
@@ -134,7 +134,7 @@ impl Device for Witness {
             };
             let before: Vec<Served> =
                 after.iter().map(|token| token.get::<Served>().expect("work of this device").clone()).collect();
-            let kernels = usize::from(!self.null.info().host_memory);
+            let kernels = usize::from(!self.null.facts().host_memory);
             let servant = match work {
                 Work::Run { queue, .. } => self.servants.get(kernels + queue),
                 Work::Write { .. } | Work::Read { .. } => self.servants.first(),
@@ -231,12 +231,12 @@ type Case = (NullDevice, bool);
 /// Each device on a thread; what the devices were asked, by its begin, and the outcome.
 fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
-    let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.info(), &bindings)).collect();
+    let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
     let mut servants = Vec::new();
     let mut witness = |(device, (null, is_late)): (usize, Case)| {
-        let threads = if is_late { null.info().queues + usize::from(!null.info().host_memory) } else { 0 };
+        let threads = if is_late { null.facts().queues + usize::from(!null.facts().host_memory) } else { 0 };
         let own: Vec<_> = (0..threads).map(|_| Arc::new(Servant::default())).collect();
         servants.extend(own.iter().cloned());
         Driver::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 mod call;
+mod choices;
 pub mod instructions;
 pub mod opencl;
 mod params;
@@ -18,8 +19,9 @@ mod scratch;
 mod strips;
 pub mod wgsl;
 
-pub use call::{Arg, Call, Choices, Products, Target, VectorProducts, View};
-pub use params::{Limits, PanelParams, TileParams, VectorParams};
+pub use call::{Arg, Call, Target, View};
+pub use choices::{Choices, Dialect, Products, VectorProducts};
+pub use params::{PanelParams, TileParams, VectorParams};
 pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;

@@ -1,19 +1,6 @@
 //! The parameters of the kernels and what bounds them.
 
-use lapidary_core::DType;
-
-/// What a device allows a kernel to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Work-items of a work-group.
-    pub work_group: usize,
-    /// Bytes of local memory of a work-group.
-    pub local_memory: usize,
-    /// Work-groups of a launch in each dimension.
-    pub groups: usize,
-    /// Bytes of the largest buffer that a kernel reaches.
-    pub buffer: usize,
-}
+use lapidary_core::{DType, Limits};
 
 /// A product through local memory: a tile of `mwg` × `nwg` elements for each
 /// work-group, of `mr` × `nr` for each work-item, in slices of `kwg` along k that
@@ -52,7 +39,7 @@ impl TileParams {
     }
 
     /// For a processor, whose compiler takes minutes over long loops between barriers: slices are thin.
-    pub(crate) const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
+    pub const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
 
     /// Tiles for products that have too few large ones, the larger of the two first
     /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).
@@ -286,8 +273,8 @@ mod tests {
     #[test]
     fn vectors_fit_the_limits_that_they_are_made_for() {
         let (desktop, browser) = (
-            Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 128 << 20 },
-            Limits { work_group: 256, local_memory: 16 << 10, groups: 65_535, buffer: 128 << 20 },
+            Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() },
+            Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() },
         );
         for dtype in [DType::F32, DType::F64] {
             let (wide, narrow) = (VectorParams::wide(dtype), VectorParams::narrow(dtype));
@@ -301,13 +288,13 @@ mod tests {
 
     #[test]
     fn a_choice_meets_the_limits_and_no_faster_one_does() {
-        let h100 = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 128 << 20 };
+        let h100 = Limits { work_group: 1024, local_memory: 48 << 10, ..Limits::default() };
         assert_eq!(TileParams::choose(DType::F64, &h100), Ok(TileParams::SAFE[0]));
-        let small = Limits { work_group: 64, local_memory: 16 << 10, groups: 65_535, buffer: 128 << 20 };
+        let small = Limits { work_group: 64, local_memory: 16 << 10, ..Limits::default() };
         let chosen = TileParams::choose(DType::F64, &small).unwrap();
         assert_eq!(chosen, TileParams::SAFE[2], "{}", TileParams::SAFE[1].check(DType::F64, &small).unwrap_err());
         assert_eq!(
-            TileParams::choose(DType::F32, &Limits { work_group: 1, local_memory: 1024, groups: 65_535, buffer: 128 << 20 }),
+            TileParams::choose(DType::F32, &Limits { work_group: 1, local_memory: 1024, ..Limits::default() }),
             Ok(TileParams::SAFE[3])
         );
     }
@@ -328,13 +315,13 @@ mod tests {
 
     #[test]
     fn a_refusal_says_why() {
-        let limits = Limits { work_group: 256, local_memory: 32 << 10, groups: 65_535, buffer: 128 << 20 };
+        let limits = Limits { work_group: 256, local_memory: 32 << 10, ..Limits::default() };
         let odd = TileParams { mwg: 10, nwg: 8, kwg: 8, mr: 4, nr: 4, vwm: 1, stages: 2 };
         assert!(odd.check(DType::F32, &limits).unwrap_err().contains("divides"));
         let none = TileParams { mr: 0, ..odd };
         assert!(none.check(DType::F32, &limits).unwrap_err().contains("at least 1"));
         assert!(
-            TileParams::choose(DType::F64, &Limits { work_group: 1, local_memory: 8, groups: 65_535, buffer: 128 << 20 })
+            TileParams::choose(DType::F64, &Limits { work_group: 1, local_memory: 8, ..Limits::default() })
                 .unwrap_err()
                 .contains("local memory")
         );

@@ -1,8 +1,8 @@
 //! The programs: what each one depends on, as a value by which it is kept.
 
-use lapidary_core::DType;
+use lapidary_core::{DType, Limits};
 
-use crate::params::{Limits, PanelParams, TileParams, VectorParams};
+use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, StripParams, TOGETHER};
 
 /// Unknowns of a triangle that one work-item solves, and at least those of one for a group.

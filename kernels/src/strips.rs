@@ -1,9 +1,7 @@
 //! Panels by strips of columns, in memory of their own; a work-group takes one into registers for a step, or until
 //! it is factored.
 
-use lapidary_core::DType;
-
-use crate::params::Limits;
+use lapidary_core::{DType, Limits};
 
 /// The shape of a strip, in memory and in the registers of one work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_too_small_is_told_why() {
-        let limits = Limits { work_group: 256, local_memory: 16 << 10, groups: 65_535, buffer: 128 << 20 };
+        let limits = Limits { work_group: 256, local_memory: 16 << 10, ..Limits::default() };
         let params = StripParams::choose(DType::F64, 4096, 256, false).unwrap();
         assert_eq!(params.check(DType::F64, &limits), Ok(()));
         assert!(params.check(DType::F64, &Limits { work_group: 128, ..limits }).unwrap_err().contains("128"));

@@ -150,7 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("no OpenCL device: {}", listing.notes.join("; "));
         return Ok(());
     };
-    println!("{}: largest error of {N} points {:.1e}", device.name, solve(0)?);
+    println!("{}: largest error of {N} points {:.1e}", device.facts.identity.model, solve(0)?);
     Ok(())
 }
 

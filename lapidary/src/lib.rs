@@ -68,7 +68,7 @@ pub use lapidary_core as core;
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
 pub use lapidary_core::{
-    Checked, DType, DeviceInfo, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, MatRef, Op,
+    Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, MatRef, Op,
     Result, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo,
 };
 pub use lu::Lu;

@@ -7,7 +7,7 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, Device, DeviceInfo, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, RawMat,
+    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, RawMat,
     Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     /// A machine of devices of any backend, the application's own among them. Each device states the limit of its
-    /// memory in its `DeviceInfo`; [`Settings::memory_limit`] has no effect on it.
+    /// memory in its `DeviceFacts`; [`Settings::memory_limit`] has no effect on it.
     ///
     /// # Errors
     /// No device is given, or a setting makes no sense.
@@ -242,8 +242,8 @@ impl Machine {
     }
 
     /// What the devices are and have.
-    pub fn devices(&self) -> impl Iterator<Item = &DeviceInfo> {
-        self.drivers().iter().map(Driver::info)
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
+        self.drivers().iter().map(Driver::facts)
     }
 
     /// Shows the devices themselves, one after the other, between planned calls: for those who
@@ -406,7 +406,7 @@ impl Machine {
     fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let first = self.drivers().first()?;
-        (flops <= DIRECT_FLOPS && first.info().host_memory && memory.iter().all(on_host)).then_some(first)
+        (flops <= DIRECT_FLOPS && first.facts().host_memory && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
@@ -416,10 +416,10 @@ impl Machine {
         if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].device().lost())) {
             return Err(lost);
         }
-        let is_able = |device: usize| self.drivers()[device].info().computes(dtype);
+        let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);
         let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if able.is_empty() {
-            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].info().name.as_str()).collect();
+            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].facts().name.as_str()).collect();
             let message =
                 format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));

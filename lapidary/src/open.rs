@@ -68,7 +68,8 @@ impl Opening<'_> {
             #[cfg(feature = "opencl")]
             Backend::OpenCl => {
                 let listing = crate::opencl::list();
-                let devices = listing.devices.iter().map(|found| (found.name.clone(), found.is_cpu)).collect();
+                let devices =
+                    listing.devices.iter().map(|found| (found.facts.identity.model.clone(), found.facts.is_cpu())).collect();
                 let (limit, cache) = (self.settings.memory_limit, Arc::clone(&self.opened.cache));
                 let open = |indices: &[usize]| crate::opencl::OpenClDevice::open_all(indices, limit, &cache);
                 let kind = Kind { devices, notes: listing.notes };
@@ -123,6 +124,6 @@ impl Opening<'_> {
     /// processor is there anyway, and drivers of one device agree on its name.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn is_new(&self, (name, is_cpu): &(String, bool)) -> bool {
-        !is_cpu && !self.opened.devices.iter().any(|device| device.info().description.starts_with(name.as_str()))
+        !is_cpu && !self.opened.devices.iter().any(|device| device.facts().identity.model == *name)
     }
 }

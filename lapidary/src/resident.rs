@@ -38,7 +38,7 @@ pub struct DeviceMatrix<T: Scalar> {
 }
 
 impl Machine {
-    /// Copies a host matrix to the device that, by its own estimate ([`DeviceInfo::flops`]), is the fastest of those that
+    /// Copies a host matrix to the device that, by its own estimate ([`DeviceFacts::rates`]), is the fastest of those that
     /// compute with its type. Calls whose operands lie there run there, without transfers.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Machine {
     /// The fastest device that computes with a type, the first of those that are as fast: operands of one call lie together.
     fn fastest(&self, dtype: DType) -> Result<usize> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
-        let flops = |device: usize| self.drivers()[device].info().flops;
+        let flops = |device: usize| self.drivers()[device].facts().rates.flops;
         let faster = |best: usize, other: usize| if flops(other) > flops(best) { other } else { best };
         let able = self.able(dtype, "upload", &all)?;
         Ok(able.into_iter().reduce(faster).expect("a device is able"))
@@ -70,7 +70,7 @@ impl Machine {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
         let (rows, cols) = a.shape();
-        let storage = if self.drivers().iter().all(|driver| driver.info().host_memory) {
+        let storage = if self.drivers().iter().all(|driver| driver.facts().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
             self.able(T::DTYPE, "upload", &[device])?;

@@ -62,7 +62,7 @@ impl Machine {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _turn = (columns > LITTLE).then(|| self.turn(&devices));
             let schedule =
-                problem.by_panels(driver.info().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
+                problem.by_panels(driver.facts().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
             let schedule = schedule.transpose()?;
             let call = InPlace { instructions: &instructions, schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
@@ -74,12 +74,12 @@ impl Machine {
         loop {
             let limited = |(&device, driver): (&usize, &&Driver)| {
                 let memory_of_device = driver.free_memory().min(most);
-                Reach { memory: memory_of_device, ..reach(device, driver.info(), memory) }
+                Reach { memory: memory_of_device, ..reach(device, driver.facts(), memory) }
             };
             let reaches: Vec<Reach> = devices.iter().zip(&drivers).map(limited).collect();
             let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
             let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
-            let name = |device: usize| drivers[device].info().name.as_str();
+            let name = |device: usize| drivers[device].facts().name.as_str();
             let make = |reaches| {
                 let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
                 Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
@@ -111,12 +111,12 @@ impl Machine {
 impl Machine {
     /// The schedule of a call on so many matrices of a device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
-        let info = driver.info();
-        let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: info.flops, queues: info.queues };
+        let facts = driver.facts();
+        let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let resources = Resources { devices: 1, copy_limit: None, element: problem.dtype().size(), resident: true };
         self.schedules().get(problem, true, vec![reach], |reaches| {
-            let plan = problem.plan(&resources).map_err(|limit| limit.of(&info.name))?;
-            Schedule::new(plan, reaches).map_err(|short| short.of(&info.name))
+            let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
+            Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))
         })
     }
 }
@@ -125,6 +125,6 @@ impl Machine {
 /// buffer then is larger than the half of it.
 fn copy_limit(drivers: &[&Driver], reaches: &[Reach]) -> Option<(usize, usize)> {
     let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
-    let largest = |driver: &Driver| driver.info().largest_buffer.map_or(usize::MAX, |bytes| bytes.saturating_mul(2));
+    let largest = |driver: &Driver| driver.facts().limits.buffer.saturating_mul(2);
     copies.map(|(device, (driver, reach))| (device, reach.memory.min(largest(driver)))).min_by_key(|(_, limit)| *limit)
 }

@@ -2,7 +2,7 @@
 //! numbers get, settings of nothing. On the processor and on the first device of each kind.
 
 use lapidary::{
-    Backend, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Select, Settings, Trsm, Uplo,
+    Backend, DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Select, Settings, Trsm, Uplo,
 };
 
 /// The processor in place and on copies, and the first device of every other kind that is there.
@@ -13,7 +13,7 @@ fn machines() -> Vec<Machine> {
     let others = Backend::ALL.iter().filter(|&&kind| kind != Backend::Cpu).map(|&kind| Select::first(kind, 1));
     for select in others {
         match Machine::open(&select) {
-            Ok(machine) if machine.devices().all(|device| device.f64) => all.push(machine),
+            Ok(machine) if machine.devices().all(|device| device.computes(DType::F64)) => all.push(machine),
             Ok(_) => eprintln!("not run on {select}: it has no double precision"),
             Err(error) => {
                 assert_eq!(error.kind(), ErrorKind::NoSuchDevice, "{error}");

@@ -26,7 +26,7 @@ use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::core::{Blocking, Queue, Resources, TrsmMode};
 use lapidary::opencl::{Found, OpenClDevice, cl3, list};
-use lapidary::{ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
+use lapidary::{DType, ErrorKind, Gemm, Layout, Machine, MatMut, MatRef, Settings};
 use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
@@ -56,7 +56,7 @@ fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Op
 }
 
 fn with_f64<const N: usize>() -> Option<[usize; N]> {
-    devices("with double precision", |found| found.f64)
+    devices("with double precision", |found| found.facts.computes(DType::F64))
 }
 
 /// Very few cases, for kernels that a processor runs slowly.
@@ -129,7 +129,7 @@ fn transfers_in_pieces_of_one_element() {
 #[test]
 fn transfers_without_pinned_memory() {
     if let Some([first]) = with_f64() {
-        let (settings, most) = (limited(128 << 10), list().devices[first].largest_buffer);
+        let (settings, most) = (limited(128 << 10), list().devices[first].facts.limits.buffer);
         let cache = std::sync::Arc::new(settings.program_cache());
         let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(most + (1 << 20));
         let plain = Graded("plain".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
@@ -274,8 +274,9 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     const LIMIT: usize = 24 << 10;
     let Some(two) = with_f64::<2>() else { return };
     let found = list().devices;
-    if found[two[0]].name != found[two[1]].name {
-        return eprintln!("not run: {} and {} are not alike", found[two[0]].name, found[two[1]].name);
+    let [one, other] = two.map(|index| &found[index].facts.identity.model);
+    if one != other {
+        return eprintln!("not run: {one} and {other} are not alike");
     }
     let scope = Scope { min: 64, ..few() };
     let blocking = |devices, element, n: usize| {
@@ -292,7 +293,7 @@ fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
 
 #[test]
 fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
-    if let Some([first]) = devices("without double precision", |found| !found.f64) {
+    if let Some([first]) = devices("without double precision", |found| !found.facts.computes(DType::F64)) {
         let graded = open(&[first], &settings());
         let (a, mut c) = ([1.0; 4], [7.0; 4]);
         let view = || MatRef::col_major(&a, 2, 2).unwrap();
@@ -348,7 +349,7 @@ fn matrices_go_from_device_to_device() {
     let found = list().devices;
     let each = |index| OpenClDevice::open(index, None, std::sync::Arc::new(settings().program_cache())).unwrap();
     let apart = Machine::from_opencl(vec![each(first), each(second)], &settings()).unwrap();
-    let mut machines = vec![(false, apart), (found[first].is_cpu, open(&[first, second], &settings()).1)];
+    let mut machines = vec![(false, apart), (found[first].facts.is_cpu(), open(&[first, second], &settings()).1)];
     if found[first].platform_name == found[second].platform_name {
         let handles = [first, second].map(|index| found[index].handle());
         let context = cl3::context::create_context(&handles, std::ptr::null(), None, std::ptr::null_mut()).unwrap();
@@ -366,7 +367,7 @@ fn matrices_go_from_device_to_device() {
         unsafe { cl3::context::release_context(context).unwrap() };
         let peers = devices[0].is_peer_of(&devices[1]);
         machines.push((peers, Machine::from_opencl(devices.into(), &settings).unwrap()));
-        assert!(peers || !found[first].is_cpu);
+        assert!(peers || !found[first].facts.is_cpu());
     }
     let a: Vec<f64> = (0..N * N).map(|i| (i % 19) as f64 - 9.0).collect();
     let (host, zeros) = (MatRef::col_major(&a, N, N).unwrap(), vec![0.0; N * N]);
@@ -451,7 +452,7 @@ fn a_queue_that_changes_the_order_is_refused() {
 fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     let error = Machine::open(&"opencl:77".parse().unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NoSuchDevice);
-    let there = list().devices.first().map(|found| found.name.clone()).unwrap_or_default();
+    let there = list().devices.first().map(|found| found.facts.identity.model.clone()).unwrap_or_default();
     assert!(error.to_string().contains("there is no opencl:77") && error.to_string().contains(&there), "{error}");
 }
 

@@ -114,7 +114,7 @@ fn one_device_and_several_kinds_agree() {
     let Some((index, _)) = first() else { return };
     let one = open(&[index], &settings());
     let mut others = vec![format!("wgpu:{index}+cpu")];
-    if cfg!(feature = "opencl") && lapidary::opencl::list().devices.iter().any(|found| found.f64) {
+    if cfg!(feature = "opencl") && lapidary::opencl::list().devices.iter().any(|found| found.facts.computes(DType::F64)) {
         others.push(format!("wgpu:{index}+opencl+cpu"));
     }
     for other in others {

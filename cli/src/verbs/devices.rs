@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lapidary::DeviceInfo;
+use lapidary::{DType, DeviceFacts};
 use serde_json::json;
 
 use crate::failure::Result;
@@ -31,7 +31,7 @@ pub fn run(args: &Args) -> Result<()> {
         return save_json(path, &json!({ "devices": describe(machine.devices()), "notes": notes }));
     }
     for device in machine.devices() {
-        let precision = if device.f64 { "" } else { ", no double precision" };
+        let precision = if device.computes(DType::F64) { "" } else { ", no double precision" };
         let features: String = device.features.iter().map(|feature| format!(", {feature}")).collect();
         out(&format!("{:10}  {:>11}  {}{precision}{features}", device.name, memory(device), device.description));
     }
@@ -40,7 +40,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// The memory of a device, in words.
-fn memory(device: &DeviceInfo) -> String {
+fn memory(device: &DeviceFacts) -> String {
     let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let untold = if device.host_memory { "host memory" } else { "not told" };
     device.memory.map_or_else(|| untold.to_owned(), gib)

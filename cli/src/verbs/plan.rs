@@ -144,10 +144,10 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
 /// The model of one device: what the flags say, else the estimates for `cpu:0`.
 fn costs(args: &Args) -> Result<CostModel> {
     let machine = Machine::open(&"cpu:0".parse()?)?;
-    let info = machine.devices().next().ok_or_else(|| Failure::check("cpu:0 did not open"))?;
+    let rates = machine.devices().next().ok_or_else(|| Failure::check("cpu:0 did not open"))?.rates;
     let model = CostModel {
-        flops: args.gflops.map_or(info.flops, |gflops| gflops * 1e9),
-        bandwidth: args.bandwidth.map_or(info.bandwidth, |bandwidth| bandwidth * 1e9),
+        flops: args.gflops.map_or(rates.flops, |gflops| gflops * 1e9),
+        bandwidth: args.bandwidth.map_or(rates.bandwidth, |bandwidth| bandwidth * 1e9),
         latency: args.latency * 1e-6,
     };
     let right = model.flops >= 1.0 && model.bandwidth >= 1.0 && (0.0..=1.0).contains(&model.latency);

@@ -1,5 +1,7 @@
 //! The other verbs.
 
+use serde_json::json;
+
 use crate::support::{Sandbox, le32, npy, outcome, refused};
 
 #[test]
@@ -114,7 +116,9 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
     let s = Sandbox::new();
     let out = s.run(&["devices", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
-    assert!(list["devices"].as_array().unwrap().iter().any(|d| d["name"] == "cpu:0"), "{list}");
+    let cpu = list["devices"].as_array().unwrap().iter().find(|d| d["name"] == "cpu:0").unwrap();
+    assert_eq!((&cpu["f64"], &cpu["dtypes"], &cpu["compute_units"]), (&json!(true), &json!(["f32", "f64"]), &json!(1)), "{list}");
+    assert!(cpu["vendor"].is_string() && cpu["driver"].as_str().unwrap().starts_with("lapidary"), "{list}");
     assert!(s.run(&["devices"]).stdout.starts_with("cpu:0"));
     outcome(&s.run(&["devices", "--device", "opencl:99"]), 3);
     outcome(&s.run(&["hpl", "--n", "4", "--device", "opencl:99"]), 3);

@@ -16,9 +16,10 @@ use crate::{Failure, Trial};
 /// An element differs, or a command fails.
 pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, bytes) = (trial.subject, bytes::<T>(trial.scope.elements));
-    let info = device.info();
-    if let Some(limit) = [info.memory, info.largest_buffer].into_iter().flatten().find(|&limit| limit < bytes) {
-        return trial.skip(format!("it takes a buffer of {bytes} bytes, and {} gives at most {limit}", info.name));
+    let facts = device.facts();
+    let limit = facts.memory.map_or(facts.limits.buffer, |memory| memory.min(facts.limits.buffer));
+    if limit < bytes {
+        return trial.skip(format!("it takes a buffer of {bytes} bytes, and {} gives at most {limit}", facts.name));
     }
     let mut large = match Large::<T>::new(trial.scope.elements) {
         Ok(large) => large,

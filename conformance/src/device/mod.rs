@@ -79,10 +79,10 @@ pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe)
     let (mut verdict, mut skipped) = (None, None);
     trial.subject.devices(&mut |device| {
         let is_over = matches!(&verdict, Some(Err(Failure { lacks_memory: false, .. })));
-        if is_over || !device.info().computes(T::DTYPE) {
+        if is_over || !device.facts().computes(T::DTYPE) {
             return;
         }
-        let outcome = probe.run::<T>(&trial.of(device)).map_err(|failure| failure.on(&device.info().name));
+        let outcome = probe.run::<T>(&trial.of(device)).map_err(|failure| failure.on(&device.facts().name));
         // what does not apply to one device may have been shown of another
         match trial.ledger.take_skipped() {
             Some(why) if outcome.is_ok() => skipped = Some(why),

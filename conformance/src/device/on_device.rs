@@ -39,7 +39,7 @@ impl<D: Device> OnDevice<D> {
 
 impl<D: Device> Subject for OnDevice<D> {
     fn name(&self) -> String {
-        self.0.info().name.clone()
+        self.0.facts().name.clone()
     }
 
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {

@@ -71,7 +71,7 @@ pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     // more than any piece in which a transfer may be cut, as far as a buffer holds it
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     for_elements((2 * large + 1) * large)?;
-    let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
+    let room = trial.subject.facts().limits.buffer / size_of::<T>();
     let rows = (2 * large + 1).min(room / large);
     let [row, col] = [(0, 1), (3, 0)].map(|skip| Storage { gap: 3, skip, ..Storage::default() });
     let case = TransferCase { rows, cols: large, storage: [row, col], fill: Fill::Uniform, seed: trial.scope.seed };
@@ -93,7 +93,7 @@ pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
 
 /// Moves a rectangle, or as many of its rows as one buffer of the device holds.
 fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Result<(), Failure> {
-    let room = trial.subject.info().largest_buffer.unwrap_or(usize::MAX) / size_of::<T>();
+    let room = trial.subject.facts().limits.buffer / size_of::<T>();
     let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
     carried::<T>(trial.subject, case, &trial.case(case)).map_err(|failure| failure.in_case(case))
 }

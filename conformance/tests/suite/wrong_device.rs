@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{DType, Device, DeviceBuffer, DeviceInfo, HostRect, Instruction, Memory, Op, Operand, Result, Value};
+use lapidary_core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Result, Value};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,8 +98,8 @@ fn columns<'b>(op: Op, a: Operand<'b>, count: usize) -> Operand<'b> {
 }
 
 impl Device for WrongDevice {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
+    fn facts(&self) -> &DeviceFacts {
+        self.inner.facts()
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {

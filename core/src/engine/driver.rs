@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
+use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
 use crate::engine::registers::Registers;
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
 use crate::sync::{Arc, Mutex, lock};
@@ -69,11 +70,11 @@ impl Driver {
         let bytes = from.bytes();
         let left = self.free_memory();
         if bytes > left {
-            let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.info().name);
+            let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.facts().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
         self.trim();
-        let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.info().name))?;
+        let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.facts().name))?;
         if !is_empty(from) {
             // SAFETY: as the caller promises; the buffer is new.
             unsafe { self.device.write(HostRect::whole(from), &buffer)? };
@@ -152,8 +153,8 @@ fn is_empty(raw: &RawMat) -> bool {
 impl Driver {
     /// What the device is and has.
     #[must_use]
-    pub fn info(&self) -> &DeviceInfo {
-        self.device.info()
+    pub fn facts(&self) -> &DeviceFacts {
+        self.device.facts()
     }
 
     /// Works in a run as its device of that number until nothing is left to do.
@@ -202,13 +203,13 @@ impl Driver {
     /// Tells the run, and its trace, how a command ended.
     fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
-            let (device, label, end) = (self.info().name.clone(), run.plan.describe(issue.command), trace.now());
+            let (device, label, end) = (self.facts().name.clone(), run.plan.describe(issue.command), trace.now());
             trace.add(TraceEvent { device, lane, label, start, end });
         }
         if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
             self.trim();
         }
-        run.complete(lane, issue.command, &self.info().name, result);
+        run.complete(lane, issue.command, &self.facts().name, result);
     }
 
     /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
@@ -230,6 +231,6 @@ impl Driver {
         let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>()
             + self.columns.held()
             + self.device.scratch_bytes();
-        self.info().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
+        self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

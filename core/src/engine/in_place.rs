@@ -68,7 +68,7 @@ impl Driver {
             if error.kind().leaves_it_to_others() {
                 self.trim();
             }
-            let error = error.with("device", &self.info().name);
+            let error = error.with("device", &self.facts().name);
             if touched { error.with(OUTPUTS, "partly written") } else { error }
         })
     }
@@ -116,7 +116,7 @@ impl Driver {
             // SAFETY: as the caller promises.
             unsafe { self.device.launch(&resolved)? };
             if let (Some(trace), Some(start)) = (trace, start) {
-                let (device, lane) = (self.info().name.clone(), Lane::new(0, Queue::Exec));
+                let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                 trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
             }
         }
@@ -163,7 +163,7 @@ impl Driver {
             let alloc = |room| match room <= left {
                 true => self.device.alloc(room).map(Arc::new),
                 false => {
-                    let message = format!("a column takes {bytes} bytes, {} has {left} left", self.info().name);
+                    let message = format!("a column takes {bytes} bytes, {} has {left} left", self.facts().name);
                     Err(Error::new(ErrorKind::OutOfMemory, "call", message))
                 }
             };

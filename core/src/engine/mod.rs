@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use crate::command::CommandId;
 use crate::crew::Crew;
-use crate::device::DeviceInfo;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
+use crate::facts::DeviceFacts;
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
@@ -88,16 +88,16 @@ impl std::fmt::Debug for Run<'_> {
 
 /// How a device sees matrices in memory.
 #[must_use]
-pub fn reach(device: usize, info: &DeviceInfo, bindings: &[RawMat]) -> Reach {
+pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
     let in_place = |raw: &RawMat| {
         let home = match raw.home {
-            Home::Host(_) => info.host_memory,
+            Home::Host(_) => facts.host_memory,
             Home::Device(resident) => resident.device == device,
         };
         home && raw.layout == Layout::ColMajor
     };
-    let (memory, in_place) = (info.memory.unwrap_or(usize::MAX), bindings.iter().map(in_place).collect());
-    Reach { memory, in_place, flops: info.flops, queues: info.queues }
+    let (memory, in_place) = (facts.memory.unwrap_or(usize::MAX), bindings.iter().map(in_place).collect());
+    Reach { memory, in_place, flops: facts.rates.flops, queues: facts.queues }
 }
 
 /// Runs a schedule on devices; `bindings` holds the memory of the plan's

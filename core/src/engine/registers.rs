@@ -24,7 +24,7 @@ pub(super) struct Registers<'d> {
 
 impl Drop for Registers<'_> {
     fn drop(&mut self) {
-        if !self.driver.info().host_memory {
+        if !self.driver.facts().host_memory {
             *lock(&self.driver.kept) = self.slots.drain().map(|(_, slot)| slot).collect();
         }
     }
@@ -45,7 +45,7 @@ impl<'d> Registers<'d> {
         } else {
             kept.clear();
             drop(kept);
-            Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.info().name))?)
+            Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.facts().name))?)
         };
         self.slots.insert(slot.id, (buffer, slot.bytes));
         Ok(())

@@ -14,12 +14,13 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 
 use crate::Crew;
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand};
+use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
 use crate::engine::registers::Registers;
 use crate::engine::{Driver, Run, RunError, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::DeviceFacts;
 use crate::instruction::{Instruction, Region};
 use crate::matrix::{MatMut, RawMat};
 use crate::null::{NullDevice, Record};
@@ -190,7 +191,7 @@ fn with_threads(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat]) -> 
 }
 
 fn reaches(drivers: &Drivers, bindings: &[RawMat]) -> Vec<Reach> {
-    drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.info(), bindings)).collect()
+    drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.facts(), bindings)).collect()
 }
 
 fn driver(device: impl Device) -> Driver {
@@ -266,7 +267,7 @@ proptest! {
         let expected = in_plan_order(plan());
         let device = || {
             let mut device = DigestDevice { late: late.map(Late::new), ..DigestDevice::new(copies.then_some(TIGHT)) };
-            device.info.queues = 2;
+            device.facts.queues = 2;
             vec![device]
         };
         let outcomes = [
@@ -303,7 +304,7 @@ proptest! {
         let mut matrices = Matrices::new();
         let bindings = matrices.bindings(Layout::RowMajor);
         for tasks in runs {
-            let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.info(), &bindings)]).unwrap();
+            let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.facts(), &bindings)]).unwrap();
             // SAFETY: a null device touches no memory.
             let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
             prop_assert!(result.is_ok() || failure.is_some());

@@ -6,13 +6,13 @@
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
-use lapidary::core::{DType, Device, DeviceBuffer, DeviceInfo, HostRect, Instruction, Memory, Operand, Scalar, Swaps};
+use lapidary::core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Operand, Rates, Scalar, Swaps};
 use lapidary::{Diag, Error, ErrorKind, Op, Result, Side, Uplo};
 
 /// A device with so many bytes of memory.
 #[derive(Debug)]
 pub struct LoopDevice {
-    info: DeviceInfo,
+    facts: DeviceFacts,
 }
 
 /// Its memory: words, which are aligned for every element type.
@@ -26,30 +26,25 @@ impl LoopDevice {
     /// The device `loops:index`.
     #[must_use]
     pub fn new(index: usize, memory: usize) -> Self {
-        let info = DeviceInfo {
-            name: format!("loops:{index}"),
+        let facts = DeviceFacts {
             description: "plain loops".to_owned(),
+            dtypes: vec![DType::F32, DType::F64],
             memory: Some(memory),
-            largest_buffer: None,
-            f64: true,
-            features: Vec::new(),
-            host_memory: false,
-            queues: 1,
-            flops: 5e8,
-            bandwidth: 1e9,
+            rates: Rates { flops: 5e8, bandwidth: 1e9 },
+            ..DeviceFacts::new(format!("loops:{index}"))
         };
-        LoopDevice { info }
+        LoopDevice { facts }
     }
 }
 
 impl Device for LoopDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         let (mut words, count) = (Vec::new(), bytes.div_ceil(8));
-        if self.info.memory.is_some_and(|memory| bytes > memory) || words.try_reserve_exact(count).is_err() {
+        if self.facts.memory.is_some_and(|memory| bytes > memory) || words.try_reserve_exact(count).is_err() {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", format!("there are no {bytes} bytes")));
         }
         words.resize_with(count, || UnsafeCell::new(0));

@@ -3,7 +3,8 @@
 use lapidary_core::{Op, Result, Value};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Products, Target, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::Products;
 use crate::params::{PanelParams, TileParams};
 use crate::program::Program;
 use crate::scratch::Purpose;

@@ -132,7 +132,10 @@ impl<D: Target> Sequence<'_, D> {
         match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
             Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
             _ if (choices.spread..=MOST_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => Narrow::Columns,
-            _ => Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= choices.rounds).unwrap_or(1)),
+            _ => {
+                let most = self.device.facts().limits.loop_iterations;
+                Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= most).unwrap_or(1))
+            }
         }
     }
 

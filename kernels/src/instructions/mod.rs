@@ -8,9 +8,10 @@ mod getrf;
 mod triangle;
 mod vectors;
 
-use lapidary_core::{DType, Instruction, Result, Side, Swaps, Value};
+use lapidary_core::{DType, Instruction, Limits, Result, Side, Swaps, Value};
 
-use crate::call::{Arg, Call, Choices, Target, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::Choices;
 use crate::program::{MOVED, Program};
 
 /// Most groups that exchange rows, some for each multiprocessor: every one finds out the whole
@@ -85,7 +86,8 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges of rows or columns.
     unsafe fn laswp(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
-        let Choices { group, groups, exchangers, rounds, .. } = *self.device.choices();
+        let Choices { group, exchangers, .. } = *self.device.choices();
+        let Limits { groups, loop_iterations: rounds, .. } = self.device.facts().limits;
         if a.is_empty() || ipiv.is_empty() {
             return Ok(());
         }
@@ -129,7 +131,7 @@ impl<D: Target> Sequence<'_, D> {
         tile: [usize; 2],
         mut launch: impl FnMut(&mut D, (usize, usize, usize, usize)) -> Result<()>,
     ) -> Result<()> {
-        let [high, wide] = tile.map(|side| side.saturating_mul(self.device.choices().groups));
+        let [high, wide] = tile.map(|side| side.saturating_mul(self.device.facts().limits.groups));
         for j in (0..cols).step_by(wide) {
             for i in (0..rows).step_by(high) {
                 launch(self.device, (i, j, high.min(rows - i), wide.min(cols - j)))?;

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use lapidary_core::{DType, Diag, Instruction, Op, Result, Uplo, Value};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Diag, Identity, Instruction, Limits, Op, Result, Uplo, Value};
 
 use super::enqueue;
-use crate::call::{Call, Choices, Target, View};
-use crate::params::Limits;
+use crate::call::{Call, Target, View};
+use crate::choices::{Choices, Dialect};
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
 
 /// Keeps the names of kernels with their work-items in place of running them, and the scratch memory that they ask for.
 struct Recorder {
+    facts: DeviceFacts,
     choices: Choices,
     launched: Vec<(&'static str, usize)>,
     scratch: Vec<(Purpose, usize)>,
@@ -19,6 +20,10 @@ struct Recorder {
 
 impl Target for Recorder {
     type Buffer = ();
+
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
 
     fn choices(&self) -> &Choices {
         &self.choices
@@ -35,12 +40,22 @@ impl Target for Recorder {
     }
 }
 
+/// A device of that kind.
+fn device(kind: DeviceKind) -> DeviceFacts {
+    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
+    DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
+}
+
+fn chosen(kind: DeviceKind) -> Choices {
+    Choices::choose(&device(kind), Dialect::Wgsl)
+}
+
 fn view(rows: usize, cols: usize) -> View<'static, ()> {
     View { buffer: &(), at: 0, ld: rows, rows, cols }
 }
 
 fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
-    let mut recorder = Recorder { choices, launched: Vec::new(), scratch: Vec::new() };
+    let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched: Vec::new(), scratch: Vec::new() };
     // SAFETY: nothing runs.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
@@ -58,8 +73,7 @@ fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> 
 
 #[test]
 fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
-    let launched = Choices::vectors(&limits).unwrap();
+    let launched = chosen(DeviceKind::Gpu);
     let waiting = Choices { waits: true, ..launched };
     let [narrow, wide] = [waiting, launched].map(|choices| choices.strips(DType::F32, 1000).unwrap());
     let (items, height) = (wide.items, wide.height());
@@ -72,9 +86,8 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
 
 #[test]
 fn a_panel_has_as_many_strips_as_a_launch_takes() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
     for (waits, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
-        let choices = Choices { waits, ..Choices::vectors(&limits).unwrap() };
+        let choices = Choices { waits, ..chosen(DeviceKind::Gpu) };
         let params = choices.strips(DType::F32, 2000).unwrap();
         let entered = |cols| lu(choices, 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
         assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {waits}");
@@ -84,8 +97,7 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
 /// Whatever the memory limit, no instruction asks for more scratch memory than an eighth of it.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
-    let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30 };
-    let ways = [("vectors", Choices::vectors(&limits).unwrap()), ("barrier-free", Choices::barrier_free(&limits, 256))];
+    let ways = [("vectors", chosen(DeviceKind::Gpu)), ("barrier-free", chosen(DeviceKind::Cpu))];
     for dtype in [DType::F32, DType::F64] {
         let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
         let (op_a, op_b) = (Op::Trans, Op::NoTrans);

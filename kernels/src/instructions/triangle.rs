@@ -5,7 +5,8 @@ use std::ops::Range;
 use lapidary_core::{Diag, Op, Result, Side, Uplo};
 
 use super::Sequence;
-use crate::call::{Arg, Call, Solver, Target, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::Solver;
 use crate::program::TRIANGLE;
 use crate::scratch::Purpose;
 

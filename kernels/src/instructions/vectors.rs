@@ -1,10 +1,11 @@
 //! Products of operands that lie in whole vectors, or are moved so.
 
-use lapidary_core::{DType, Op, Result};
+use lapidary_core::{DType, Feature, Op, Result};
 
 use super::Sequence;
 use super::gemm::{Factor, Product, lines};
-use crate::call::{Arg, Call, Choices, Target, VectorProducts, View};
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::VectorProducts;
 use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;
@@ -70,7 +71,7 @@ impl<D: Target> Sequence<'_, D> {
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
         let params = products.wide.filter(suits).unwrap_or(products.narrow);
         let depth = self.depth(&params, &product);
-        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.choices().groups;
+        let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.facts().limits.groups;
         if beyond || depth == 0 {
             // SAFETY: the module's contract.
             return unsafe { self.tile(&products.tile, product) };
@@ -93,7 +94,7 @@ impl<D: Target> Sequence<'_, D> {
         if m_pad + n_pad == 0 {
             return k;
         }
-        let Choices { max_scratch_bytes, groups, .. } = *self.device.choices();
+        let (max_scratch_bytes, groups) = (self.device.choices().max_scratch_bytes, self.device.facts().limits.groups);
         if c.rows.min(c.cols).min(k) < SMALL || m_pad.max(n_pad) > SIDE * groups {
             return 0;
         }
@@ -110,7 +111,7 @@ impl<D: Target> Sequence<'_, D> {
             return (m_pad, n_pad);
         }
         let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
-        let turns = params.turns_b(self.dtype) && self.device.choices().parts_of_vectors && !worth_moving;
+        let turns = params.turns_b(self.dtype) && self.device.facts().has(Feature::PartsOfVectors) && !worth_moving;
         let a_fits = !a.0.is_trans() && begins_in_vectors(&a.1, v);
         let b_fits = if b.0.is_trans() { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);
         (if a_fits { 0 } else { m_pad }, if b_fits { 0 } else { n_pad })
@@ -145,7 +146,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Puts lines of one or two matrices side by side, zeros where there are none.
     unsafe fn pad(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
-        let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.choices().most).ilog2() };
+        let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.facts().limits.work_group).ilog2() };
         let k_pad = first.to.cols;
         let squares = [first.to.ld.max(second.map_or(0, |second| second.to.ld)), k_pad].map(|side| side.div_ceil(SIDE));
         let global = [squares[0] * program.local()[0], squares[1] * if second.is_some() { 2 } else { 1 }];

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceInfo, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Result,
+    Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
 use super::MOST_ATTEMPTS;
@@ -198,8 +198,8 @@ fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
 struct Meeting(NullDevice, Arc<AtomicUsize>);
 
 impl Device for Meeting {
-    fn info(&self) -> &DeviceInfo {
-        self.0.info()
+    fn facts(&self) -> &DeviceFacts {
+        self.0.facts()
     }
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         self.0.alloc(bytes)

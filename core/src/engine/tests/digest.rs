@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::TIGHT;
 use super::late::{Late, now};
-use crate::device::{Device, DeviceBuffer, DeviceInfo, HostRect, Memory, Operand, Work};
+use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::error::{Error, ErrorKind, Result};
+use crate::facts::DeviceFacts;
 use crate::instruction::{Access, Instruction};
-use crate::null::NullDevice;
 use crate::token::Token;
 
 /// A device whose kernels write, into each element of a result, a digest of
 /// all that the instruction read: any command out of order changes the bits.
 #[derive(Debug)]
 pub(super) struct DigestDevice {
-    pub info: DeviceInfo,
+    pub facts: DeviceFacts,
     pub failure: Option<&'static str>,
     pub panics: bool,
     /// Bytes that it has left, whatever its limit says.
@@ -43,9 +43,9 @@ unsafe impl Sync for Words {}
 
 impl DigestDevice {
     pub fn new(memory: Option<usize>) -> Self {
-        let info = DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() };
+        let facts = DeviceFacts { host_memory: memory.is_none(), memory, ..DeviceFacts::new("digest:0") };
         let left = Arc::new(AtomicUsize::new(usize::MAX / 2));
-        DigestDevice { info, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0), late: None }
+        DigestDevice { facts, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0), late: None }
     }
 
     /// A device that says it has plenty of memory.
@@ -90,8 +90,8 @@ fn rect_cell(rect: &HostRect, i: usize, j: usize) -> *mut u64 {
 }
 
 impl Device for DigestDevice {
-    fn info(&self) -> &DeviceInfo {
-        &self.info
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
     }
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes / 8 * 8)).is_err() {

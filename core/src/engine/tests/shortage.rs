@@ -108,7 +108,7 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
         let drivers = left.map(|bytes| driver(DigestDevice::with_only(bytes)));
         let mut a = vec![1.0; 160];
         let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
-        let reaches = (0..2).map(|d| reach(d, drivers[d].info(), &bindings)).collect();
+        let reaches = (0..2).map(|d| reach(d, drivers[d].facts(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and nothing else touches it.
         unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };

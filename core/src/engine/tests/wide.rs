@@ -7,7 +7,7 @@ use crate::matrix::Home;
 
 /// A device that copies, whatever the type, and computes nothing.
 #[derive(Debug)]
-struct Copier(DeviceInfo);
+struct Copier(DeviceFacts);
 
 /// Its memory, in words of 8 bytes.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ unsafe impl Sync for Memories {}
 
 impl Copier {
     fn new(memory: Option<usize>) -> Self {
-        Copier(DeviceInfo { host_memory: memory.is_none(), memory, ..NullDevice::new(None).info().clone() })
+        Copier(DeviceFacts { host_memory: memory.is_none(), memory, ..DeviceFacts::new("copier:0") })
     }
 }
 
@@ -36,7 +36,7 @@ fn each(rect: HostRect, packed: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)
 }
 
 impl Device for Copier {
-    fn info(&self) -> &DeviceInfo {
+    fn facts(&self) -> &DeviceFacts {
         &self.0
     }
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
@@ -98,7 +98,7 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
         let mut c = vec![[7; 2]; 150];
         let bindings = [raw(&mut a, ColMajor), raw(&mut c, layout)];
         let driver = driver(Copier::new(memory));
-        let schedule = Schedule::new(copies(layout), vec![reach(0, driver.info(), &bindings)]).unwrap();
+        let schedule = Schedule::new(copies(layout), vec![reach(0, driver.facts(), &bindings)]).unwrap();
         // SAFETY: the matrices are as the plan declares, and nothing else touches them.
         unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None).unwrap() };
         let mut expected = vec![[7; 2]; 150];
@@ -122,7 +122,7 @@ fn registers_are_as_large_as_their_elements() {
     unsafe { driver.upload(1, &bindings[0]).unwrap() };
     assert_eq!(driver.device().downcast::<NullDevice>().unwrap().record().held, M * N * 16);
     driver.discard(1);
-    let schedule = Schedule::new(copies(ColMajor), vec![reach(0, driver.info(), &bindings)]).unwrap();
+    let schedule = Schedule::new(copies(ColMajor), vec![reach(0, driver.facts(), &bindings)]).unwrap();
     // two registers live at once, each as large as the largest tile
     assert_eq!(schedule.footprint(0), 2 * 4 * 10 * 16);
 }

@@ -1,0 +1,112 @@
+//! What a driver says of a device.
+
+use cl3::device::{
+    CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS,
+    CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+    CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_NAME, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT,
+    CL_DEVICE_TYPE, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, CL_DEVICE_VENDOR, CL_DRIVER_VERSION, get_device_data,
+};
+use cl3::types::{cl_device_id, cl_device_info};
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
+
+use crate::conv::failed;
+
+/// In the names of devices that end all loops of a work-item after 65535 iterations together, silently
+/// (`LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa), and what is left of these for loops that depend on a size.
+const SHORT_LOOPS: (&str, usize) = ("llvmpipe", 60_000);
+
+/// A device that is asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked(pub cl_device_id);
+
+impl Asked {
+    fn bytes(self, what: cl_device_info) -> Result<Vec<u8>, String> {
+        get_device_data(self.0, what).map_err(|code| format!("a device does not answer: {}", failed("clGetDeviceInfo", code)))
+    }
+
+    pub fn text(self, what: cl_device_info) -> Result<String, String> {
+        self.bytes(what).map(|bytes| to_text(&bytes))
+    }
+
+    pub fn number(self, what: cl_device_info) -> Result<u64, String> {
+        self.bytes(what).map(|bytes| to_number(&bytes))
+    }
+
+    pub fn size(self, what: cl_device_info) -> Result<usize, String> {
+        self.number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX))
+    }
+
+    /// The answer to a question that a device need not have heard of; 0 if it has not.
+    pub fn optional(self, what: cl_device_info) -> u64 {
+        self.number(what).unwrap_or(0)
+    }
+
+    /// Whether its memory is the machine's.
+    pub fn is_unified(self) -> bool {
+        self.optional(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0
+    }
+
+    /// The facts of the device of that name.
+    pub fn facts(self, name: String, platform: &str) -> Result<DeviceFacts, String> {
+        let (model, extensions) = (self.text(CL_DEVICE_NAME)?, self.text(CL_DEVICE_EXTENSIONS)?);
+        let has = |extension: &str| extensions.split_whitespace().any(|name| name == extension);
+        let kind = match self.number(CL_DEVICE_TYPE)? {
+            kinds if kinds & CL_DEVICE_TYPE_CPU != 0 => DeviceKind::Cpu,
+            kinds if kinds & CL_DEVICE_TYPE_GPU != 0 => DeviceKind::Gpu,
+            _ => DeviceKind::Other,
+        };
+        let is_cpu = kind == DeviceKind::Cpu;
+        let (units, vector_bits) = (self.size(CL_DEVICE_MAX_COMPUTE_UNITS)?, 32 * self.size(CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT)?);
+        let memory = self.size(CL_DEVICE_GLOBAL_MEM_SIZE)?;
+        let capability = || {
+            let [major, minor] = [CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV];
+            format!("sm_{}{}", self.optional(major), self.optional(minor))
+        };
+        // a queue can always take times
+        let features = [("cl_khr_fp16", Feature::F16), ("cl_khr_subgroups", Feature::Subgroups)];
+        let features = features.into_iter().filter(|(extension, _)| has(extension)).map(|(_, feature)| feature);
+        Ok(DeviceFacts {
+            description: format!("{model}, {platform}"),
+            limits: Limits {
+                // a group of no work-items runs nothing
+                work_group: self.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
+                local_memory: self.size(CL_DEVICE_LOCAL_MEM_SIZE)?,
+                buffer: self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
+                loop_iterations: if model.contains(SHORT_LOOPS.0) { SHORT_LOOPS.1 } else { usize::MAX },
+                ..Limits::default()
+            },
+            features: features.chain([Feature::Timestamps]).collect(),
+            dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
+            compute_units: Some(units),
+            vector_bits,
+            // a device's own memory holds little else than registers, the machine's holds the caller's matrices too
+            memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
+            rates: Rates {
+                // a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
+                flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 },
+                bandwidth: if is_cpu { 5e9 } else { 2e10 },
+            },
+            identity: Identity {
+                kind,
+                vendor: self.text(CL_DEVICE_VENDOR)?,
+                architecture: has("cl_nv_device_attribute_query").then(capability).unwrap_or_default(),
+                model,
+                driver: format!("{platform} {}", self.text(CL_DRIVER_VERSION)?),
+            },
+            ..DeviceFacts::new(name)
+        })
+    }
+}
+
+/// A number of whatever width the driver answers with.
+fn to_number(bytes: &[u8]) -> u64 {
+    let mut wide = [0; 8];
+    let count = bytes.len().min(8);
+    wide[..count].copy_from_slice(&bytes[..count]);
+    u64::from_le_bytes(wide)
+}
+
+/// A text without the zero at its end.
+pub(crate) fn to_text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_owned()
+}

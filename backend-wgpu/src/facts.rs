@@ -1,0 +1,70 @@
+//! What wgpu says of a device, and what a probe finds out.
+
+use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, ProgramCache, Rates};
+
+use crate::platform::kernel_limits;
+use crate::probe::groups_may_wait;
+use crate::queue::Queue;
+
+/// What kernels could make use of, as wgpu names it.
+pub(crate) const FEATURES: [(wgpu::Features, Feature); 3] = [
+    (wgpu::Features::SHADER_F16, Feature::F16),
+    (wgpu::Features::SUBGROUP, Feature::Subgroups),
+    (wgpu::Features::TIMESTAMP_QUERY, Feature::Timestamps),
+];
+
+/// Iterations of all loops of an invocation on a processor: Mesa's llvmpipe ends them after 65535 together, silently
+/// (`LP_MAX_TGSI_LOOP_ITERATIONS`), and other drivers lose little by the limit.
+const LOOP_ITERATIONS: usize = 60_000;
+
+/// Makers by the numbers that PCI or Khronos gave them.
+const VENDORS: [(u32, &str); 9] = [
+    (0x1002, "AMD"),
+    (0x106b, "Apple"),
+    (0x10de, "NVIDIA"),
+    (0x13b5, "Arm"),
+    (0x1414, "Microsoft"),
+    (0x1ae0, "Google"),
+    (0x5143, "Qualcomm"),
+    (0x8086, "Intel"),
+    (0x1_0005, "Mesa"),
+];
+
+/// The facts of a device with its queue. A device that is no processor is asked by a probe, once for each cache, whether
+/// its workgroups may wait.
+pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Option<usize>) -> DeviceFacts {
+    let wgpu::AdapterInfo { name: model, driver, driver_info, backend, device_type, vendor, .. } = queue.device().adapter_info();
+    let features = queue.device().features();
+    let (kind, flops, bandwidth) = match device_type {
+        wgpu::DeviceType::DiscreteGpu | wgpu::DeviceType::VirtualGpu => (DeviceKind::Gpu, 5e12, 1e10),
+        wgpu::DeviceType::IntegratedGpu => (DeviceKind::Gpu, 5e11, 1e10),
+        wgpu::DeviceType::Other => (DeviceKind::Other, 5e11, 1e10),
+        wgpu::DeviceType::Cpu => (DeviceKind::Cpu, 5e9, 5e9),
+    };
+    let is_cpu = kind == DeviceKind::Cpu;
+    let told = FEATURES.into_iter().filter(|(feature, _)| features.contains(*feature)).map(|(_, feature)| feature);
+    let waits = !is_cpu && groups_may_wait(queue, disk);
+    // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
+    let has_parts = backend == wgpu::Backend::Vulkan;
+    let found = [(waits, Feature::GroupsMayWait), (has_parts, Feature::PartsOfVectors)];
+    let limits = kernel_limits(&queue.device().limits());
+    DeviceFacts {
+        description: format!("{model}, {driver} ({backend})"),
+        limits: if is_cpu { Limits { loop_iterations: LOOP_ITERATIONS, ..limits } } else { limits },
+        features: told.chain(found.into_iter().filter(|(is_there, _)| *is_there).map(|(_, feature)| feature)).collect(),
+        dtypes: if features.contains(wgpu::Features::SHADER_F64) { vec![DType::F32, DType::F64] } else { vec![DType::F32] },
+        memory,
+        rates: Rates { flops, bandwidth },
+        identity: Identity {
+            kind,
+            vendor: VENDORS
+                .iter()
+                .find(|(id, _)| *id == vendor)
+                .map_or_else(|| format!("{vendor:#06x}"), |(_, name)| (*name).to_owned()),
+            architecture: String::new(),
+            model,
+            driver: format!("{backend} {driver} {driver_info}").trim_end().to_owned(),
+        },
+        ..DeviceFacts::new(name)
+    }
+}

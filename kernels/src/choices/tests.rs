@@ -1,0 +1,60 @@
+//! Facts decide.
+
+use lapidary_core::{DeviceKind, Identity};
+
+use super::*;
+
+/// A device with work-groups of so many work-items and KiB of local memory.
+fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
+    let limits = Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
+    DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
+}
+
+#[test]
+fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
+    for (name, work_group, kibibytes, solvers, exchangers) in [
+        ("a GPU", 1024, 48, [128, 128], 256),
+        ("a browser", 256, 16, [64, 32], 128),
+        ("little memory", 256, 4, [16, 0], 32),
+        ("groups of eight", 8, 16, [0, 0], 8),
+    ] {
+        let choices = Choices::choose(&device(DeviceKind::Gpu, work_group, kibibytes), Dialect::OpenClC);
+        assert_eq!((choices.solvers, choices.exchangers), (solvers, exchangers), "{name}");
+    }
+}
+
+#[test]
+fn a_gpu_shares_local_memory_in_the_ways_of_its_dialect() {
+    let features = vec![Feature::GroupsMayWait];
+    let gpu = DeviceFacts { compute_units: Some(132), features, ..device(DeviceKind::Gpu, 1024, 48) };
+    let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&gpu, dialect));
+    assert!(matches!(opencl.products, [Products::Tile(_), Products::Tile(_)]), "{opencl:?}");
+    assert!(matches!(wgsl.products, [Products::Vector(_), Products::Vector(_)]), "{wgsl:?}");
+    assert_eq!((opencl.strips, opencl.searchers, opencl.units, opencl.waits), (STRIP, SEARCHERS, 132, false));
+    assert!(wgsl.waits && !Choices::choose(&DeviceFacts { features: Vec::new(), ..gpu.clone() }, Dialect::Wgsl).waits);
+    // what the driver does not tell
+    let unknown = DeviceFacts { compute_units: None, ..device(DeviceKind::Other, 1024, 48) };
+    assert_eq!(Choices::choose(&unknown, Dialect::OpenClC), Choices { units: 1, ..opencl });
+}
+
+#[test]
+fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_where_loops_are_short() {
+    let processor = DeviceFacts { vector_bits: 512, ..device(DeviceKind::Cpu, 4096, 512) };
+    let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&processor, dialect));
+    for (choices, bits) in [(opencl, 512), (wgsl, 128)] {
+        assert_eq!(choices.product(DType::F64), Products::Panel(PanelParams::choose(DType::F64, bits)));
+        assert_eq!((choices.searchers, choices.strips, choices.exchangers, choices.solvers), (1, 0, 0, [0; 2]));
+    }
+    let limits = Limits { loop_iterations: 60_000, ..processor.limits };
+    let short = Choices::choose(&DeviceFacts { limits, ..processor }, Dialect::OpenClC);
+    assert_eq!(short, Choices { searchers: SEARCHERS, ..opencl });
+}
+
+#[test]
+fn a_device_without_local_memory_goes_without_barriers() {
+    for dialect in [Dialect::OpenClC, Dialect::Wgsl] {
+        let gpu = device(DeviceKind::Gpu, 256, 0);
+        assert!(Choices::shared(&gpu, dialect).unwrap_err().contains("local memory"));
+        assert_eq!(Choices::choose(&gpu, dialect), Choices::choose(&device(DeviceKind::Cpu, 256, 0), dialect));
+    }
+}

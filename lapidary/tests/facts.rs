@@ -1,0 +1,38 @@
+//! What the devices of this machine are: the facts of each are filled in.
+
+use lapidary::{Backend, DType, ErrorKind, Machine, Select};
+
+/// Whether a backend must have a device here.
+fn is_required(kind: Backend) -> bool {
+    kind == Backend::Cpu || std::env::var_os(format!("LAPIDARY_REQUIRE_{}", kind.to_string().to_uppercase())).is_some()
+}
+
+#[test]
+fn the_facts_of_every_device_are_filled_in() {
+    for &kind in Backend::ALL {
+        let machine = match Machine::open(&kind.to_string().parse::<Select>().unwrap()) {
+            Ok(machine) => machine,
+            Err(error) => {
+                assert!(error.kind() == ErrorKind::NoSuchDevice && !is_required(kind), "{error}");
+                eprintln!("not run on {kind}: {error}");
+                continue;
+            }
+        };
+        for (index, facts) in machine.devices().enumerate() {
+            println!("{facts:?}");
+            assert_eq!(facts.name, format!("{kind}:{index}"));
+            let (identity, limits) = (&facts.identity, &facts.limits);
+            // elsewhere the system does not tell who made the processor
+            let has_vendor = kind != Backend::Cpu || cfg!(all(target_arch = "x86_64", target_os = "linux"));
+            let texts = [&facts.description, &identity.model, &identity.driver];
+            assert!(texts.iter().all(|text| !text.is_empty()) && (!has_vendor || !identity.vendor.is_empty()), "{facts:?}");
+            assert!(facts.computes(DType::F32) && !facts.computes(DType::I32), "{facts:?}");
+            let sizes = [limits.work_group, limits.groups, limits.buffer, limits.loop_iterations, facts.vector_bits, facts.queues];
+            assert!(sizes.iter().all(|&size| size > 0) && facts.compute_units != Some(0), "{facts:?}");
+            // the processor's own backend runs no work-groups
+            assert!(kind == Backend::Cpu || limits.local_memory > 0, "{facts:?}");
+            assert_ne!(facts.memory, Some(0));
+            assert!(facts.rates.flops > 0.0 && facts.rates.bandwidth > 0.0, "{facts:?}");
+        }
+    }
+}

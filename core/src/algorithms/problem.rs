@@ -14,7 +14,7 @@ use crate::scalar::DType;
 pub const MAX_COMMANDS: usize = 1 << 18;
 
 /// Order from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns; narrower panels, and those of
-/// smaller matrices, lose more than the update hides (bench/results/opencl/2026-11-24-h100-lookahead.txt).
+/// smaller matrices, lose more than the update hides (docs/decisions/0014-two-queues-of-kernels.md).
 const LOOKAHEAD_ORDER: usize = 4 * LOOKAHEAD_NB;
 const LOOKAHEAD_NB: usize = 2048;
 

@@ -14,14 +14,16 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
         CL_DEVICE_NOT_AVAILABLE => ErrorKind::DeviceLost,
         // calls that name nothing of an application's: the queue and the context were good before
         CL_INVALID_COMMAND_QUEUE | CL_INVALID_CONTEXT
-            if matches!(call, "clFinish" | "clFlush" | "clWaitForEvents" | "clCreateBuffer" | "command") =>
+            if matches!(call, "clFinish" | "clFlush" | "clWaitForEvents" | "clGetEventInfo" | "clCreateBuffer" | "command") =>
         {
             ErrorKind::DeviceLost
         }
         CL_INVALID_COMMAND_QUEUE if call.starts_with("clEnqueue") => ErrorKind::DeviceLost,
         // while waiting, some drivers answer so after a fault of a kernel; where a kernel
         // is enqueued, it wants more registers than there are
-        CL_OUT_OF_RESOURCES if matches!(call, "clFinish" | "clWaitForEvents" | "command" | "clEnqueueNDRangeKernel") => {
+        CL_OUT_OF_RESOURCES
+            if matches!(call, "clFinish" | "clWaitForEvents" | "clGetEventInfo" | "command" | "clEnqueueNDRangeKernel") =>
+        {
             ErrorKind::DeviceFailed
         }
         CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_INVALID_BUFFER_SIZE | CL_OUT_OF_RESOURCES => ErrorKind::OutOfMemory,
@@ -58,6 +60,8 @@ mod tests {
             ("command", CL_MEM_OBJECT_ALLOCATION_FAILURE, OutOfMemory),
             ("command", CL_OUT_OF_RESOURCES, DeviceFailed),
             ("clFinish", CL_OUT_OF_RESOURCES, DeviceFailed),
+            ("clGetEventInfo", CL_OUT_OF_RESOURCES, DeviceFailed),
+            ("clGetEventInfo", CL_INVALID_CONTEXT, DeviceLost),
             ("clFinish", CL_INVALID_COMMAND_QUEUE, DeviceLost),
             ("clEnqueueReadBuffer", CL_INVALID_COMMAND_QUEUE, DeviceLost),
             ("clCreateBuffer", CL_INVALID_CONTEXT, DeviceLost),

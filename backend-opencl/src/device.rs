@@ -246,12 +246,12 @@ impl Device for OpenClDevice {
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.submit(Work::Write { from, to }, &[])?.wait() }
+        unsafe { self.transfer(&self.load, from, to.get(), true)?.wait() }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         // SAFETY: the contract of the trait.
-        unsafe { self.submit(Work::Read { from, to }, &[])?.wait() }
+        unsafe { self.transfer(&self.store, to, from.get(), true)?.wait() }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
@@ -264,12 +264,12 @@ impl Device for OpenClDevice {
         // SAFETY: the contract of the trait; queues keep their kernels in order.
         unsafe {
             match work {
-                Work::Write { from, to } => self.transfer(&self.load, from, to.get()),
-                Work::Read { from, to } => self.transfer(&self.store, to, from.get()),
+                Work::Write { from, to } => self.transfer(&self.load, from, to.get(), false),
+                Work::Read { from, to } => self.transfer(&self.store, to, from.get(), false),
                 Work::Run { instruction, queue } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
                     let running = self.enqueue(instruction, queue, &events)?;
-                    // what the driver has not begun with, nobody could see the end of
+                    // a command that is not flushed may never start, so that polling it would not end
                     match running.queue.flush() {
                         Ok(()) => Ok(Token::new(running)),
                         Err(error) => running.wait().and(Err(error)),
@@ -308,11 +308,11 @@ impl OpenClDevice {
     ///
     /// # Safety
     /// As [`Transfers::begin`].
-    unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer) -> Result<Token> {
+    unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
         self.health.while_there(|| {
             self.after_application(buffer)?;
             // SAFETY: as the caller promises.
-            unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer) }
+            unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer, waits) }
         })
     }
 

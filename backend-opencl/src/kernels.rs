@@ -13,7 +13,7 @@ use crate::buffer::{Buffer, Context, Event};
 use crate::conv::View;
 use crate::platform::Found;
 use crate::program::Programs;
-use crate::queue::{Launch, Queue};
+use crate::queue::Queue;
 
 /// The kernels of one device, and the queues that run them.
 #[derive(Debug)]
@@ -23,9 +23,6 @@ pub(crate) struct Kernels {
     lanes: Vec<Lane>,
     /// The lane of the instruction that is enqueued.
     current: usize,
-    /// Its last kernel so far. It is enqueued when another follows, or as the last one, whose event is the
-    /// instruction's end: a marker behind it would take as long as a small kernel.
-    last: Option<Launch>,
     programs: Programs,
     choices: Choices,
     settled: Settled,
@@ -55,7 +52,7 @@ impl Kernels {
         let choices = Choices::choose(&found.facts, Dialect::OpenClC);
         let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
         let (programs, settled) = (Programs::new(cache), Settled::default());
-        Kernels { context, found, lanes, current: 0, last: None, programs, choices, settled }
+        Kernels { context, found, lanes, current: 0, programs, choices, settled }
     }
 
     /// Waits for everything in the queues, the application's work too.
@@ -208,11 +205,6 @@ impl Kernels {
         Ok(())
     }
 
-    /// Enqueues the last kernel so far.
-    fn enqueue_last(&mut self) -> Result<()> {
-        self.last.take().map_or(Ok(()), |last| self.lanes[self.current].queue.enqueue(&last))
-    }
-
     fn product(&self) -> (Program, &'static str) {
         self.choices.product(DType::F32).plain(DType::F32)
     }
@@ -230,12 +222,11 @@ impl Kernels {
         after: &[&Event],
     ) -> Result<(Arc<Queue>, Event)> {
         self.current = number;
-        self.last = None;
         let queue = Arc::clone(&self.lanes[number].queue);
         let begun = self.settle(dtype, instruction).and_then(|()| queue.wait_for(after));
         // SAFETY: as the caller promises.
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
-        let end = enqueued.and_then(|()| self.last.take().map_or_else(|| queue.end(), |last| queue.enqueue_last(&last)));
+        let end = enqueued.and_then(|()| queue.end());
         end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
             // what was enqueued must not touch memory that the caller takes back
             let finished = queue.finish();
@@ -272,18 +263,14 @@ impl Target for Kernels {
     }
 
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
-        // its arguments may be set anew here
-        self.enqueue_last()?;
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
+        let queue = &self.lanes[self.current].queue;
         // SAFETY: as the caller promises.
-        let launch = unsafe { Launch::new(kernel, call.global, call.program.local(), call.args) };
-        self.last = Some(launch.map_err(|error| error.with("kernel", call.kernel))?);
-        Ok(())
+        let launched = unsafe { queue.launch(kernel, call.global, call.program.local(), call.args) };
+        launched.map_err(|error| error.with("kernel", call.kernel))
     }
 
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> Result<Arc<Buffer>> {
-        // its arguments may be memory that is given back here
-        self.enqueue_last()?;
         let Lane { queue, scratch } = &mut self.lanes[self.current];
         if scratch.must_finish(purpose, bytes) {
             queue.finish()?;

@@ -23,7 +23,7 @@ pub(crate) struct Programs {
     cache: Arc<ProgramCache>,
     built: HashMap<Program, BuiltProgram>,
     /// By name too, since a program may hold several kernels.
-    kernels: HashMap<(Program, &'static str), Arc<Kernel>>,
+    kernels: HashMap<(Program, &'static str), Kernel>,
     /// What the compiler has refused, and its words: it would refuse it again.
     refused: HashMap<Program, String>,
 }
@@ -34,11 +34,11 @@ impl Programs {
     }
 
     /// A kernel of a program, made when first asked for and then kept.
-    pub fn kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<&Arc<Kernel>> {
+    pub fn kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<&Kernel> {
         let key = (*program, name);
         if !self.kernels.contains_key(&key) {
             let kernel = create(self.program(context, found, program)?, name)?;
-            self.kernels.insert(key, Arc::new(kernel));
+            self.kernels.insert(key, kernel);
         }
         Ok(&self.kernels[&key])
     }

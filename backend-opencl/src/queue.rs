@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::task::Poll;
 
 use cl3::command_queue::{create_command_queue, enqueue_barrier_with_wait_list, enqueue_marker_with_wait_list, finish, flush};
@@ -89,50 +88,40 @@ impl Queue {
         finish(self.0.0).map_err(|code| failed("clFinish", code))
     }
 
-    /// Enqueues a kernel.
-    pub fn enqueue(&self, launch: &Launch) -> Result<()> {
-        self.enqueue_with(launch, null_mut())
-    }
-
-    /// Enqueues a kernel; the event of its end.
-    pub fn enqueue_last(&self, launch: &Launch) -> Result<Event> {
-        let mut event: cl_event = null_mut();
-        self.enqueue_with(launch, &raw mut event).map(|()| Event(event))
-    }
-
-    /// `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
-    /// (bench/results/opencl/2026-11-24-h100-waits.txt).
-    fn enqueue_with(&self, Launch { kernel, global, local }: &Launch, event: *mut cl_event) -> Result<()> {
+    /// Enqueues a kernel over `global` work-items, rounded up to whole groups.
+    ///
+    /// # Safety
+    /// The arguments are those of the kernel and reach only memory that it may touch.
+    pub unsafe fn launch(
+        &self,
+        kernel: &Kernel,
+        [width, height]: [usize; 2],
+        local: [usize; 2],
+        args: &[Arg<'_, Buffer>],
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
+        let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
         let (origin, no_events) = (std::ptr::null(), std::ptr::null());
+        // `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
+        // (bench/results/opencl/2026-11-24-h100-waits.txt)
         let runtime = load_library().as_ref().expect("a queue comes from the loader");
         // `global` and `local` have the two dimensions that are named, and live during the call; arguments are set
-        let code =
-            runtime.clEnqueueNDRangeKernel(self.0.0, kernel.0, 2, origin, global.as_ptr(), local.as_ptr(), 0, no_events, event);
+        let code = runtime.clEnqueueNDRangeKernel(
+            self.0.0,
+            kernel.0,
+            2,
+            origin,
+            global.as_ptr(),
+            local.as_ptr(),
+            0,
+            no_events,
+            null_mut(),
+        );
         match code.unwrap_or(DLOPEN_FUNCTION_NOT_AVAILABLE) {
             CL_SUCCESS => Ok(()),
             code => Err(failed("clEnqueueNDRangeKernel", code)),
         }
-    }
-}
-
-/// A kernel whose arguments are set, to be enqueued before they are set anew.
-#[derive(Debug)]
-pub(crate) struct Launch {
-    kernel: Arc<Kernel>,
-    global: [usize; 2],
-    local: [usize; 2],
-}
-
-impl Launch {
-    /// A kernel over `global` work-items, rounded up to whole groups.
-    ///
-    /// # Safety
-    /// The arguments are those of the kernel and reach only memory that it may touch.
-    pub unsafe fn new(kernel: &Arc<Kernel>, global: [usize; 2], local: [usize; 2], args: &[Arg<'_, Buffer>]) -> Result<Self> {
-        // SAFETY: as the caller promises.
-        (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
-        let global = [0, 1].map(|side| global[side].next_multiple_of(local[side]));
-        Ok(Launch { kernel: Arc::clone(kernel), global, local })
     }
 }
 
@@ -153,13 +142,15 @@ pub(crate) fn wait(event: &Event) -> Result<()> {
     })
 }
 
-/// How an event's command ended, if it has.
+/// How an event's command ended, if it has. To find it complete is no synchronisation point, to wait for it is one, and
+/// returns at once.
 pub(crate) fn poll(event: &Event) -> Poll<Result<()>> {
     match status(event) {
-        Ok(CL_COMPLETE) => Poll::Ready(Ok(())),
+        Ok(CL_COMPLETE) => Poll::Ready(wait(event)),
         Ok(status @ ..0) => Poll::Ready(Err(failed("command", status))),
         Ok(_) => Poll::Pending,
-        Err(error) => Poll::Ready(Err(error)),
+        // a status that the driver does not tell says nothing of the command
+        Err(_) => Poll::Ready(wait(event)),
     }
 }
 

@@ -60,7 +60,11 @@ impl Running {
 
 impl Pending for Running {
     fn poll(&self) -> Poll<Result<()>> {
-        poll(&self.event).map(|result| self.told(result))
+        match poll(&self.event) {
+            Poll::Ready(result) => Poll::Ready(self.told(result)),
+            // events of a lost device may never end
+            Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(Err(lost))),
+        }
     }
 
     fn wait(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{DType, HostRect, Piece, Result, Token, copiers, in_background};
+use lapidary_core::{CopyPool, DType, HostRect, Piece, Result, Token, copiers, in_background};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -20,6 +20,15 @@ use crate::running::{Health, Running};
 pub(crate) enum Direction {
     ToDevice,
     ToHost,
+}
+
+impl Direction {
+    fn pool(self) -> CopyPool {
+        match self {
+            Direction::ToDevice => CopyPool::ToDevice,
+            Direction::ToHost => CopyPool::ToHost,
+        }
+    }
 }
 
 /// Bytes of a piece that passes through pinned memory.
@@ -61,11 +70,11 @@ impl Transfers {
     }
 
     /// Begins to move a rectangle, which may lie in pinned memory; the buffer holds it
-    /// column-major without gaps.
+    /// column-major without gaps. A small one is moved at once if the caller waits for it anyway.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.
-    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer) -> Result<Token> {
+    pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer, waits: bool) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(Token::DONE);
         }
@@ -75,7 +84,7 @@ impl Transfers {
                 let event = self.direct(&rect, buffer)?;
                 Ok(Token::new(Running { queue: Arc::clone(&self.queue), event, instruction: None, health: self.health.clone() }))
             } else {
-                self.staged(rect, buffer)
+                self.staged(rect, buffer, waits)
             }
         }
     }
@@ -148,7 +157,7 @@ impl Transfers {
     /// Pieces of the rectangle pass through pinned memory, several at a time: to
     /// the device each thread fills one piece while the driver moves its other
     /// one, from it one thread empties a piece while the driver fills another's.
-    unsafe fn staged(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<Token> {
+    unsafe fn staged(self: &Arc<Self>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         // as many threads as there is memory for, at least one
         let mut rings = vec![self.take_two()?];
@@ -162,10 +171,12 @@ impl Transfers {
         };
         let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
         match parts.pop() {
-            Some(part) if parts.is_empty() && rect.rows * rect.cols * rect.dtype.size() <= LITTLE => part().map(|()| Token::DONE),
+            Some(part) if waits && parts.is_empty() && rect.rows * rect.cols * rect.dtype.size() <= LITTLE => {
+                part().map(|()| Token::DONE)
+            }
             last => {
                 parts.extend(last);
-                Ok(in_background(parts))
+                Ok(in_background(self.direction.pool(), parts))
             }
         }
     }

@@ -77,7 +77,7 @@ impl WgpuDevice {
             Error::new(ErrorKind::DeviceFailed, "open", error.to_string()).with("device", &found.info.name)
         };
         let (device, queue) = pollster::block_on(found.adapter.request_device(&wanted)).map_err(refused)?;
-        // what no scope catches is another's; it ends no process
+        // errors outside our scopes belong to the application: do not abort
         device.on_uncaptured_error(Arc::new(|_| {}));
         Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
     }

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{DType, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
+use lapidary_core::{CopyPool, DType, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -57,7 +57,8 @@ impl Transfers {
             // SAFETY: as the caller promises; pieces do not overlap.
             move || unsafe { own.part(&rect, &buffer, pieces) }
         };
-        in_background(self.dealt(&rect).into_iter().map(part).collect())
+        let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
+        in_background(pool, self.dealt(&rect).into_iter().map(part).collect())
     }
 
     /// Moves a rectangle as [`Transfers::begin`], to its end.

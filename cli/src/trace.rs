@@ -66,7 +66,10 @@ pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) ->
     let begin = run.iter().map(|event| event.start).fold(f64::INFINITY, f64::min);
     let event = |event: &TraceEvent| Event {
         device: event.lane.device,
-        queue: format!("{} {}", event.device, event.lane.queue),
+        queue: match event.lane.number {
+            0 => format!("{} {}", event.device, event.lane.queue),
+            number => format!("{} {} {number}", event.device, event.lane.queue),
+        },
         label: event.label.clone(),
         start: event.start - begin,
         end: event.end - begin,

@@ -29,11 +29,21 @@ pub fn copiers(pieces: usize) -> usize {
     COPIERS.min(pieces).min(processors()).max(1)
 }
 
-/// The threads; none if the system gives none.
-fn threads() -> Option<&'static ThreadPool> {
-    static THREADS: OnceLock<Option<ThreadPool>> = OnceLock::new();
+/// Threads for copies in one direction. Those from a device may wait for its kernels, which those to it must not wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyPool {
+    /// From the caller's memory.
+    ToDevice,
+    /// To the caller's memory.
+    ToHost,
+}
+
+/// The threads of a pool; none if the system gives none.
+fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
+    static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
     let name = |_| "lapidary".to_owned();
-    THREADS.get_or_init(|| ThreadPoolBuilder::new().num_threads(MOST.min(processors())).thread_name(name).build().ok()).as_ref()
+    let build = || ThreadPoolBuilder::new().num_threads(MOST.min(processors())).thread_name(name).build().ok();
+    POOLS[pool as usize].get_or_init(build).as_ref()
 }
 
 /// Jobs that are not done, and the first error of those that are.
@@ -46,9 +56,9 @@ struct Jobs {
 #[derive(Debug)]
 struct Waiting(Arc<Jobs>);
 
-/// Has jobs done by threads that all devices share, in the order of the calls as far as there are threads; by the caller's own
-/// if the system gives none. The token tells when all are done, and the first error; a panic is one.
-pub fn in_background(jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
+/// Runs jobs on a pool of threads that all devices share, first in, first out. Without a pool the caller's thread runs
+/// them. The token tells when all are done, and the first error; a panic counts as one.
+pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
     let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
     for job in jobs {
         let shared = Arc::clone(&shared);
@@ -63,7 +73,7 @@ pub fn in_background(jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) ->
                 shared.ended.notify_all();
             }
         };
-        match threads() {
+        match threads(pool) {
             Some(threads) => threads.spawn_fifo(carry_out),
             None => carry_out(),
         }
@@ -116,7 +126,7 @@ mod tests {
                 Ok(())
             }
         };
-        in_background((0..2).map(meet).collect()).wait().unwrap();
+        in_background(CopyPool::ToDevice, (0..2).map(meet).collect()).wait().unwrap();
         assert_eq!([0, 1].map(copiers), [1, 1]);
         assert!((1..=COPIERS).contains(&copiers(1000)));
     }
@@ -138,12 +148,12 @@ mod tests {
                     }
                 }
             };
-            let token = in_background((0..9).map(job).collect());
+            let token = in_background(CopyPool::ToHost, (0..9).map(job).collect());
             let told = token.wait();
             assert_eq!(done.load(Ordering::Relaxed), 9, "it tells the end of all");
             assert_eq!(told.as_ref().is_err_and(|error| error.to_string().contains("told to")), fault != "none", "{told:?}");
             assert!(matches!(token.poll(), Poll::Ready(again) if again.is_ok() == told.is_ok()));
         }
-        assert!(in_background(Vec::<fn() -> Result<()>>::new()).wait().is_ok());
+        assert!(in_background(CopyPool::ToHost, Vec::<fn() -> Result<()>>::new()).wait().is_ok());
     }
 }

@@ -3,7 +3,7 @@
 //! **The core promises**: arguments are validated before a command is made;
 //! rectangles lie inside their matrices and buffers; a host rectangle is
 //! touched only while the caller lends it; commands that conflict are never
-//! under way together; nothing but the engine calls a device.
+//! at work together: one is done before the other is submitted, or their queue or a token keeps them in order; nothing but the engine calls a device.
 //!
 //! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
 //! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a later method may

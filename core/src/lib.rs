@@ -61,7 +61,7 @@ pub mod token;
 pub mod value;
 
 pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
-pub use background::{copiers, in_background};
+pub use background::{CopyPool, copiers, in_background};
 pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use crew::Crew;

@@ -1,7 +1,7 @@
 //! A schedule run on paper: the same dispatcher, with modelled time in place of devices.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 
 use crate::command::{Command, Queue};
@@ -94,14 +94,18 @@ impl Schedule {
         let mut dispatcher = self.dispatcher();
         let mut idle: Vec<Lane> = dispatcher.lanes().collect();
         let (mut events, mut entries, mut now) = (BinaryHeap::new(), Vec::new(), 0_u64);
+        let mut ends = HashMap::new();
         loop {
             while {
                 idle.retain(|&lane| match next(&mut dispatcher, lane) {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
-                        let end = now.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
+                        // a kernel of the other queue may come before it
+                        let begin = issue.after.and_then(|before| ends.get(&before)).map_or(now, |&end| now.max(end));
+                        let end = begin.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
+                        ends.insert(issue.command, end);
                         events.push(Reverse((end, entries.len())));
-                        entries.push(Entry { lane, issue, start: now as f64 * 1e-9, end: end as f64 * 1e-9 });
+                        entries.push(Entry { lane, issue, start: begin as f64 * 1e-9, end: end as f64 * 1e-9 });
                         false
                     }
                     Step::Wait | Step::Finished | Step::Obtain(_) | Step::Release(_) => true,
@@ -169,10 +173,32 @@ fn memory(issue: &Issue) -> String {
 mod tests {
     use super::*;
     use crate::dispatch::Reach;
-    use crate::enums::{Layout, Op};
+    use crate::enums::{Diag, Layout, Op, Side, Uplo};
     use crate::instruction::{Instruction, Region};
     use crate::scalar::DType;
     use crate::value::Value;
+
+    /// Tiles scaled on their own, then together, on a device with two queues of kernels: by its queue the last task comes after
+    /// one of the others, by what it waits for after the other.
+    #[test]
+    fn a_task_that_follows_others_begins_when_they_end() {
+        let mut plan = Plan::new("scale", DType::F64);
+        let c = plan.output("C", (10, 30), Layout::ColMajor);
+        for cols in [0..10, 10..30, 0..30] {
+            plan.task("C", Region { row: 0, col: cols.start, rows: 10, cols: cols.len() });
+            let tile = plan.ld(c, &(0..10), &cols);
+            let (side, uplo, op, diag) = (Side::Right, Uplo::Upper, Op::NoTrans, Diag::Unit);
+            let a = tile.sub(0, 0, 10, 10);
+            plan.exec(Instruction::Trsm { side, uplo, op, diag, alpha: Value::F64(1.0), a, b: tile });
+            plan.st(tile);
+        }
+        let reach = Reach { memory: 0, in_place: vec![true], flops: 1e6, queues: 2 };
+        let schedule = Schedule::new(plan, vec![reach]).unwrap();
+        let entries = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1.0, latency: 0.0 }]).entries;
+        let times: Vec<_> = entries.iter().map(|entry| (entry.lane.number, entry.start * 1e3, entry.end * 1e3)).collect();
+        // 1000, 2000 and 3000 operations of 1 µs
+        assert_eq!(times, [(0, 0.0, 1.0), (1, 0.0, 2.0), (0, 2.0, 5.0)]);
+    }
 
     /// `C ← A·B + C` in two tasks, on a device that works in place and one that copies.
     #[test]

@@ -56,8 +56,8 @@ impl<B> Scratch<B> {
         self.limit = Some(limit);
     }
 
-    /// Bytes of a memory limit that the device's buffers may not take: the reserve, or more if more is held. None without
-    /// a limit, beside which there is memory.
+    /// Bytes of a memory limit that the device's buffers may not take: the reserve, or more if more is held. 0 without a
+    /// limit: scratch memory is then not counted.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.limit.map_or(0, |limit| self.held().max(reserve(limit)))

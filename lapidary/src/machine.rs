@@ -26,7 +26,7 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 ///
 /// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. A call is planned unless
 /// it is one kernel on small host matrices, or its matrices lie on a device. Planned calls on one device run one after the
-/// other, and so do kernels in the queue of one device; nothing else waits.
+/// other, and so do kernels in one queue of a device; nothing else waits.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no

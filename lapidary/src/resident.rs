@@ -76,7 +76,7 @@ impl Machine {
             self.able(T::DTYPE, "upload", &[device])?;
             let resident = Resident::new(device);
             let _turn = self.turn(&[device]);
-            self.drivers().iter().for_each(Driver::trim);
+            self.drivers().iter().for_each(Driver::make_room);
             // SAFETY: a view of host memory of type T.
             unsafe { self.drivers()[device].upload(resident.key, &a.raw())? };
             Storage::Device(resident)

@@ -61,6 +61,8 @@ impl Machine {
         if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _turn = (columns > LITTLE).then(|| self.turn(&devices));
+            // a planned call that had the turn before has kept its memory
+            driver.release_registers();
             let schedule =
                 problem.by_panels(driver.facts().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
             let schedule = schedule.transpose()?;
@@ -84,7 +86,7 @@ impl Machine {
                 let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
                 Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
             };
-            let schedule = self.schedules().get(problem, resident, reaches, make);
+            let schedule = self.schedules().get(problem, &resources, reaches, make);
             // the device's own refusal says more than that too little is left of its memory
             let schedule = schedule.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
@@ -114,7 +116,7 @@ impl Machine {
         let facts = driver.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let resources = Resources { devices: 1, copy_limit: None, element: problem.dtype().size(), resident: true };
-        self.schedules().get(problem, true, vec![reach], |reaches| {
+        self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))
         })

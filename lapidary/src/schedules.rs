@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{Reach, Result, Schedule};
+use lapidary_core::{Reach, Resources, Result, Schedule};
 
 /// Most schedules that are kept.
 const KEPT: usize = 16;
@@ -15,7 +15,7 @@ const MOST_COMMANDS: usize = 2048;
 #[derive(Debug)]
 struct Kept {
     problem: Problem,
-    resident: bool,
+    resources: Resources,
     schedule: Arc<Schedule>,
 }
 
@@ -24,19 +24,23 @@ struct Kept {
 pub(crate) struct Schedules(Mutex<VecDeque<Kept>>);
 
 impl Schedules {
-    /// The schedule of a call on devices that reach its matrices so: of a call before, or a new one. `resident` is whether
-    /// the matrices lie on a device.
+    /// The schedule of a call on devices that reach its matrices so: of a call before, or a new one, which `schedule` cuts for
+    /// these resources.
     ///
     /// # Errors
     /// That of `schedule`.
     pub fn get(
         &self,
         problem: &Problem,
-        resident: bool,
+        resources: &Resources,
         reaches: Vec<Reach>,
         schedule: impl FnOnce(Vec<Reach>) -> Result<Schedule>,
     ) -> Result<Arc<Schedule>> {
-        let is_same = |kept: &Kept| kept.problem == *problem && kept.resident == resident && kept.schedule.reach() == &reaches[..];
+        let is_same =
+            |kept: &Kept| kept.problem == *problem && kept.resources == *resources && kept.schedule.reach() == &reaches[..];
+        // a factor that is NaN is equal to none
+        #[allow(clippy::eq_op, reason = "NaN is not equal to itself")]
+        let is_found_again = *problem == *problem;
         let mut all = self.all();
         if let Some(kept) = all.iter().position(is_same).and_then(|at| all.remove(at)) {
             let schedule = Arc::clone(&kept.schedule);
@@ -45,9 +49,9 @@ impl Schedules {
         }
         drop(all);
         let schedule = Arc::new(schedule(reaches)?);
-        if schedule.plan().commands().len() <= MOST_COMMANDS {
+        if is_found_again && schedule.plan().commands().len() <= MOST_COMMANDS {
             let mut all = self.all();
-            all.push_front(Kept { problem: *problem, resident, schedule: Arc::clone(&schedule) });
+            all.push_front(Kept { problem: *problem, resources: *resources, schedule: Arc::clone(&schedule) });
             all.truncate(KEPT);
         }
         Ok(schedule)
@@ -67,7 +71,7 @@ impl Schedules {
 #[cfg(test)]
 mod tests {
     use lapidary_core::algorithms::laswp;
-    use lapidary_core::{DType, Resources, Side};
+    use lapidary_core::{DType, Side};
 
     use super::*;
 
@@ -77,10 +81,14 @@ mod tests {
     }
 
     fn get(schedules: &Schedules, n: usize, flops: f64) -> Arc<Schedule> {
+        get_within(schedules, n, flops, 1 << 20)
+    }
+
+    fn get_within(schedules: &Schedules, n: usize, flops: f64, limit: usize) -> Arc<Schedule> {
         let reaches = vec![Reach { memory: 1 << 20, in_place: vec![false; 2], flops, queues: 1 }];
-        let resources = Resources { devices: 1, copy_limit: Some(1 << 20), element: 8, resident: false };
+        let resources = Resources { devices: 1, copy_limit: Some(limit), element: 8, resident: false };
         let made = |reaches| Ok(Schedule::new(exchanges(n).plan(&resources).unwrap(), reaches).unwrap());
-        schedules.get(&exchanges(n), false, reaches, made).unwrap()
+        schedules.get(&exchanges(n), &resources, reaches, made).unwrap()
     }
 
     #[test]
@@ -90,6 +98,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &get(&schedules, 10, 1.0)));
         assert!(!Arc::ptr_eq(&first, &get(&schedules, 11, 1.0)), "another problem");
         assert!(!Arc::ptr_eq(&first, &get(&schedules, 10, 2.0)), "other devices");
+        assert!(!Arc::ptr_eq(&first, &get_within(&schedules, 10, 1.0, 1 << 19)), "less room for copies");
         assert_eq!(first.plan().matrices()[0].cols, 10);
     }
 

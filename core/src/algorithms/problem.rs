@@ -13,9 +13,9 @@ use crate::scalar::DType;
 /// megabytes of host memory, and seconds whatever they compute.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
-/// Order from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns; narrower panels, and those of
-/// smaller matrices, lose more than the update hides (docs/decisions/0014-two-queues-of-kernels.md).
-const LOOKAHEAD_ORDER: usize = 4 * LOOKAHEAD_NB;
+/// Bytes of a column from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns. Narrower panels,
+/// and those of smaller matrices, lose more than the update hides (docs/decisions/0014-two-queues-of-kernels.md).
+const LOOKAHEAD_BYTES: usize = 96 << 10;
 const LOOKAHEAD_NB: usize = 2048;
 
 /// A problem in normal form.
@@ -145,7 +145,7 @@ impl Problem {
     pub fn by_panels(self, queues: usize) -> Option<Self> {
         match self {
             Problem::Getrf { nb: Some(_), .. } => Some(self),
-            Problem::Getrf { problem, nb: None } if queues > 1 && problem.order() >= LOOKAHEAD_ORDER => {
+            Problem::Getrf { problem, nb: None } if queues > 1 && problem.order() * problem.dtype.size() >= LOOKAHEAD_BYTES => {
                 Some(Problem::Getrf { problem, nb: Some(LOOKAHEAD_NB) })
             }
             Problem::Getrf { .. } | Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) => None,

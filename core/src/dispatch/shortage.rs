@@ -70,8 +70,8 @@ impl Dispatcher<'_> {
         self.changed = true;
     }
 
-    /// What the lanes of a device do that is out; none if they go on with what it
-    /// has written to, or if it is not out.
+    /// The next step of a device that is out of the run. `None` if it is not out, or if all its tasks have written outputs
+    /// and must be finished.
     pub(super) fn step_of_outsider(&mut self, device: usize) -> Option<Step> {
         self.devices[device].out.as_ref()?;
         self.give_back(device);

@@ -35,11 +35,11 @@ impl Columns {
         Ok((buffer, bytes))
     }
 
-    /// Memory for the next call, if not too much is kept.
-    pub fn give_back(&self, column: Column) {
+    /// Memory for the next call, if nothing is at work on it and not too much is kept.
+    pub fn give_back(&self, column: Column, is_idle: bool) {
         let mut memory = lock(&self.0);
         let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
-        if idle + column.1 <= KEPT {
+        if is_idle && idle + column.1 <= KEPT {
             memory.idle.push(column);
         } else {
             memory.held -= column.1;
@@ -49,8 +49,10 @@ impl Columns {
     /// Gives up what is idle.
     pub fn trim(&self) {
         let mut memory = lock(&self.0);
-        let idle = memory.idle.drain(..).map(|(_, size)| size).sum::<usize>();
-        memory.held -= idle;
+        let idle = std::mem::take(&mut memory.idle);
+        memory.held -= idle.iter().map(|(_, size)| size).sum::<usize>();
+        // the device takes its memory back without the lock
+        drop(memory);
     }
 
     /// Bytes of all columns.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
+use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
 use crate::engine::registers::Registers;
@@ -73,7 +74,7 @@ impl Driver {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.facts().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
-        self.trim();
+        self.make_room();
         let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.facts().name))?;
         if !is_empty(from) {
             // SAFETY: as the caller promises; the buffer is new.
@@ -83,7 +84,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Makes a buffer that is there already, and is another's to count, a resident matrix.
+    /// Registers an external buffer as a resident matrix. It does not count against the memory limit.
     pub fn adopt(&self, key: u64, buffer: DeviceBuffer) {
         lock(&self.residents).insert(key, (Arc::new(buffer), 0));
     }
@@ -106,7 +107,9 @@ impl Driver {
 
     /// Forgets a resident matrix.
     pub fn discard(&self, key: u64) {
-        lock(&self.residents).remove(&key);
+        let removed = lock(&self.residents).remove(&key);
+        // the device takes its memory back without the lock
+        drop(removed);
     }
 
     /// Replaces the elements of a resident matrix.
@@ -163,6 +166,7 @@ impl Driver {
         let _guard = HaltOnPanic(run);
         let mut registers = Registers::new(self);
         let mut in_flight = InFlight::new();
+        let mut ends = HashMap::new();
         loop {
             let ended = match run.next(device, in_flight.len() == 0) {
                 Next::Submit(lane, issue) => {
@@ -192,18 +196,20 @@ impl Driver {
                 Next::Finished => break,
             };
             if let Some(ended) = ended {
-                self.report(run, ended);
+                self.report(run, ended, &mut ends);
             }
         }
         while let Some(ended) = in_flight.wait() {
-            self.report(run, ended);
+            self.report(run, ended, &mut ends);
         }
     }
 
-    /// Tells the run, and its trace, how a command ended.
-    fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended) {
+    /// Tells the run, and its trace, how a command ended. `ends` holds when the last one of each lane did: before that,
+    /// the next one does not begin.
+    fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended, ends: &mut HashMap<Lane, f64>) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
             let (device, label, end) = (self.facts().name.clone(), run.plan.describe(issue.command), trace.now());
+            let start = ends.insert(lane, end).map_or(start, |before| start.max(before));
             trace.add(TraceEvent { device, lane, label, start, end });
         }
         if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
@@ -215,22 +221,28 @@ impl Driver {
     /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
     /// that is under way keeps its memory again at its end.
     pub fn release_registers(&self) {
-        lock(&self.kept).clear();
+        let kept = std::mem::take(&mut *lock(&self.kept));
+        // the device takes its memory back without the lock
+        drop(kept);
+    }
+
+    /// Gives back the memory that is kept for later calls, except that of kernels.
+    pub fn make_room(&self) {
+        self.release_registers();
+        self.columns.trim();
     }
 
     /// Gives back all memory that is kept for later calls.
     pub fn trim(&self) {
-        self.release_registers();
-        self.columns.trim();
+        self.make_room();
         self.device.trim();
     }
 
     /// Bytes of the device's limit that neither resident matrices hold nor copies of columns nor kernels.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let held = lock(&self.residents).values().map(|(_, bytes)| bytes).sum::<usize>()
-            + self.columns.held()
-            + self.device.scratch_bytes();
+        let residents: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
+        let held = residents + self.columns.held() + self.device.scratch_bytes();
         self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

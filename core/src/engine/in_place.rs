@@ -40,7 +40,9 @@ struct ColumnCopy<'d> {
 impl Drop for ColumnCopy<'_> {
     fn drop(&mut self) {
         self.driver.discard(self.resident.key);
-        self.driver.columns.give_back((Arc::clone(&self.buffer.0), self.buffer.1));
+        // after a panic of the backend, kernels may still be at work on it
+        let is_idle = !std::thread::panicking();
+        self.driver.columns.give_back((Arc::clone(&self.buffer.0), self.buffer.1), is_idle);
     }
 }
 
@@ -68,8 +70,9 @@ impl Driver {
             if error.kind().leaves_it_to_others() {
                 self.trim();
             }
-            let error = error.with("device", &self.facts().name);
-            if touched { error.with(OUTPUTS, "partly written") } else { error }
+            let is_told = error.context().any(|(key, _)| key == OUTPUTS);
+            let error = if touched && !is_told { error.with(OUTPUTS, "partly written") } else { error };
+            if error.context().any(|(key, _)| key == "device") { error } else { error.with("device", &self.facts().name) }
         })
     }
 
@@ -79,9 +82,10 @@ impl Driver {
         unsafe {
             self.copy_columns(call, &mut copies)?;
             match call.schedule {
-                Some(schedule) => self.run_schedule(schedule, call.memory, &copies, trace, touched)?,
+                Some(schedule) => self.run_schedule(schedule, call.memory, &copies, trace)?,
                 None => self.launch_each(call, &copies, trace, touched)?,
             }
+            *touched = true;
             for copy in copies.iter().filter(|copy| copy.is_written) {
                 self.device.read(&copy.buffer.0, HostRect::whole(&copy.raw))?;
             }
@@ -129,7 +133,6 @@ impl Driver {
         memory: &[RawMat],
         copies: &[ColumnCopy<'_>],
         trace: Option<&Trace>,
-        touched: &mut bool,
     ) -> Result<()> {
         let mut bindings = memory.to_vec();
         for copy in copies {
@@ -138,10 +141,8 @@ impl Driver {
         }
         // SAFETY: as the caller promises. One device is driven by the caller's thread.
         let outcome = unsafe { run(&Crew::default(), &[self], schedule, &bindings, trace) };
-        outcome.map_err(|RunError { error, touched: wrote }| {
-            *touched = wrote;
-            error
-        })
+        // the error says what became of the outputs, and of which device it is
+        outcome.map_err(|RunError { error, .. }| error)
     }
 
     /// Copies the columns in host memory to the device, those whose old elements have a part in the call.
@@ -168,7 +169,7 @@ impl Driver {
                 }
             };
             let buffer = self.columns.take(bytes, alloc)?;
-            // what was taken is given back, whatever comes
+            // from here on dropping it gives the memory back, also after an error
             copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {
                 let copy = &copies[copies.len() - 1];

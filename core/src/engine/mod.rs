@@ -36,7 +36,7 @@ pub use trace::{Trace, TraceEvent};
 /// A schedule while it runs.
 pub struct Run<'p> {
     plan: &'p Plan,
-    bindings: &'p [RawMat],
+    bindings: Bindings<'p>,
     devices: usize,
     state: Mutex<State<'p>>,
     changed: Condvar,
@@ -76,9 +76,15 @@ pub struct RunError {
     pub touched: bool,
 }
 
-// SAFETY: the raw bindings point to memory that the caller of [`run`] lends
-// for the run; which thread touches what and when is the dispatcher's business.
-unsafe impl Sync for Run<'_> {}
+/// The memory of a plan's matrices.
+#[derive(Clone, Copy)]
+struct Bindings<'p>(&'p [RawMat]);
+
+// SAFETY: they point to memory that the caller of [`run`] lends for the run; which thread touches what and when is the
+// dispatcher's business.
+unsafe impl Sync for Bindings<'_> {}
+// SAFETY: as above.
+unsafe impl Send for Bindings<'_> {}
 
 impl std::fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -143,12 +149,19 @@ impl<'p> Run<'p> {
     /// # Safety
     /// As [`run`], for as long as devices are driven: the memory of the bindings
     /// is as the plan declares and nothing else touches it, and the schedule's
-    /// [`reach`] was computed from these bindings and the devices that drive it.
+    /// [`reach`] was computed from these bindings and the devices that drive it, one thread each.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0, changes: 0 };
         let devices = schedule.reach().len();
-        Run { plan: schedule.plan(), bindings, devices, state: Mutex::new(state), changed: Condvar::new(), trace: None }
+        Run {
+            plan: schedule.plan(),
+            bindings: Bindings(bindings),
+            devices,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            trace: None,
+        }
     }
 
     fn has_one_device(&self) -> bool {
@@ -160,7 +173,7 @@ impl<'p> Run<'p> {
         let mut state = lock(&self.state);
         loop {
             let (mut changed, mut lanes) = (false, 0);
-            // what ends a task before what begins one: its data are still in the caches
+            // stores first and loads last: what ends a task uses data that are still in the caches
             for lane in state.dispatcher.lanes_of(device).rev() {
                 lanes += 1;
                 let step = state.dispatcher.next(lane);

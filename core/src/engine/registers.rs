@@ -25,7 +25,8 @@ pub(super) struct Registers<'d> {
 impl Drop for Registers<'_> {
     fn drop(&mut self) {
         if !self.driver.facts().host_memory {
-            *lock(&self.driver.kept) = self.slots.drain().map(|(_, slot)| slot).collect();
+            let before = std::mem::replace(&mut *lock(&self.driver.kept), self.slots.drain().map(|(_, slot)| slot).collect());
+            drop(before);
         }
     }
 }
@@ -35,16 +36,17 @@ impl<'d> Registers<'d> {
         Registers { driver, slots: HashMap::new() }
     }
 
-    /// Memory for a physical register: of the last run, whose other sizes are given back before
-    /// there is new memory, so that there is never more than a limit allows.
+    /// Takes kept memory of the same size. If there is none, frees all kept memory before it allocates: the limit is
+    /// never exceeded.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
         let Driver { device, kept, .. } = self.driver;
         let mut kept = lock(kept);
         let buffer = if let Some(at) = kept.iter().position(|&(_, size)| size == slot.bytes) {
             kept.swap_remove(at).0
         } else {
-            kept.clear();
+            let others = std::mem::take(&mut *kept);
             drop(kept);
+            drop(others);
             Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.facts().name))?)
         };
         self.slots.insert(slot.id, (buffer, slot.bytes));
@@ -86,7 +88,7 @@ impl<'d> Registers<'d> {
     fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue) -> (HostRect, Arc<DeviceBuffer>) {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
-        let rect = HostRect::part(&run.bindings[matrix.0 as usize], row, col, info.rows, info.cols);
+        let rect = HostRect::part(&run.bindings.0[matrix.0 as usize], row, col, info.rows, info.cols);
         (rect, self.get(issue.operands[0].expect("a register that is transferred has memory")))
     }
 
@@ -119,7 +121,7 @@ impl<'d> Registers<'d> {
             return Ok(Some(self.get(slot)));
         }
         let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
-        Ok(match run.bindings[window.matrix.0 as usize].home {
+        Ok(match run.bindings.0[window.matrix.0 as usize].home {
             Home::Host(_) => None,
             Home::Device(Resident { key, .. }) => Some(self.driver.resident(key)?),
         })
@@ -133,7 +135,7 @@ fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copi
         (region.row + region.col * info.rows, info.rows, None)
     } else {
         let window = info.window.expect("scratch memory is never in place");
-        let raw = &run.bindings[window.matrix.0 as usize];
+        let raw = &run.bindings.0[window.matrix.0 as usize];
         (raw.offset + raw.index(window.row + region.row, window.col + region.col), raw.ld, Some(raw.home))
     };
     let memory = match (buffer, home) {

@@ -14,7 +14,7 @@ pub struct TraceEvent {
     pub lane: Lane,
     /// The command and its algebra.
     pub label: String,
-    /// Seconds from the beginning of the trace to the command's begin.
+    /// Seconds from the beginning of the trace to when the device had the command and was done with the one before it.
     pub start: f64,
     /// The same to its end.
     pub end: f64,

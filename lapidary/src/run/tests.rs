@@ -193,6 +193,28 @@ fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
     }
 }
 
+/// So it is where the call goes by panels, also if its pivots cannot be fetched in the end.
+#[test]
+fn an_error_of_a_call_by_panels_says_what_became_of_its_outputs() {
+    let by_panels = Settings { nb: Some(N / 4), ..Settings::default() };
+    let ones = vec![1.0; N * N];
+    let outcome = |device: NullDevice| {
+        let machine = Machine::of(vec![boxed(device)], &by_panels);
+        let mut a = machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap();
+        let result = machine.getrf_into(Getrf::new(a.view_mut(), &mut [0; N]));
+        (result.map(drop), record(&machine, 0).requests)
+    };
+    let device = || NullDevice::new(Some(4 << 20)).with_queues(2);
+    let (_, requests) = outcome(device());
+    let first_kernel = requests.iter().position(|request| matches!(request, Request::Launch(_))).unwrap();
+    for request in 2..requests.len() {
+        let error = outcome(device().failing_at(request)).0.unwrap_err();
+        let told = |wanted| error.context().filter(|(key, _)| *key == wanted).map(|(_, value)| value).collect::<Vec<_>>();
+        let outputs = if request < first_kernel { "as they were" } else { "partly written" };
+        assert_eq!((told("outputs"), told("device")), (vec![outputs], vec!["null:0"]), "request {request}: {error}");
+    }
+}
+
 /// A device whose kernels wait until so many are under way, on all devices that share the count.
 #[derive(Debug)]
 struct Meeting(NullDevice, Arc<AtomicUsize>);

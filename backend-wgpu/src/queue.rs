@@ -141,6 +141,10 @@ impl Queue {
         let errors: Vec<wgpu::Error> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
         // a full device may break what is built on the memory that it refused
         let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
+        if first.is_some() {
+            // what is built on a device that is gone is refused before wgpu tells of the loss
+            self.poll();
+        }
         match (self.lost(), first) {
             (Some(lost), _) => Err(lost),
             (None, Some(error)) => Err(caught(operation, error)),

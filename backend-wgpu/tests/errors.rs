@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapidary_backend_wgpu::{WgpuDevice, list, wgpu};
-use lapidary_core::{DType, Device, ErrorKind, Instruction, Op, Operand, ProgramCache, Value};
+use lapidary_core::{DType, Device, ErrorKind, HostRect, Instruction, Op, Operand, ProgramCache, Value};
 
 /// The first adapter as a device; none where there is no adapter.
 fn first() -> Option<WgpuDevice> {
@@ -93,4 +93,17 @@ fn a_queue_at_work_is_waited_for() {
     (0..100).for_each(|_| encoder.clear_buffer(&long, 0, None));
     queue.submit([encoder.finish()]);
     assert!(from_parts(device, queue).unwrap().alloc(8).is_ok());
+}
+
+/// The application destroys the device that it shares, before anything ran on it.
+#[test]
+fn a_device_that_is_destroyed_is_lost_when_it_is_given_work() {
+    let Some((device, queue)) = of_application() else { return };
+    let ours = from_parts(device.clone(), queue).unwrap();
+    let buffer = ours.alloc(8).unwrap();
+    device.destroy();
+    // SAFETY: the array holds the rectangle, and nothing else touches it.
+    let error = unsafe { ours.write(HostRect::packed(&mut [1.0_f32, 2.0], 2), &buffer).unwrap_err() };
+    assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+    assert!(ours.lost().is_some());
 }

@@ -2,6 +2,9 @@
 //! computed in twice the precision of `f64`, without the routines that computed the solution.
 //! The figures are bounds 8 and 13 of `docs/numerics.md`.
 
+use std::panic::resume_unwind;
+use std::thread::{available_parallelism, scope};
+
 use lapidary::{Equilibration, Lu, Scalar};
 use lapidary_conformance::oracle::double::two_sum;
 
@@ -10,6 +13,9 @@ use crate::failure::Result;
 
 /// Columns of X that are measured in one pass over A.
 const LANES: usize = 4;
+
+/// Products that are worth a thread of their own.
+const PER_THREAD: usize = 1 << 24;
 
 type Lanes = [f64; LANES];
 
@@ -50,10 +56,13 @@ fn exponent(value: f64) -> Option<i32> {
 }
 
 impl Column {
-    fn new<T: Scalar>(x: &[T], scales: &Equilibration) -> Column {
+    /// A column of X for a column of B. Where X is zero the scale is that of B, so that the residual, which is B, does
+    /// not vanish.
+    fn new<T: Scalar>(x: &[T], b: impl Iterator<Item = f64>, scales: &Equilibration) -> Column {
         let values = || x.iter().map(|value| value.to_f64());
         let sizes = values().zip(scales.cols()).filter_map(|(x, c)| exponent(x).map(|e| e - c));
-        let shift = sizes.max().unwrap_or(0);
+        let shift = sizes.max().or_else(|| b.zip(scales.rows()).filter_map(|(b, r)| exponent(b).map(|e| e + r)).max());
+        let shift = shift.unwrap_or(0);
         let size = values().map(f64::abs).fold(0.0, larger);
         let spread = exponent(size).unwrap_or(0);
         let scaled = values().zip(scales.cols()).map(|(x, c)| libm::scalbn(x, -c - shift)).collect();
@@ -85,25 +94,42 @@ impl<'a, S: Scalar> Reference<'a, S> {
         upper.map(|(i, j)| factors.at(i, j).abs().to_f64()).fold(0.0, larger) / self.size
     }
 
-    /// Measures X, column by column.
+    /// Measures X, column by column, by as many threads as pay.
     pub fn measure<T: Scalar>(&self, x: &Dense<T>) -> Measured {
         let (n, nrhs) = (self.b.rows(), self.b.cols());
         let columns: Vec<&[T]> = x.data().chunks(n).collect();
-        let columns = |first: usize| columns[first..nrhs.min(first + LANES)].iter().map(|x| Column::new(x, self.scales));
+        let b = |k: usize| (0..n).map(move |i| self.b.view().at(i, k).to_f64());
+        let column = |k: usize| Column::new(columns[k], b(k), self.scales);
+        let columns = |first: usize| (first..nrhs.min(first + LANES)).map(column);
         let blocks = || (0..nrhs).step_by(LANES);
         let spread = blocks().flat_map(columns).map(|column| column.spread).max().unwrap_or(0);
         let units = self.scales.cols().iter().map(|c| libm::scalbn(1.0, c - spread)).collect();
-        let mut measured = Measured { backward_errors: Vec::with_capacity(nrhs), residual: vec![0.0; n], units };
-        for first in blocks() {
-            let columns: Vec<Column> = columns(first).collect();
-            let sums = self.residuals(first, &columns);
-            for (l, column) in columns.iter().enumerate() {
-                measured.backward_errors.push(self.backward_error::<T>(&sums, l, column));
-                let weight = libm::scalbn(1.0 / column.mantissa, spread - column.spread);
-                measured.residual.iter_mut().zip(&sums).for_each(|(most, sum)| *most = larger(*most, sum.at_least(l, n, weight)));
+        let measure = |of_thread: &[usize]| {
+            let (mut errors, mut residual) = (Vec::new(), vec![0.0; n]);
+            for &first in of_thread {
+                let columns: Vec<Column> = columns(first).collect();
+                let sums = self.residuals(first, &columns);
+                for (l, column) in columns.iter().enumerate() {
+                    errors.push(self.backward_error::<T>(&sums, l, column));
+                    let weight = libm::scalbn(1.0 / column.mantissa, spread - column.spread);
+                    residual.iter_mut().zip(&sums).for_each(|(most, sum)| *most = larger(*most, sum.at_least(l, n, weight)));
+                }
             }
-        }
-        measured
+            (errors, residual)
+        };
+        let firsts: Vec<usize> = blocks().collect();
+        let threads = (n * n * nrhs / PER_THREAD).clamp(1, available_parallelism().map_or(1, usize::from));
+        let (mut errors, mut residual) = (Vec::with_capacity(nrhs), vec![0.0; n]);
+        scope(|scope| {
+            let parts = firsts.chunks(firsts.len().div_ceil(threads).max(1));
+            let running: Vec<_> = parts.map(|part| scope.spawn(|| measure(part))).collect();
+            for part in running {
+                let (of_part, most) = part.join().unwrap_or_else(|panic| resume_unwind(panic));
+                errors.extend(of_part);
+                residual.iter_mut().zip(most).for_each(|(most, value)| *most = larger(*most, value));
+            }
+        });
+        Measured { backward_errors: errors, residual, units }
     }
 
     /// b − A·x of up to [`LANES`] columns at their scales.

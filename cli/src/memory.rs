@@ -9,9 +9,13 @@ use crate::failure::{Failure, Result};
 /// Says how much host memory can be had, where the system tells it wrongly.
 const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
 
-/// Refuses work on `what`, which takes at least so many bytes of host memory, where fewer can be had
-/// ([`lapidary_host::memory`]). A system that does not tell refuses nothing.
+/// Most bytes that a call takes beside its matrices: packed blocks, stacks of threads.
+const BESIDE: usize = 16 << 20;
+
+/// Refuses work on `what`, of so many bytes of matrices, where less host memory can be had than they take with what a call
+/// takes beside them ([`lapidary_host::memory`]). A system that does not tell refuses nothing.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
+    let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
     let told = told()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
     let Some(most) = told.filter(|&most| bytes > most) else { return Ok(()) };
     Err(Failure::usage(format!(

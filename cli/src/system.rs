@@ -11,8 +11,8 @@ use crate::failure::Result;
 use crate::memory;
 use crate::progress::Progress;
 
-/// From this order on the work is long enough to show where it stands.
-const LONG: usize = 2048;
+/// From so many operations on the work is long enough to show where it stands.
+const LONG: f64 = 1e10;
 
 /// A·X = B as it was read, and the scales at which it is solved.
 pub struct System<S> {
@@ -32,6 +32,8 @@ pub struct Solved<T> {
     pub factor_seconds: f64,
     /// Seconds to solve and refine.
     pub solve_seconds: f64,
+    /// Seconds to measure X.
+    pub check_seconds: f64,
     /// Corrections of X, if refinement was asked for.
     pub refinement_steps: Option<usize>,
     /// Bound 8, against the matrices as read.
@@ -66,7 +68,8 @@ impl<S: Scalar> System<S> {
 
     /// Equilibrates, factors, solves, refines if asked to, and measures.
     pub fn solve<T: Scalar>(&self, machine: &Machine, refine: bool) -> Result<Outcome<T>> {
-        let progress = (self.a.rows() >= LONG).then(|| Progress::new(3));
+        let (n, nrhs) = (self.a.rows() as f64, self.b.cols() as f64);
+        let progress = (n * n * (n + nrhs) >= LONG).then(|| Progress::new(3));
         let begin = |what: &str| progress.iter().for_each(|p| p.begin(what));
         let done = || progress.iter().for_each(Progress::done);
 
@@ -97,6 +100,7 @@ impl<S: Scalar> System<S> {
         done();
 
         begin("check");
+        let start = Instant::now();
         let reference = Reference::new(&self.a, &self.b, &self.scales);
         let unscale = |mut x: Dense<T>| -> Result<_> {
             let rounding = self.scales.unscale(x.view_mut(), &rhs.exponents)?;
@@ -116,7 +120,18 @@ impl<S: Scalar> System<S> {
         let rcond = lu.rcond(reference.norm_one())?;
         let error_bound = measured.error_bound(&lu, reference.growth(&lu), rcond)?;
         let (backward_error, rounding) = (measured.backward_error(), [of_a, rhs.rounding, of_x]);
-        let solved = Solved { x, factor_seconds, solve_seconds, refinement_steps, backward_error, rcond, error_bound, rounding };
+        let check_seconds = start.elapsed().as_secs_f64();
+        let solved = Solved {
+            x,
+            factor_seconds,
+            solve_seconds,
+            check_seconds,
+            refinement_steps,
+            backward_error,
+            rcond,
+            error_bound,
+            rounding,
+        };
         Ok(Outcome::Solved(Box::new(solved)))
     }
 

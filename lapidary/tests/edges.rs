@@ -179,10 +179,13 @@ fn lack_of_host_memory_is_called_the_hosts() {
 
 #[test]
 fn settings_of_nothing_are_refused() {
-    let nothing = Settings { nb: Some(0), ..Settings::default() };
-    for refused in [Machine::with_settings(&"cpu:0".parse().unwrap(), &nothing), Machine::by_definition(&nothing)] {
-        let error = refused.unwrap_err();
-        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("nb = 0"), "{error}");
+    let no_columns = Settings { nb: Some(0), ..Settings::default() };
+    let no_memory = Settings { memory_limit: Some(0), ..Settings::default() };
+    for (nothing, word) in [(no_columns, "nb = 0"), (no_memory, "memory_limit = 0")] {
+        for refused in [Machine::with_settings(&"cpu:0".parse().unwrap(), &nothing), Machine::by_definition(&nothing)] {
+            let error = refused.unwrap_err();
+            assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(word), "{error}");
+        }
     }
 }
 

@@ -6,6 +6,9 @@
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
+#[cfg(unix)]
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapidary::{DType, Scalar};
 use libloading::Library;
@@ -35,11 +38,39 @@ pub struct Peer<T> {
     dylib: Library,
 }
 
+/// Whether a function of a peer runs.
+static AT_WORK: AtomicBool = AtomicBool::new(false);
+
+/// Runs a function of a peer. If it ends the process by `exit`, the status is 1 and the reason is told: there is no result.
+pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
+    #[cfg(unix)]
+    {
+        static REGISTERED: Once = Once::new();
+        REGISTERED.call_once(|| {
+            // SAFETY: the function may run at any time. Where there is no room for it, nothing is told.
+            let _ = unsafe { libc::atexit(told) };
+        });
+    }
+    AT_WORK.store(true, Ordering::Relaxed);
+    let result = run();
+    AT_WORK.store(false, Ordering::Relaxed);
+    result
+}
+
+#[cfg(unix)]
+extern "C" fn told() {
+    if AT_WORK.load(Ordering::Relaxed) {
+        eprintln!("lapidary: the peer library ended the process; there is no result");
+        // SAFETY: it ends the process at once.
+        unsafe { libc::_exit(1) };
+    }
+}
+
 impl<T: Scalar> Peer<T> {
     /// Loads a shared library.
     pub fn open(path: &Path) -> Result<Self> {
         // SAFETY: loading runs the library's initialisers; the user named it as a BLAS.
-        let library = unsafe { Library::new(path) };
+        let library = at_work(|| unsafe { Library::new(path) });
         let library = library.map_err(|cause| {
             // the loader's own words say which file or symbol is missing
             let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);

@@ -2,7 +2,7 @@
 
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Machine, MatMut, Scalar, Trsm};
 
-use super::peer::Peer;
+use super::peer::{Peer, at_work};
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
@@ -144,13 +144,13 @@ impl<'m, T: Scalar> Problem<'m, T> {
 
     /// One call of the peer's.
     pub fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
-        match self.shape.routine {
+        at_work(|| match self.shape.routine {
             Routine::Gemm => peer.gemm(&self.shape, &mut self.work),
             Routine::Trsm => peer.trsm(&self.shape, &mut self.work),
             Routine::Getrf => peer.getrf(&mut self.work),
             Routine::Getrs => peer.getrs(&mut self.work),
             Routine::Gesv => peer.gesv(&mut self.work),
-        }
+        })
     }
 
     /// Compares the result in `work` with its bound.

@@ -179,8 +179,14 @@ pub fn number<T: Scalar>(value: T) -> String {
 }
 
 /// Reads one finite number in decimal notation.
+/// Whether the text of a number has a digit before its exponent that is not zero.
+fn has_digits(text: &str) -> bool {
+    text.split(['e', 'E']).next().unwrap_or_default().contains(|c: char| ('1'..='9').contains(&c))
+}
+
 fn parse_number(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
+        Ok(0.0) if has_digits(text) => Err(format!("{text:?} is below the range of f64")),
         Ok(value) if value.is_finite() => Ok(value),
         Ok(_) => Err(format!("{text:?} is not a finite number")),
         Err(_) if text.is_empty() => Err("a value is missing".to_owned()),

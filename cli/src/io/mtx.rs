@@ -226,9 +226,14 @@ fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Re
 
 fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
     // Fortran writes the exponent of double precision with a D; what is told of is the text itself
-    let value = parse_number(text).or_else(|error| parse_number(&text.replace(['D', 'd'], "e")).map_err(|_| error))?;
+    let fortran = text.replace(['D', 'd'], "e");
+    let value = parse_number(&fortran).map_err(|error| error.replace(&format!("{fortran:?}"), &format!("{text:?}")))?;
     if banner.integer && value.fract() != 0.0 {
         return Err(format!("{text:?} is not an integer, which the banner promises"));
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "what is not the integer itself is refused")]
+    if banner.integer && text.parse::<i128>().is_ok_and(|integer| integer != value as i128) {
+        return Err(format!("{text:?} is an integer that f64 does not hold"));
     }
     Ok(value)
 }

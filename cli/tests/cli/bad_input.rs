@@ -64,6 +64,17 @@ fn bad_matrices_are_refused() {
         ("few.mtx", b"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n", &["few.mtx:5:", "after 3 of 4"]),
         ("many.mtx", b"%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n5\n", &["many.mtx:7:", "more than"]),
         ("nan.mtx", b"%%MatrixMarket matrix array real general\n2 2\nnan\n2\n3\n4\n", &["nan.mtx:3:", "not a finite number"]),
+        ("small.csv", b"1,2\n0.1e-400,4\n", &["small.csv:2:", "column 1", "below the range of f64"]),
+        (
+            "small.mtx",
+            b"%%MatrixMarket matrix array real general\n2 2\n1D-400\n2\n3\n4\n",
+            &["small.mtx:3:", "below the range of f64"],
+        ),
+        (
+            "long.mtx",
+            b"%%MatrixMarket matrix array integer general\n2 2\n9007199254740993\n2\n3\n4\n",
+            &["long.mtx:3:", "an integer that f64 does not hold"],
+        ),
         ("half.mtx", b"%%MatrixMarket matrix array integer general\n2 2\n1.5\n2\n3\n4\n", &["half.mtx:3:", "not an integer"]),
         ("huge.mtx", b"%%MatrixMarket matrix array real general\n1000000 1000000\n1\n", &["huge.mtx:2:", "cannot hold"]),
         ("over.mtx", b"%%MatrixMarket matrix array real symmetric\n18446744073709551615 18446744073709551615\n", &["over.mtx:2:"]),

@@ -1,7 +1,8 @@
 //! Libraries that a benchmark must not take for right, compiled by the tests. As it is, every
 //! routine does nothing; with `--cfg ends_well` those of the LAPACK say that they did. With
 //! `--cfg spins` the product is right, unless a thread that the call before it left behind still works;
-//! with `--cfg solves` systems are solved, and with `--cfg spoils` besides not factored.
+//! with `--cfg solves` systems are solved, and with `--cfg spoils` besides not factored; with `--cfg exits` a product ends
+//! the process.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +39,9 @@ macro_rules! library {
             _: Flag, _: Flag, m: Int, n: Int, k: Int, _: *const $t, a: *const $t, lda: Int, b: *const $t, ldb: Int, _: *const $t,
             c: *mut $t, ldc: Int, _: usize, _: usize,
         ) {
+            if cfg!(exits) {
+                std::process::exit(0);
+            }
             if cfg!(spins) && !WORKS.load(Ordering::SeqCst) {
                 let [m, n, k, lda, ldb, ldc] = [m, n, k, lda, ldb, ldc].map(|int| *int as usize);
                 for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {

@@ -73,3 +73,12 @@ fn each_call_beside_a_peer_waits_until_its_threads_have_come_to_rest() {
     let spins = compile(s.path(), "spins", NOTHING_RIGHT, &["spins"]);
     assert_eq!(bench(&s, &spins, "gemm", &["--n", "20", "--reps", "3"]), (0, false));
 }
+
+#[test]
+#[cfg(unix)]
+fn a_peer_that_ends_the_process_does_not_end_it_well() {
+    let s = Sandbox::new();
+    let exits = compile(s.path(), "exits", NOTHING_RIGHT, &["exits"]);
+    let run = s.run(&["bench", "gemm", "--peer", exits.to_str().unwrap(), "--device", "cpu:0", "--n", "20", "--reps", "1"]);
+    assert!(run.status == 1 && run.stderr.contains("the peer library ended the process"), "{} {}", run.status, run.stderr);
+}

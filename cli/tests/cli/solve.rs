@@ -41,7 +41,16 @@ fn refinement_and_json_hold_every_figure() {
     assert_eq!(out.status, 0, "{}", out.stderr);
     assert!(out.stdout.contains("GFLOP/s") && out.stdout.contains("refinement"), "{}", out.stdout);
     let figures = s.json("f.json");
-    let keys = ["read_seconds", "factor_seconds", "solve_seconds", "gflops", "rcond", "backward_error", "refinement_steps"];
+    let keys = [
+        "read_seconds",
+        "factor_seconds",
+        "solve_seconds",
+        "check_seconds",
+        "gflops",
+        "rcond",
+        "backward_error",
+        "refinement_steps",
+    ];
     assert!(keys.iter().all(|key| figures[key].is_number()), "{figures:#}");
     assert_eq!((&figures["n"], &figures["nrhs"], &figures["passed"]), (&2.into(), &2.into(), &true.into()));
     assert!(figures["devices"][0]["name"].is_string());
@@ -116,4 +125,34 @@ fn a_plan_of_endless_length_is_refused() {
             assert_eq!(out.status, 2, "{routine} {size:?}: {}", out.stderr);
         }
     }
+}
+
+/// X is zero since it is below the range of the type, also where another column is right.
+#[test]
+fn an_x_that_is_lost_below_the_range_is_wrong() {
+    let s = Sandbox::new();
+    s.text("a.csv", "2e200,1e200\n1e200,3e200\n");
+    for b in ["1e-200\n3e-200\n", "1e-200,1\n3e-200,1\n"] {
+        s.text("b.csv", b);
+        let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.npy"]);
+        assert!(out.status == 1 && out.stdout.contains("WRONG"), "{} {}", out.stdout, out.stderr);
+    }
+    // zero is the solution of zero
+    s.text("b.csv", "0\n0\n");
+    assert_eq!(s.run(&["solve", "a.csv", "b.csv"]).status, 0);
+}
+
+/// Many columns are measured by several threads, one at a time where there are few.
+#[test]
+fn one_wrong_column_of_many_is_found() {
+    let s = Sandbox::new();
+    let rows = |value: fn(usize, usize) -> f64, cols: usize| -> String {
+        (0..90).map(|i| (0..cols).map(|j| value(i, j).to_string()).collect::<Vec<_>>().join(",") + "\n").collect()
+    };
+    s.text("a.csv", &rows(|i, j| if i == j { 1e200 } else { 0.0 }, 90));
+    s.text("b.csv", &rows(|_, _| 1.0, 9000));
+    assert_eq!(s.run(&["solve", "a.csv", "b.csv"]).status, 0);
+    s.text("b.csv", &rows(|_, j| if j == 4567 { 1e-200 } else { 1.0 }, 9000));
+    let out = s.run(&["solve", "a.csv", "b.csv"]);
+    assert!(out.status == 1 && out.stdout.contains("WRONG"), "{} {}", out.stdout, out.stderr);
 }

@@ -1,4 +1,4 @@
-//! A device with its physical registers and its resident matrices.
+//! A device with its resident matrices and the memory that it keeps for later calls, and how it is driven in a run.
 
 use std::collections::HashMap;
 

@@ -41,12 +41,13 @@ fn scales(report: &mut Report, scales: &Equilibration) {
 pub fn speed<T: Scalar>(report: &mut Report, job: &Job<'_>, b: &Dense<impl Scalar>, solved: &Solved<T>) {
     let (n, nrhs) = (b.rows() as f64, b.cols() as f64);
     let (read, factor, solve) = (job.read_seconds, solved.factor_seconds, solved.solve_seconds);
+    let check = solved.check_seconds;
     let gflops = (2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs) / (factor + solve) / 1e9;
-    let each = [read, factor, solve].map(seconds);
-    report.line("time", format!("read {}, factor {}, solve {}", each[0], each[1], each[2]));
+    let each = [read, factor, solve, check].map(seconds);
+    report.line("time", format!("read {}, factor {}, solve {}, check {}", each[0], each[1], each[2], each[3]));
     report.line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
     report.figure("read_seconds", read).figure("factor_seconds", factor);
-    report.figure("solve_seconds", solve).figure("gflops", gflops);
+    report.figure("solve_seconds", solve).figure("check_seconds", check).figure("gflops", gflops);
 }
 
 /// The figures about X's quality.

@@ -241,6 +241,7 @@ impl Queue {
 
     /// Why memory is not mapped.
     pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
+        self.poll();
         self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
     }
 }

@@ -40,16 +40,13 @@ impl Settings {
 
     /// Refuses values of which no machine can make anything.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.nb {
-            Some(0) => {
-                return Err(Error::invalid("settings", "nb = 0: a panel has at least one column; None leaves the choice to us"));
-            }
-            Some(_) | None => {}
+        if self.nb == Some(0) {
+            return Err(Error::invalid("settings", "nb = 0: a panel has at least one column; None leaves the choice to us"));
         }
-        match self.memory_limit {
-            Some(0) => Err(Error::invalid("settings", "memory_limit = 0: no device works with no memory; None sets no limit")),
-            Some(_) | None => Ok(()),
+        if self.memory_limit == Some(0) {
+            return Err(Error::invalid("settings", "memory_limit = 0: no device works with no memory; None sets no limit"));
         }
+        Ok(())
     }
 
     /// The compiled programs that machines with these settings share.

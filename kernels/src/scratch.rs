@@ -34,6 +34,11 @@ fn reserve(limit: usize) -> usize {
     limit / 8
 }
 
+/// Least size of a buffer in bytes where nothing limits memory: a series of small calls
+/// takes memory once. It also keeps a false report out of oclgrind, which can take a
+/// written value for unwritten where a larger buffer reuses the place of a smaller one.
+const LEAST: usize = 64 << 10;
+
 /// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
 /// smaller memory hold it until they are done.
 #[derive(Debug)]
@@ -86,6 +91,7 @@ impl<B> Scratch<B> {
         {
             return Ok(Arc::clone(buffer));
         }
+        let bytes = if self.limit.is_none() { bytes.max(LEAST) } else { bytes };
         // given back before there is more
         *kept = None;
         let buffer = Arc::new(alloc(bytes)?);
@@ -124,12 +130,14 @@ mod tests {
             Ok(Counted(&held, bytes))
         };
         let mut scratch = Scratch::default();
-        for (purpose, bytes, total) in
-            [(Purpose::Panels, 100, 100), (Purpose::Turns, 8, 108), (Purpose::Panels, 50, 108), (Purpose::Panels, 200, 208)]
+        // a small one takes the least
+        for (purpose, kibibytes, total) in
+            [(Purpose::Panels, 100, 100), (Purpose::Turns, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
         {
             // smaller memory is given back before there is more
-            drop(scratch.get(purpose, bytes, |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 208))).unwrap());
-            assert_eq!((scratch.held(), held.get(), scratch.bytes()), (total, total, 0));
+            let alloc = |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 264 << 10));
+            drop(scratch.get(purpose, kibibytes << 10, alloc).unwrap());
+            assert_eq!((scratch.held(), held.get(), scratch.bytes()), (total << 10, total << 10, 0));
         }
         scratch.clear();
         assert_eq!((scratch.held(), held.get()), (0, 0));
@@ -140,8 +148,10 @@ mod tests {
         let mut scratch = Scratch::default();
         let get = |scratch: &mut Scratch<()>, bytes| scratch.get(Purpose::Strips, bytes, |_| Ok(())).map(drop);
         get(&mut scratch, 10).unwrap();
-        assert!(!scratch.must_finish(Purpose::Strips, 11), "without a limit nothing waits");
+        assert!(!scratch.must_finish(Purpose::Strips, 1 << 20), "without a limit nothing waits");
+        scratch.clear();
         scratch.limit_memory(800);
+        get(&mut scratch, 10).unwrap();
         assert_eq!(scratch.bytes(), 100);
         let must_finish = [(Purpose::Strips, 10), (Purpose::Strips, 11), (Purpose::Panels, 11)];
         assert_eq!(must_finish.map(|(purpose, bytes)| scratch.must_finish(purpose, bytes)), [false, true, false]);

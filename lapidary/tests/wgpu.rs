@@ -244,14 +244,15 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     };
     assert!(product().unwrap().iter().all(|&x| x == N as f32));
     first.destroy();
-    // found out while it runs, then known
-    for _ in 0..2 {
+    // the loss is found by the first call in which the device takes work, and known from then on
+    let without_it = (0..100).any(|_| {
+        machine.take_trace();
         assert!(product().unwrap().iter().all(|&x| x == N as f32));
-    }
-    machine.take_trace();
-    product().unwrap();
-    let devices: Vec<usize> = machine.take_trace().iter().map(|event| event.lane.device).collect();
-    assert!(!devices.is_empty() && devices.iter().all(|&device| device == 0), "one is left to count: {devices:?}");
+        let trace = machine.take_trace();
+        assert!(!trace.is_empty());
+        trace.iter().all(|event| event.lane.device == 0)
+    });
+    assert!(without_it, "a device that is lost is still asked");
     second.destroy();
     assert_eq!(product().unwrap_err().kind(), ErrorKind::DeviceLost);
 }

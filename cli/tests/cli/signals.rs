@@ -15,11 +15,17 @@ fn sandbox() -> Sandbox {
     s
 }
 
-/// The program by way of a shell, which prepares something.
+/// The program by way of a shell, which prepares something. No signal is ignored at the start, as it
+/// would be where the tests run in the background of a script.
 fn after(s: &Sandbox, preparation: &str) -> Command {
     let program = env!("CARGO_BIN_EXE_lapidary");
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{preparation} exec '{program}' solve a.csv b.npy -o x.csv --device cpu:0")]);
+    let mut command = Command::new("env");
+    command.args([
+        "--default-signal",
+        "sh",
+        "-c",
+        &format!("{preparation} exec '{program}' solve a.csv b.npy -o x.csv --device cpu:0"),
+    ]);
     command.current_dir(s.path()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

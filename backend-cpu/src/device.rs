@@ -49,7 +49,7 @@ impl CpuDevice {
             vector_bits,
             memory,
             host_memory: memory.is_none(),
-            // a core at 2.5 GHz
+            // estimate: a core runs at 2.5 GHz
             rates: Rates { flops: 2.5e9 * flops, bandwidth: 6e9 },
             ..DeviceFacts::new(format!("cpu:{index}"))
         };
@@ -81,7 +81,7 @@ fn instruction_set() -> (&'static str, usize, f64) {
     ("portable", 128, 4.0)
 }
 
-/// What the system says of the processor, asked once for all its devices.
+/// The processor as the operating system reports it, read once for all CPU devices.
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {

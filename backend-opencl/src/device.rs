@@ -21,10 +21,10 @@ use crate::queue::Queue;
 use crate::running::{Health, Running};
 use crate::transfers::{Direction, Transfers};
 
-/// One device with its context and its queues: two for transfers, and one for kernels, or two.
+/// An OpenCL device with its context and its queues: two for transfers, one or two for kernels.
 #[derive(Debug)]
 pub struct OpenClDevice {
-    /// Its facts are the device's.
+    /// The platform, the device, and its [`DeviceFacts`].
     found: Found,
     cache: Arc<ProgramCache>,
     /// Requests for memory until one is refused, where tests want that.
@@ -81,7 +81,7 @@ impl OpenClDevice {
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        // nothing would keep kernels of another queue in order with the application's
+        // one queue only: kernels in a second one would not be ordered with the application's
         Self::assemble(found, memory, cache, context, vec![queue])
     }
 
@@ -98,7 +98,7 @@ impl OpenClDevice {
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
-        // without a limit of the caller's there is memory beside what registers may take
+        // without a caller's limit, registers leave a part of the device's memory free for scratch
         if let Some(limit) = memory.and(found.facts.memory) {
             kernels.limit_memory(limit);
         }
@@ -316,7 +316,7 @@ impl OpenClDevice {
         })
     }
 
-    /// Enqueues an instruction in a queue of kernels, after events of the others.
+    /// Enqueues an instruction in kernel queue number `queue`; it starts after the events in `after`, which belong to other queues.
     ///
     /// # Safety
     /// As [`Device::submit`].

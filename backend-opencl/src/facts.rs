@@ -1,4 +1,4 @@
-//! What a driver says of a device.
+//! Queries of an OpenCL driver, and the [`DeviceFacts`] made from the answers.
 
 use cl3::device::{
     CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_DOUBLE_FP_CONFIG, CL_DEVICE_EXTENSIONS,
@@ -11,11 +11,12 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, R
 
 use crate::conv::failed;
 
-/// In the names of devices that end all loops of a work-item after 65535 iterations together, silently
-/// (`LP_MAX_TGSI_LOOP_ITERATIONS` of Mesa), and what is left of these for loops that depend on a size.
+/// Mesa's llvmpipe silently stops the loops of a work-item after 65535 iterations in total
+/// (`LP_MAX_TGSI_LOOP_ITERATIONS`): the part of the device name that identifies it, and the iterations that
+/// kernels may spend in loops over a matrix dimension.
 const SHORT_LOOPS: (&str, usize) = ("llvmpipe", 60_000);
 
-/// A device that is asked.
+/// Queries the properties of one device.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked(pub cl_device_id);
 
@@ -36,17 +37,17 @@ impl Asked {
         self.number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX))
     }
 
-    /// The answer to a question that a device need not have heard of; 0 if it has not.
+    /// A numeric property; 0 if the driver does not support the query.
     pub fn optional(self, what: cl_device_info) -> u64 {
         self.number(what).unwrap_or(0)
     }
 
-    /// Whether its memory is the machine's.
+    /// Whether the device shares its memory with the host.
     pub fn is_unified(self) -> bool {
         self.optional(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0
     }
 
-    /// The facts of the device of that name.
+    /// The facts of this device, which is selected as `name`.
     pub fn facts(self, name: String, platform: &str) -> Result<DeviceFacts, String> {
         let (model, extensions) = (self.text(CL_DEVICE_NAME)?, self.text(CL_DEVICE_EXTENSIONS)?);
         let has = |extension: &str| extensions.split_whitespace().any(|name| name == extension);
@@ -62,13 +63,13 @@ impl Asked {
             let [major, minor] = [CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV];
             format!("sm_{}{}", self.optional(major), self.optional(minor))
         };
-        // a queue can always take times
+        // every OpenCL queue can record timestamps
         let features = [("cl_khr_fp16", Feature::F16), ("cl_khr_subgroups", Feature::Subgroups)];
         let features = features.into_iter().filter(|(extension, _)| has(extension)).map(|(_, feature)| feature);
         Ok(DeviceFacts {
             description: format!("{model}, {platform}"),
             limits: Limits {
-                // a group of no work-items runs nothing
+                // some drivers report 0
                 work_group: self.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
                 local_memory: self.size(CL_DEVICE_LOCAL_MEM_SIZE)?,
                 buffer: self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
@@ -79,10 +80,10 @@ impl Asked {
             dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
             compute_units: Some(units),
             vector_bits,
-            // a device's own memory holds little else than registers, the machine's holds the caller's matrices too
+            // registers get most of a device's own memory; memory shared with the host also holds the caller's matrices
             memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
             rates: Rates {
-                // a core that adds and multiplies a vector in a cycle of 0.4 ns, a multiprocessor of 100 GFLOP/s
+                // estimates: a core does a vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s
                 flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 },
                 bandwidth: if is_cpu { 5e9 } else { 2e10 },
             },
@@ -98,7 +99,7 @@ impl Asked {
     }
 }
 
-/// A number of whatever width the driver answers with.
+/// Decodes a little-endian integer of 1 to 8 bytes.
 fn to_number(bytes: &[u8]) -> u64 {
     let mut wide = [0; 8];
     let count = bytes.len().min(8);
@@ -106,7 +107,7 @@ fn to_number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(wide)
 }
 
-/// A text without the zero at its end.
+/// Decodes a zero-terminated string.
 pub(crate) fn to_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim_end_matches('\0').trim().to_owned()
 }

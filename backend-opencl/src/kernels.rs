@@ -21,14 +21,14 @@ pub(crate) struct Kernels {
     context: Arc<Context>,
     found: Found,
     lanes: Vec<Lane>,
-    /// The lane of the instruction that is enqueued.
+    /// Index of the lane that the instruction being enqueued uses.
     current: usize,
     programs: Programs,
     choices: Choices,
     settled: Settled,
 }
 
-/// A queue, and the scratch memory of its kernels: those of another queue may run at the same time.
+/// A queue with the scratch memory of its kernels. Kernels of another queue may run at the same time, so they do not share it.
 #[derive(Debug)]
 struct Lane {
     queue: Arc<Queue>,
@@ -55,24 +55,24 @@ impl Kernels {
         Kernels { context, found, lanes, current: 0, programs, choices, settled }
     }
 
-    /// Waits for everything in the queues, the application's work too.
+    /// Waits until all queues are empty, including an application's own commands.
     pub fn finish(&self) -> Result<()> {
         self.lanes.iter().try_for_each(|lane| lane.queue.finish())
     }
 
-    /// Keeps scratch memory within a share of the device's memory limit in bytes.
+    /// Keeps scratch memory within its share of `limit`, the device's memory limit in bytes.
     pub fn limit_memory(&mut self, limit: usize) {
         let share = limit / self.lanes.len();
         self.choices = self.choices.within_memory(share);
         self.lanes.iter_mut().for_each(|lane| lane.scratch.limit_memory(share));
     }
 
-    /// Bytes that buffers may not take.
+    /// Bytes of the memory limit that are reserved for scratch memory; buffers may not use them.
     pub fn scratch_bytes(&self) -> usize {
         self.lanes.iter().map(|lane| lane.scratch.bytes()).sum()
     }
 
-    /// Gives up the memory of earlier calls: scratch memory, and buffers that kernels were last called with.
+    /// Frees the memory kept from earlier calls: scratch memory, and buffers still bound as kernel arguments.
     pub fn trim(&mut self) {
         self.programs.forget_kernels();
         self.lanes.iter_mut().for_each(|lane| lane.scratch.clear());
@@ -84,7 +84,7 @@ impl Kernels {
         let choices = Choices::shared(facts, Dialect::OpenClC)
             .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
         let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], searchers: 8, units: 1, ..choices };
-        // the compiler of a processor takes minutes over large groups
+        // compilers for CPUs take minutes on kernels with large work-groups
         let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
         self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
@@ -209,8 +209,8 @@ impl Kernels {
         self.choices.product(DType::F32).plain(DType::F32)
     }
 
-    /// Enqueues an instruction on matrices of `dtype` in the queue of that number, after events of the other queues; the
-    /// queue and the event of its end.
+    /// Enqueues an instruction on matrices of `dtype` in queue `number`, to start after the events in `after`, which belong to
+    /// other queues. Returns the queue and the event that signals the end of the instruction.
     ///
     /// # Safety
     /// As [`instructions::enqueue`].

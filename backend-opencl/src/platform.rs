@@ -24,7 +24,7 @@ const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 pub struct Found {
     pub(crate) platform: cl_platform_id,
     pub(crate) device: cl_device_id,
-    /// What it is and has; its memory is that which registers may take.
+    /// The device's facts; `memory` is what registers may use.
     pub facts: DeviceFacts,
     /// Name of its platform.
     pub platform_name: String,
@@ -118,7 +118,7 @@ impl Listing {
     }
 }
 
-/// A device with its number, or why it cannot be used.
+/// A device and its number, or the reason why it cannot be used.
 fn describe(
     platform: cl_platform_id,
     device: cl_device_id,

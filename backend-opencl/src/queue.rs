@@ -58,7 +58,7 @@ impl Queue {
         self.0.0
     }
 
-    /// What is enqueued from here on waits for events of other queues, which were flushed.
+    /// Makes all later commands of this queue wait for `events` of other queues. Those queues must have been flushed.
     pub fn wait_for(&self, events: &[&Event]) -> Result<()> {
         if events.is_empty() {
             return Ok(());
@@ -142,14 +142,14 @@ pub(crate) fn wait(event: &Event) -> Result<()> {
     })
 }
 
-/// How an event's command ended, if it has. To find it complete is no synchronisation point, to wait for it is one, and
-/// returns at once.
+/// The result of an event's command, once it has ended. The status alone is not a synchronisation point in OpenCL, so a
+/// complete event is waited for as well, which returns at once.
 pub(crate) fn poll(event: &Event) -> Poll<Result<()>> {
     match status(event) {
         Ok(CL_COMPLETE) => Poll::Ready(wait(event)),
         Ok(status @ ..0) => Poll::Ready(Err(failed("command", status))),
         Ok(_) => Poll::Pending,
-        // a status that the driver does not tell says nothing of the command
+        // the status query itself failed: wait for the command to learn its result
         Err(_) => Poll::Ready(wait(event)),
     }
 }

@@ -62,7 +62,7 @@ impl Pending for Running {
     fn poll(&self) -> Poll<Result<()>> {
         match poll(&self.event) {
             Poll::Ready(result) => Poll::Ready(self.told(result)),
-            // events of a lost device may never end
+            // events of a lost device may never complete
             Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(Err(lost))),
         }
     }

@@ -70,7 +70,7 @@ impl Transfers {
     }
 
     /// Begins to move a rectangle, which may lie in pinned memory; the buffer holds it
-    /// column-major without gaps. A small one is moved at once if the caller waits for it anyway.
+    /// column-major without gaps. A small rectangle is copied by the calling thread if that waits for the transfer anyway.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.

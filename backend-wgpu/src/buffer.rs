@@ -1,4 +1,4 @@
-//! Regions of the device's memory, and how much of it they take.
+//! Regions of device memory, and a count of the bytes allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,11 +16,11 @@ const USES: wgpu::BufferUsages =
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub(crate) raw: wgpu::Buffer,
-    /// None of an application's.
+    /// `None` for a buffer that belongs to the application.
     _counted: Option<Arc<Counted>>,
 }
 
-/// Bytes of a device's buffers.
+/// Counts the bytes of a device's buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     now: AtomicUsize,
@@ -28,13 +28,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Bytes now, and the most that there were.
+    /// Bytes allocated now, and the peak.
     pub fn read(&self) -> (usize, usize) {
         (self.now.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 }
 
-/// Bytes that are counted as long as this lives.
+/// Bytes that stay counted until this is dropped.
 #[derive(Debug)]
 struct Counted(Arc<Meter>, usize);
 

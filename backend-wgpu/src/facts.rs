@@ -1,4 +1,4 @@
-//! What wgpu says of a device, and what a probe finds out.
+//! The [`DeviceFacts`] of a wgpu device: what wgpu reports, and what a probe measures.
 
 use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, ProgramCache, Rates};
 
@@ -6,18 +6,18 @@ use crate::platform::kernel_limits;
 use crate::probe::groups_may_wait;
 use crate::queue::Queue;
 
-/// What kernels could make use of, as wgpu names it.
+/// Features that wgpu reports, with ours of the same meaning.
 pub(crate) const FEATURES: [(wgpu::Features, Feature); 3] = [
     (wgpu::Features::SHADER_F16, Feature::F16),
     (wgpu::Features::SUBGROUP, Feature::Subgroups),
     (wgpu::Features::TIMESTAMP_QUERY, Feature::Timestamps),
 ];
 
-/// Iterations of all loops of an invocation on a processor: Mesa's llvmpipe ends them after 65535 together, silently
-/// (`LP_MAX_TGSI_LOOP_ITERATIONS`), and other drivers lose little by the limit.
+/// Most loop iterations of an invocation on a CPU adapter. Mesa's llvmpipe silently stops the loops of an invocation
+/// after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`); other CPU drivers lose little by the same limit.
 const LOOP_ITERATIONS: usize = 60_000;
 
-/// Makers by the numbers that PCI or Khronos gave them.
+/// Vendor names by PCI or Khronos vendor id.
 const VENDORS: [(u32, &str); 9] = [
     (0x1002, "AMD"),
     (0x106b, "Apple"),
@@ -30,8 +30,7 @@ const VENDORS: [(u32, &str); 9] = [
     (0x1_0005, "Mesa"),
 ];
 
-/// The facts of a device with its queue. A device that is no processor is asked by a probe, once for each cache, whether
-/// its workgroups may wait.
+/// The facts of a device. On a GPU a probe finds out whether workgroups may wait for one another; its answer is kept in `disk`.
 pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Option<usize>) -> DeviceFacts {
     let wgpu::AdapterInfo { name: model, driver, driver_info, backend, device_type, vendor, .. } = queue.device().adapter_info();
     let features = queue.device().features();
@@ -44,7 +43,7 @@ pub(crate) fn facts(queue: &Queue, disk: &ProgramCache, name: String, memory: Op
     let is_cpu = kind == DeviceKind::Cpu;
     let told = FEATURES.into_iter().filter(|(feature, _)| features.contains(*feature)).map(|(_, feature)| feature);
     let waits = !is_cpu && groups_may_wait(queue, disk);
-    // there the parts of a vector are memory of their own; elsewhere a store may rewrite all of it
+    // in Vulkan each component of a vector is a memory location of its own; elsewhere a store to one may rewrite the others
     let has_parts = backend == wgpu::Backend::Vulkan;
     let found = [(waits, Feature::GroupsMayWait), (has_parts, Feature::PartsOfVectors)];
     let limits = kernel_limits(&queue.device().limits());

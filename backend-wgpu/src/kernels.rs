@@ -25,9 +25,9 @@ pub(crate) struct Kernels {
     /// The arguments of all calls of a pass, each at a multiple of `stride`.
     arguments: wgpu::Buffer,
     stride: usize,
-    /// What they are, once the pass is submitted.
+    /// The arguments of the pass being recorded.
     staged: Vec<u8>,
-    /// What they were in the last pass, and still are: a pass with the same arguments writes none.
+    /// The arguments that the buffer holds since the last pass: a pass with the same arguments does not write them again.
     written: Vec<u8>,
     calls: Vec<Gathered>,
     /// Calls that the pass takes.
@@ -89,18 +89,18 @@ impl Kernels {
         self.programs.use_checks();
     }
 
-    /// Keeps scratch memory within a share of the device's memory limit in bytes.
+    /// Keeps scratch memory within its share of `limit`, the device's memory limit in bytes.
     pub fn limit_memory(&mut self, limit: usize) {
         self.choices = self.choices.within_memory(limit);
         self.scratch.limit_memory(limit);
     }
 
-    /// Bytes that buffers may not take.
+    /// Bytes of the memory limit that are reserved for scratch memory; buffers may not use them.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch.bytes()
     }
 
-    /// Gives up the scratch memory of earlier calls.
+    /// Frees the scratch memory kept from earlier calls.
     pub fn trim(&mut self) {
         self.scratch.clear();
     }
@@ -140,7 +140,7 @@ impl Kernels {
         if self.calls.is_empty() {
             return Ok(());
         }
-        // unknown if this fails
+        // if the write fails, the contents are unknown
         let written = std::mem::take(&mut self.written);
         let (queue, calls, staged) = (&self.queue, &self.calls, &self.staged);
         let submission = queue.guarded("launch", |device| {
@@ -164,8 +164,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// Submits the gathered calls and waits until the device is done with everything, so that it holds no scratch memory
-    /// but what is kept.
+    /// Submits the recorded calls and waits until the device is idle. Replaced scratch memory is then free.
     fn finish(&mut self) -> Result<()> {
         self.submit()?;
         self.bound.clear();

@@ -1,4 +1,4 @@
-//! Whether workgroups may wait for one another: no API tells, so that the device is asked to try.
+//! Whether workgroups may wait for one another. No API reports that, so a small program tries it on the device.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,24 +8,25 @@ use lapidary_core::{ProgramCache, Result};
 use crate::device::COHERENT;
 use crate::queue::{Queue, Submission};
 
-/// The program that tries.
+/// The probe's WGSL source.
 const TEXT: &str = include_str!("probe.wgsl");
-/// Workgroups, as many as the widest panel has strips.
+/// Workgroups of the probe: as many as the widest panel has strips.
 const GROUPS: u32 = 256;
-/// Invocations of a workgroup, as in the text.
+/// Invocations per workgroup; `ITEMS` in the WGSL source.
 const ITEMS: u32 = 64;
-/// Longest wait for the answer. An H100 takes less than 20 ms, its compiler included, whatever the answer.
+/// Longest wait for the probe: far more than a device needs, but bearable where a workgroup hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Pause between two looks at whether the program is done.
+/// Pause between two polls for the end of the probe.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Whether workgroups that began go on while others wait for them, and these see what they wrote. A device is asked once:
-/// its answer is kept on disk. One that gives none in time, or fails, is asked again the next time; until then they may not.
+/// Whether a workgroup may wait for one that began before it: the earlier one makes progress meanwhile, and the waiting one
+/// sees what it wrote. The probe runs once for each device; the answer is kept in `disk`. If the probe times out or fails, the
+/// answer is no until the device is opened again.
 pub(crate) fn groups_may_wait(queue: &Queue, disk: &ProgramCache) -> bool {
     queue.device().features().contains(COHERENT) && ask_once(queue, disk, TEXT)
 }
 
-/// The kept answer, or that of the program.
+/// The answer kept in `disk`; else that of the probe `text`, which is then kept.
 fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     let key = key(queue, text);
     if let Some(answer) = load(disk, &key) {
@@ -38,12 +39,12 @@ fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     answer.unwrap_or(false)
 }
 
-/// What changes the answer: the device, its driver, the program.
+/// The cache key: whatever may change the answer, that is the device, its driver and the probe.
 fn key(queue: &Queue, text: &str) -> String {
     format!("probe of waits\n{}\n{text}", queue.identity())
 }
 
-/// The answer of an earlier opening.
+/// The answer that an earlier probe left in `disk`.
 fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     if !disk.keeps() {
         return None;
@@ -58,7 +59,7 @@ fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     }
 }
 
-/// Runs the program: whether every invocation saw what it waited for; none if there is no answer in time.
+/// Runs the probe: whether every invocation saw what it waited for; `None` if the probe does not end within `patience`.
 fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     let (answers, submission) = queue.guarded("probe", |device| submit(queue, device, text))?;
     let start = Instant::now();
@@ -75,7 +76,7 @@ fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     })?
 }
 
-/// Submits the program, and a copy of its answers to memory that can be mapped.
+/// Submits the probe, and a copy of its results to a buffer that can be mapped.
 fn submit(queue: &Queue, device: &wgpu::Device, text: &str) -> (wgpu::Buffer, Submission) {
     use wgpu::BufferUsages as Usages;
     let bytes = u64::from(GROUPS * ITEMS) * size_of::<u32>() as u64;
@@ -120,7 +121,8 @@ mod tests {
     use super::*;
     use crate::device::{WgpuDevice, required_features};
 
-    /// Every adapter on which groups could wait, by the name of its driver. SwiftShader is one: it runs a group to its end.
+    /// A queue on every adapter with coherent memory, with the name of its driver. On SwiftShader, which runs a workgroup to
+    /// its end before the next, the answer is yes.
     fn queues() -> Vec<(String, Queue)> {
         let able = crate::list().devices.into_iter().filter(|found| found.adapter.features().contains(COHERENT));
         let open = |adapter: &wgpu::Adapter| {
@@ -134,13 +136,13 @@ mod tests {
         queues
     }
 
-    /// The same program with one part in place of another.
+    /// The probe with `part` replaced.
     fn changed(part: &str, instead: &str) -> String {
         assert!(TEXT.contains(part), "{part}");
         TEXT.replace(part, instead)
     }
 
-    /// A program in which nobody signals.
+    /// A probe in which no workgroup signals.
     fn silent() -> String {
         changed("atomicStore(&turns[1], own + 1u);", "")
     }
@@ -148,7 +150,7 @@ mod tests {
     #[test]
     fn the_answer_is_yes_where_groups_go_on_and_no_where_nobody_signals_or_nothing_is_seen() {
         for (driver, queue) in queues() {
-            // a system may take a processor from one group for longer than others look
+            // the operating system may suspend one group for longer than the others wait
             let patient = changed("LOOKS = 32768u", "LOOKS = 0x10000000u");
             let one_silent = changed("if (t == 0u) { atomicStore", "if (t == 0u && own != 100u) { atomicStore");
             let old = changed("let note = notes[before];", "let note = early * 0u;");
@@ -160,7 +162,7 @@ mod tests {
                 ("an old number", &old, Some(false)),
             ] {
                 let start = Instant::now();
-                // a slow processor may take longer than a device has
+                // a slow processor may need longer than PATIENCE
                 let answer = ask(&queue, text, 30 * PATIENCE).unwrap();
                 println!("{driver}, {what}: {answer:?} after {:?}", start.elapsed());
                 assert!(answer.is_some() && (expected.is_none() || answer == expected), "{driver}, {what}: {answer:?}");
@@ -183,16 +185,16 @@ mod tests {
                 (answer, [counts.hits, counts.misses, counts.rejected])
             };
             assert_eq!([opened(), opened()], [(false, [0, 1, 0]), (false, [1, 0, 0])], "{driver}");
-            // what is kept is believed: nothing runs
+            // a kept answer is used without a run
             let key = key(&queue, &text);
             disk.store(&key, &[1]);
             assert_eq!(opened(), (true, [1, 0, 0]), "{driver}");
-            // neither yes nor no
+            // a byte that is neither yes nor no
             for kept in [&[2][..], &[], &[1, 1]] {
                 disk.store(&key, kept);
                 assert_eq!([opened(), opened()], [(false, [0, 0, 1]), (false, [1, 0, 0])], "{driver}: {kept:?}");
             }
-            // another's bytes
+            // bytes of another cache entry
             let path = &disk.entries()[0].path;
             let mut bytes = fs::read(path).unwrap();
             *bytes.last_mut().unwrap() ^= 1;

@@ -49,7 +49,7 @@ pub(crate) struct Queue {
     last_end: Arc<AtomicU64>,
     /// Nanoseconds that a wait may take.
     patience: AtomicU64,
-    /// What the device's buffers take.
+    /// Bytes of the device's buffers.
     meter: Arc<Meter>,
 }
 
@@ -107,14 +107,14 @@ impl Queue {
         &self.device
     }
 
-    /// The adapter and its driver, in lines of text: what keys of the cache begin with.
+    /// The adapter and its driver as text, the first lines of every cache key.
     pub fn identity(&self) -> String {
         let info = self.device.adapter_info();
         let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
         format!("{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n")
     }
 
-    /// What the device's buffers take.
+    /// Bytes of the device's buffers.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
@@ -142,7 +142,7 @@ impl Queue {
         // a full device may break what is built on the memory that it refused
         let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
         if first.is_some() {
-            // what is built on a device that is gone is refused before wgpu tells of the loss
+            // wgpu may refuse an object of a destroyed device before it reports the loss
             self.poll();
         }
         match (self.lost(), first) {

@@ -95,14 +95,14 @@ fn a_queue_at_work_is_waited_for() {
     assert!(from_parts(device, queue).unwrap().alloc(8).is_ok());
 }
 
-/// The application destroys the device that it shares, before anything ran on it.
+/// The application destroys a device after it has shared it with us and before we have run anything on it.
 #[test]
 fn a_device_that_is_destroyed_is_lost_when_it_is_given_work() {
     let Some((device, queue)) = of_application() else { return };
     let ours = from_parts(device.clone(), queue).unwrap();
     let buffer = ours.alloc(8).unwrap();
     device.destroy();
-    // SAFETY: the array holds the rectangle, and nothing else touches it.
+    // SAFETY: the rectangle lies in the array, which nothing else accesses.
     let error = unsafe { ours.write(HostRect::packed(&mut [1.0_f32, 2.0], 2), &buffer).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
     assert!(ours.lost().is_some());

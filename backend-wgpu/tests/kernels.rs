@@ -31,7 +31,7 @@ fn every_instruction() {
     }
 }
 
-/// A memory limit leaves so little scratch memory that products, triangles and panels go in many parts.
+/// Under a small memory limit, scratch memory is so short that products, triangles and panels are computed in many parts.
 #[test]
 fn with_little_scratch_memory() {
     for (f64, device) in devices_within(Some(32 << 10), |device| device) {

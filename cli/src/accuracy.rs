@@ -14,7 +14,7 @@ use crate::failure::Result;
 /// Columns of X that are measured in one pass over A.
 const LANES: usize = 4;
 
-/// Products that are worth a thread of their own.
+/// Multiplications that justify one more thread.
 const PER_THREAD: usize = 1 << 24;
 
 type Lanes = [f64; LANES];

@@ -9,11 +9,11 @@ use crate::failure::{Failure, Result};
 /// Says how much host memory can be had, where the system tells it wrongly.
 const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
 
-/// Most bytes that a call takes beside its matrices: packed blocks, stacks of threads.
+/// Most bytes that a call needs besides its matrices: packed blocks, thread stacks.
 const BESIDE: usize = 16 << 20;
 
-/// Refuses work on `what`, of so many bytes of matrices, where less host memory can be had than they take with what a call
-/// takes beside them ([`lapidary_host::memory`]). A system that does not tell refuses nothing.
+/// Refuses work on `what`, whose matrices take `bytes`, if these and what a call needs besides exceed the host memory
+/// available ([`lapidary_host::memory`]). Nothing is refused where the operating system does not report available memory.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
     let told = told()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));

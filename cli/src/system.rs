@@ -11,7 +11,7 @@ use crate::failure::Result;
 use crate::memory;
 use crate::progress::Progress;
 
-/// From so many operations on the work is long enough to show where it stands.
+/// Operations from which on a progress bar is shown.
 const LONG: f64 = 1e10;
 
 /// A·X = B as it was read, and the scales at which it is solved.

@@ -17,7 +17,7 @@ const MOST: usize = 8;
 /// Most parts of one transfer.
 const COPIERS: usize = 6;
 
-/// Asked once: the answer takes the system longer than to copy a small matrix.
+/// Hardware threads, queried once: the system call takes longer than the copy of a small matrix.
 fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -29,7 +29,8 @@ pub fn copiers(pieces: usize) -> usize {
     COPIERS.min(pieces).min(processors()).max(1)
 }
 
-/// Threads for copies in one direction. Those from a device may wait for its kernels, which those to it must not wait for.
+/// A thread pool for copies in one direction. Copies from a device may wait for its kernels; with pools of their own, copies
+/// to a device do not queue behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPool {
     /// From the caller's memory.
@@ -38,7 +39,7 @@ pub enum CopyPool {
     ToHost,
 }
 
-/// The threads of a pool; none if the system gives none.
+/// The threads of a pool; `None` if the system cannot start any.
 fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
     let name = |_| "lapidary".to_owned();
@@ -56,8 +57,8 @@ struct Jobs {
 #[derive(Debug)]
 struct Waiting(Arc<Jobs>);
 
-/// Runs jobs on a pool of threads that all devices share, first in, first out. Without a pool the caller's thread runs
-/// them. The token tells when all are done, and the first error; a panic counts as one.
+/// Runs jobs on a thread pool that all devices share, first in, first out; without a pool, on the calling thread. The
+/// token completes when all jobs have ended, with the first error if there was one. A panic counts as an error.
 pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
     let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
     for job in jobs {

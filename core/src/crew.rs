@@ -51,7 +51,7 @@ impl std::fmt::Debug for Crew {
 }
 
 impl Crew {
-    /// Calls `body(0)` … `body(lanes - 1)` at the same time; returns when all have returned.
+    /// Calls `body(0)` … `body(lanes - 1)` in parallel; returns when all have returned.
     ///
     /// # Errors
     /// The system gives no thread for a lane; nothing was called.

@@ -47,7 +47,7 @@ pub struct Operand<'a> {
 /// The memory of an operand.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory<'a> {
-    /// Host memory, only at a device with [`DeviceFacts::host_memory`].
+    /// Host memory, only for a device with [`DeviceFacts::host_memory`].
     Host(NonNull<u8>),
     /// A buffer of the device.
     Buffer(&'a DeviceBuffer),
@@ -195,7 +195,7 @@ pub enum Work<'a> {
     Run {
         /// The instruction.
         instruction: &'a Instruction<Operand<'a>>,
-        /// Which of the device's queues of kernels, below [`DeviceFacts::queues`].
+        /// Number of the kernel queue, less than [`DeviceFacts::queues`].
         queue: usize,
     },
 }
@@ -269,13 +269,13 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Bytes of [`DeviceFacts::memory`] that buffers may not take: memory that the device holds for its kernels beside the
-    /// buffers, or reserves for them.
+    /// Bytes of [`DeviceFacts::memory`] that buffers may not use, since the device holds or reserves them as scratch memory of
+    /// its kernels.
     fn scratch_bytes(&self) -> usize {
         0
     }
 
-    /// Gives up the memory that the device keeps for later calls beside the buffers. Work under way goes on with it.
+    /// Frees the memory that the device keeps for later calls, apart from buffers. Work under way keeps what it uses.
     fn trim(&self) {}
 
     /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device, and returns when the

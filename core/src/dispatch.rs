@@ -7,8 +7,8 @@
 //! - A device takes the first task, in plan order, whose predecessors are done.
 //!   A device that copies may have one task for each of its queues, so that the
 //!   ST of one overlaps the EXEC of the next and the LD of the one after.
-//! - A device with two queues of kernels gives its tasks to them in turn. If it works in place, a task may
-//!   follow its predecessors in these queues before they are done (`dispatch/follow.rs`).
+//! - A device with two queues of kernels alternates between them from task to task. If it works in place, the
+//!   kernels of a task may be queued behind those of its predecessors before these are done (`dispatch/follow.rs`).
 //! - Registers get memory in plan order, as far as the device's limit allows;
 //!   memory is given back after the last use. Since the order of the plan needs
 //!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
@@ -18,8 +18,8 @@
 //! - A device that turns out to have less memory than its limit says goes on with
 //!   what it has. If that holds no task, or a command lacks memory, it is out of the
 //!   run (`dispatch/shortage.rs`) and others do its tasks; the run fails when all are out.
-//! - Each queue of kernels runs in order: a kernel is given out when the kernels that it waits for are,
-//!   and all else that it waits for is done. LD and ST start in order. A lane holds a few commands at a time.
+//! - Each queue of kernels runs in order: a kernel is issued when the kernels that it depends on have been issued
+//!   and its other dependencies are done. LD and ST start in order. A lane holds a few commands at a time.
 //! - A transfer between a register and a window that the device reaches in
 //!   place does nothing and is done at once.
 
@@ -50,11 +50,11 @@ pub struct Reach {
     pub in_place: Vec<bool>,
     /// Floating-point operations per second, to compare devices by.
     pub flops: f64,
-    /// Queues of kernels, of which [`KERNEL_QUEUES`] are used at most.
+    /// Queues of kernels of the device; at most [`KERNEL_QUEUES`] are used.
     pub queues: usize,
 }
 
-/// Queues of kernels that a device is given work in, at most: one for a panel and one for the update beside it.
+/// Most queues of kernels used on a device: one for a panel and one for the update that runs beside it.
 pub const KERNEL_QUEUES: usize = 2;
 
 /// One queue of one device.
@@ -64,18 +64,18 @@ pub struct Lane {
     pub device: usize,
     /// The queue.
     pub queue: Queue,
-    /// Which of the device's queues of kernels, below [`KERNEL_QUEUES`]; 0 for transfers.
+    /// Number of the kernel queue, less than [`KERNEL_QUEUES`]; 0 for transfers.
     pub number: usize,
 }
 
 impl Lane {
-    /// The first queue of that kind.
+    /// The first lane of a device for that kind of command.
     #[must_use]
     pub fn new(device: usize, queue: Queue) -> Self {
         Lane { device, queue, number: 0 }
     }
 
-    /// Its place among the lanes of its device.
+    /// Index among the lanes of its device.
     fn index(self) -> usize {
         match self.queue {
             Queue::Ld => 0,
@@ -96,7 +96,7 @@ pub struct Issue {
     pub command: CommandId,
     /// Memory of its registers.
     pub operands: Operands,
-    /// A kernel of the device's other queue that runs before this one, unless it was reported done.
+    /// The kernel of the device's other queue that must end before this command starts; `None` if there is none or it has ended.
     pub after: Option<CommandId>,
 }
 
@@ -105,9 +105,9 @@ pub struct Issue {
 pub enum Step {
     /// Run this command, then report it by [`Dispatcher::complete`].
     Run(Issue),
-    /// Give the memory of this physical register back to the device, then ask again.
+    /// Free the device memory of this physical register, then ask again.
     Release(SlotId),
-    /// Get memory for this physical register from the device, then report it by [`Dispatcher::obtained`].
+    /// Allocate device memory for this physical register, then report the result by [`Dispatcher::obtained`].
     Obtain(Slot),
     /// Nothing now; ask again after something completed.
     Wait,
@@ -130,7 +130,7 @@ pub struct Dispatcher<'p> {
     waits: Vec<u32>,
     /// For each task, how many tasks it waits for.
     task_waits: Vec<u32>,
-    /// Tasks that wait for nothing; those that a device has begun meanwhile are passed over.
+    /// Tasks whose predecessors are done. A task that a device has taken since is skipped.
     ready: BinaryHeap<Reverse<u32>>,
     /// For each task, whether a device has taken it.
     begun: Vec<bool>,
@@ -282,7 +282,7 @@ impl<'p> Dispatcher<'p> {
                 if self.may_start(lane.device, t, command) {
                     return Some(command);
                 }
-                // a task whose kernels are given out holds up no kernel behind it
+                // a task whose kernels are all issued delays no later kernel
                 if !(lane.queue == Queue::Exec && self.devices[lane.device].taken[t].kernels_are_out()) {
                     return None;
                 }

@@ -1,101 +1,102 @@
-//! What a device is, what it has, and what bounds its kernels.
+//! Facts about a device: identity, limits, features, memory, estimated rates.
 //!
-//! Facts are data: the backend finds them once, when it opens the device, and decides nothing by them.
+//! A backend collects them once, when it opens the device. Decisions based on them are made elsewhere.
 
 use std::fmt;
 
 use crate::scalar::DType;
 
-/// What a device is and has.
+/// Facts about a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceFacts {
-    /// Name by which it is selected, as `cpu:0`.
+    /// Name by which it is selected, such as `cpu:0`.
     pub name: String,
-    /// One line for people: model, and the driver or the instruction set.
+    /// One line for people: model, and driver or instruction set.
     pub description: String,
-    /// What it is.
+    /// Kind, vendor, architecture, model and driver.
     pub identity: Identity,
-    /// What a kernel may use.
+    /// Limits on kernels and buffers.
     pub limits: Limits,
-    /// What else it has of which kernels could make use.
+    /// Optional features that kernels can use.
     pub features: Vec<Feature>,
-    /// Types of elements that instructions compute with.
+    /// Element types that instructions support.
     pub dtypes: Vec<DType>,
-    /// Cores of a processor, multiprocessors of a GPU; `None` if the driver does not tell.
+    /// Number of cores of a CPU or multiprocessors of a GPU; `None` if the driver does not report it.
     pub compute_units: Option<usize>,
-    /// Bits of a vector register.
+    /// Width of a vector register in bits.
     pub vector_bits: usize,
-    /// Bytes of memory for registers; `None` if only the machine limits it.
+    /// Bytes of memory for registers; `None` if only the machine's memory limits them.
     pub memory: Option<usize>,
     /// Whether it computes on host memory without a copy.
     pub host_memory: bool,
-    /// Queues of kernels. Kernels of one run in order; those of another may run at the same time.
+    /// Number of kernel queues. Kernels of one queue run in order; kernels of different queues may run at the same time.
     pub queues: usize,
-    /// Speeds.
+    /// Estimated speeds.
     pub rates: Rates,
 }
 
-/// What a device is, in the words of its driver or the system; empty where neither tells.
+/// Identity of a device, as its driver or the operating system reports it; text is empty if neither does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// Kind of hardware.
     pub kind: DeviceKind,
-    /// Who made it.
+    /// Vendor of the hardware.
     pub vendor: String,
     /// The instruction set that its kernels are compiled for.
     pub architecture: String,
-    /// Name of the product.
+    /// Product name.
     pub model: String,
-    /// What runs its kernels, with a version.
+    /// Driver and its version.
     pub driver: String,
 }
 
 /// Kind of hardware.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// The machine's processor: its work-items are threads, or loops of one.
+    /// The machine's processor: work-items are threads, or iterations of a loop in one.
     Cpu,
-    /// A device with many multiprocessors.
+    /// A graphics processor, with many work-items per multiprocessor.
     Gpu,
-    /// Neither, or unknown.
+    /// Another kind, or unknown.
     #[default]
     Other,
 }
 
-/// What a kernel may use. `usize::MAX` stands for no limit.
+/// Limits on kernels and buffers. `usize::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Work-items of a work-group.
+    /// Most work-items in a work-group.
     pub work_group: usize,
-    /// Bytes of local memory of a work-group.
+    /// Most bytes of local memory for a work-group.
     pub local_memory: usize,
-    /// Work-groups of a launch in each dimension.
+    /// Most work-groups in one dimension of a launch.
     pub groups: usize,
-    /// Bytes of the largest buffer.
+    /// Most bytes of a buffer.
     pub buffer: usize,
-    /// Iterations of all loops of a work-item together: some drivers end loops that take more, silently.
+    /// Most iterations of all loops of a work-item in total. Some drivers silently stop loops that take more.
     pub loop_iterations: usize,
 }
 
 impl Default for Limits {
-    /// Work-groups of one work-item without local memory, and no other limit.
+    /// Work-groups of one work-item, no local memory, and no other limit.
     fn default() -> Self {
         Limits { work_group: 1, local_memory: 0, groups: usize::MAX, buffer: usize::MAX, loop_iterations: usize::MAX }
     }
 }
 
-/// What some devices have of which kernels could make use.
+/// An optional feature that kernels can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Arithmetic in half precision.
+    /// Half-precision arithmetic.
     F16,
-    /// Work-items of a sub-group exchange values.
+    /// Work-items of a sub-group can exchange values.
     Subgroups,
-    /// The device says when a kernel began and ended.
+    /// The device records when a kernel began and ended.
     Timestamps,
-    /// A work-group may wait for those that began before it: they go on while it does, and it sees what they write.
+    /// A work-group may wait for one that began before it: the earlier one makes progress meanwhile, and the waiting one sees
+    /// what it writes.
     GroupsMayWait,
-    /// Work-items may each write a part of one vector in local memory.
+    /// Different work-items may write different components of the same vector in local memory.
     PartsOfVectors,
 }
 
@@ -111,18 +112,18 @@ impl fmt::Display for Feature {
     }
 }
 
-/// Speeds by estimate: a cost model's starting point, not a measurement.
+/// Estimated speeds, from which the cost model starts; they are not measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Floating-point operations per second in f64.
+    /// Floating-point operations per second in f64, or in f32 on a device without f64.
     pub flops: f64,
-    /// Bytes per second between host memory and registers.
+    /// Bytes per second of a copy between host and device memory.
     pub bandwidth: f64,
 }
 
 impl DeviceFacts {
-    /// A device that has as little as a device can have: one queue, single precision, no feature. Backends and tests
-    /// replace what they know better.
+    /// The minimal device: one kernel queue, f32 only, no optional features. Backends and tests override the fields that
+    /// they know.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         DeviceFacts {
@@ -147,13 +148,13 @@ impl DeviceFacts {
         self.identity.kind == DeviceKind::Cpu
     }
 
-    /// Whether instructions on matrices of that type run here.
+    /// Whether the device supports instructions on elements of type `dtype`.
     #[must_use]
     pub fn computes(&self, dtype: DType) -> bool {
         self.dtypes.contains(&dtype)
     }
 
-    /// Whether it has a feature.
+    /// Whether the device has `feature`.
     #[must_use]
     pub fn has(&self, feature: Feature) -> bool {
         self.features.contains(&feature)

@@ -25,7 +25,7 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// A name that no other buffer of the process has.
+    /// A key that no other buffer of the process has.
     #[must_use]
     pub fn new(device: usize) -> Self {
         static KEYS: AtomicU64 = AtomicU64::new(0);

@@ -79,7 +79,7 @@ impl NullDevice {
         self
     }
 
-    /// The same device with so many queues of kernels.
+    /// The same device with `queues` queues of kernels.
     #[must_use]
     pub fn with_queues(mut self, queues: usize) -> Self {
         self.facts.queues = queues;

@@ -61,7 +61,7 @@ impl Timeline {
         self.entries.iter().map(|entry| entry.end).fold(0.0, f64::max)
     }
 
-    /// Seconds for which the queues of a kind are busy on a device.
+    /// Seconds for which a device's queues for one kind of command are busy, added up.
     #[must_use]
     pub fn busy(&self, device: usize, queue: Queue) -> f64 {
         let of_queue = self.entries.iter().filter(|entry| (entry.lane.device, entry.lane.queue) == (device, queue));
@@ -75,7 +75,7 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
 
-/// What a lane does next, with memory without end.
+/// The next step of a lane, if every allocation succeeds.
 fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane) -> Step {
     loop {
         match dispatcher.next(lane).expect("no memory is refused") {
@@ -100,7 +100,7 @@ impl Schedule {
                 idle.retain(|&lane| match next(&mut dispatcher, lane) {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
-                        // a kernel of the other queue may come before it
+                        // it may have to wait for a kernel of the other queue
                         let begin = issue.after.and_then(|before| ends.get(&before)).map_or(now, |&end| now.max(end));
                         let end = begin.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
                         ends.insert(issue.command, end);
@@ -178,8 +178,8 @@ mod tests {
     use crate::scalar::DType;
     use crate::value::Value;
 
-    /// Tiles scaled on their own, then together, on a device with two queues of kernels: by its queue the last task comes after
-    /// one of the others, by what it waits for after the other.
+    /// Two tiles are scaled one by one, then together, on a device with two queues of kernels. The last task follows one
+    /// predecessor by the order of its queue, and the other by an explicit wait.
     #[test]
     fn a_task_that_follows_others_begins_when_they_end() {
         let mut plan = Plan::new("scale", DType::F64);

@@ -17,17 +17,19 @@ pub struct Slot {
 /// The answer to a request for a physical register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// This one, which has memory.
+    /// This register, which has memory.
     Slot(SlotId),
-    /// None now: ask again when registers were given back.
+    /// No memory is free now. Ask again after a register is given back.
     Wait,
-    /// The device takes the memory of this one back first; ask again after that.
+    /// The caller must first free the device memory of this register, then ask again.
     Release(SlotId),
-    /// The device gives this one memory first; ask again after [`Slots::granted`] or [`Slots::refused`].
+    /// The caller must first allocate device memory for this register, report the result by [`Slots::granted`] or
+    /// [`Slots::refused`], then ask again.
     Obtain(Slot),
 }
 
-/// The physical registers of a device under its memory limit. A state machine: whoever asks it calls the device.
+/// The physical registers of a device under its memory limit. This is a state machine that calls no device: its caller
+/// allocates and frees.
 #[derive(Debug)]
 pub(crate) struct Slots {
     /// Bytes that may be held: what was promised, or less once that was refused.
@@ -61,8 +63,8 @@ impl Slots {
         if bytes > self.limit { self.shortage.take() } else { None }
     }
 
-    /// A register of `bytes`: a free slot of that size; else a new one within the limit; else one in place of free ones of
-    /// other sizes.
+    /// Requests a register of `bytes`: a free one of that size; else a new one within the limit; else one that replaces free
+    /// ones of other sizes.
     pub(crate) fn take(&mut self, bytes: usize) -> Grant {
         if let Some(at) = self.free.iter().position(|&id| self.sizes[id as usize] == bytes) {
             return Grant::Slot(self.free.swap_remove(at));
@@ -71,35 +73,35 @@ impl Slots {
         if self.held - free + bytes > self.limit {
             return Grant::Wait;
         }
-        // idle memory of other sizes is never more than what is asked for
+        // free registers of other sizes are released until they hold less than `bytes`
         match self.held + bytes > self.limit || (free >= bytes && free > 0) {
             true => Grant::Release(self.release().expect("free slots make up the excess")),
             false => Grant::Obtain(self.assign(bytes)),
         }
     }
 
-    /// The device gave a slot its memory.
+    /// Reports that the memory of `slot` was allocated.
     pub(crate) fn granted(&mut self, slot: Slot) {
         self.held += slot.bytes;
         self.free.push(slot.id);
     }
 
-    /// The device has no memory for a slot.
+    /// Reports that the memory of `slot` could not be allocated.
     ///
     /// # Errors
-    /// The error, if it does not say that the device goes on with the memory that it has.
+    /// `error`, unless it is a lack of memory with which the device can go on.
     pub(crate) fn refused(&mut self, slot: Slot, error: Error) -> Result<()> {
         self.vacant.push(slot.id);
         if !error.kind().leaves_it_to_others() || slot.bytes == 0 {
             return Err(error);
         }
-        // so much it cannot hold
+        // this much was more than the device can hold
         self.limit = self.held + slot.bytes - 1;
         self.shortage = Some(error);
         Ok(())
     }
 
-    /// The largest free slot, whose memory goes back to the device; none if no slot is free.
+    /// Takes the memory of the largest free register out of the count, for the caller to free; `None` if none is free.
     pub(crate) fn release(&mut self) -> Option<SlotId> {
         let sizes = &self.sizes;
         let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize])?;
@@ -109,7 +111,7 @@ impl Slots {
         Some(id)
     }
 
-    /// A slot without memory, or a new one, gets the size.
+    /// Assigns `bytes` to a register without memory, or to a new one.
     fn assign(&mut self, bytes: usize) -> Slot {
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.sizes.push(0);

@@ -68,7 +68,7 @@ struct Witness {
     device: usize,
     null: NullDevice,
     record: Arc<Record>,
-    /// Threads, if the device has any: for transfers, unless it works in place, and for each queue of kernels.
+    /// Threads of a device with asynchronous queues: for transfers, unless it works in place, and for each kernel queue.
     servants: Vec<Arc<Servant>>,
 }
 
@@ -180,7 +180,7 @@ const CHAIN: Tasks = &[&[0..1], &[0..1]];
 const APART: Tasks = &[&[0..1], &[1..2]];
 /// Both columns scaled at once, then on their own.
 const FORK: Tasks = &[&[0..2], &[0..1], &[1..2]];
-/// Both columns scaled on their own, then at once.
+/// Each column is scaled by a task of its own, then both by one task.
 const JOIN: Tasks = &[&[0..1], &[1..2], &[0..2]];
 /// One task of both columns: the second is loaded while the first is scaled.
 const PAIR: Tasks = &[&[0..1, 1..2]];
@@ -395,8 +395,8 @@ fn two_devices_pass_a_dependent_task_on() {
     assert!(devices.contains(&vec![0, 0, 1]) && devices.contains(&vec![1, 1, 0]), "{devices:?}");
 }
 
-/// The last task is given to a device with two queues of kernels before the first two are done: by its own queue it comes
-/// after one of them, by a token after the other.
+/// On a device with two queues of kernels the last task is issued before the first two are done. The order of its queue
+/// puts it after one of them, a token after the other.
 #[test]
 fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
     let overlapped = std::sync::Arc::new(AtomicBool::new(false));

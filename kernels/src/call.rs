@@ -124,7 +124,7 @@ pub trait Target {
     /// The device's memory.
     type Buffer;
 
-    /// What the device is and has.
+    /// The device's facts.
     fn facts(&self) -> &DeviceFacts;
 
     /// Which kernels suit the device.

@@ -1,4 +1,4 @@
-//! Which kernels suit a device.
+//! The choice of kernels for a device.
 
 use lapidary_core::{DType, DeviceFacts, Feature, Limits};
 
@@ -7,7 +7,7 @@ use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 use crate::strips::StripParams;
 
-/// The language that kernels are written in.
+/// The language of the kernels' source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// OpenCL C 1.2.
@@ -16,71 +16,70 @@ pub enum Dialect {
     Wgsl,
 }
 
-/// Which kernels suit a device.
+/// The kernels chosen for a device, with their parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
-    /// How products are computed, in f32 and in f64.
+    /// Kernels for matrix products in f32 and in f64.
     pub products: [Products; 2],
-    /// Work-items of a group that searches a column for a pivot, a power of two.
+    /// Work-items that search a column for a pivot; a power of two.
     pub searchers: usize,
-    /// Work-items of a group for kernels without local memory.
+    /// Work-items in a group of kernels without local memory.
     pub group: usize,
-    /// Work-items of a group that factors a panel together with others, a power of two.
+    /// Work-items in a group, if several groups factor a panel together; a power of two.
     pub column_group: usize,
-    /// Most bytes of scratch memory for one purpose: those of the largest buffer, or a part of a memory limit.
+    /// Most bytes of scratch memory for one [`Purpose`]: the largest buffer, or less under a memory limit.
     pub max_scratch_bytes: usize,
-    /// Work-items of a group that holds a strip of a panel, a power of two; 0 if none does.
+    /// Work-items in a group that holds a strip of a panel in registers; a power of two, or 0 if panels are not factored by
+    /// strips.
     pub strips: usize,
-    /// Whether strips wait for one another, where [groups may](Feature::GroupsMayWait). For WGSL alone, whose program
-    /// of strips has such a kernel.
+    /// Whether the groups that hold strips wait for one another in one launch ([`Feature::GroupsMayWait`]). Only the WGSL
+    /// program for strips has such a kernel.
     pub waits: bool,
-    /// Rows from which on a panel that is too tall for strips is factored by many groups,
-    /// column by column.
+    /// Least rows with which many groups factor a panel together, column by column, if it is not factored by strips.
     pub spread: usize,
-    /// Work-items of a group that makes many exchanges of rows at once; 0 if each work-item
-    /// makes its own, one after the other.
+    /// Work-items in a group that makes many row exchanges at once; 0 if a work-item makes the exchanges of its
+    /// column one after the other.
     pub exchangers: usize,
-    /// Work-items of a group that solves a triangle, in f32 and in f64; 0 if each work-item
-    /// solves alone.
+    /// Work-items in a group that solves a triangular system together, in f32 and in f64; 0 if each work-item solves for
+    /// right-hand sides of its own.
     pub solvers: [usize; 2],
-    /// Multiprocessors that products through local memory keep at work by smaller tiles; 1 where there are no such tiles.
+    /// Multiprocessors that a product should occupy: it takes smaller tiles if larger ones are fewer. 1 if no smaller tiles fit.
     pub units: usize,
 }
 
-/// Work-items of a group for kernels without local memory.
+/// [`Choices::group`], if the device allows as many.
 const GROUP: usize = 64;
 
-/// [`Choices::spread`] of a device with many multiprocessors, for panels that strips do not
-/// take: with fewer rows one of them is done before the others have been told.
+/// [`Choices::spread`]: with fewer rows, one group is done sooner than several can synchronise.
 const SPREAD: usize = 256;
 
-/// Work-items of a group that holds a strip of a panel. More would hide more latency, but
+/// Work-items in a group that holds a strip of a panel. More would hide more latency, but
 /// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
 const STRIP: usize = 256;
 
-/// Most work-items of a group that solves a triangle.
+/// Most work-items in a group that solves a triangular system.
 const SOLVER: usize = 128;
 
-/// Most work-items of a group that makes many exchanges at once.
+/// Most work-items in a group that makes row exchanges.
 const EXCHANGER: usize = 256;
 
-/// Work-items of a group that factors a panel together with others.
+/// [`Choices::column_group`], if the device allows as many.
 const COLUMN: usize = 256;
 
 /// Most work-items that search one column.
 const SEARCHERS: usize = 512;
 
-/// Bits of the longest vectors in WGSL.
+/// Width of the longest WGSL vector in bits.
 const WGSL_VECTOR_BITS: usize = 128;
 
-/// The largest power of two that is at most `items` and fits a work-group.
+/// The largest power of two that exceeds neither `items` nor the limit of a work-group.
 fn power_of_two(items: usize, limits: &Limits) -> usize {
     1 << items.min(limits.work_group).ilog2()
 }
 
 impl Choices {
-    /// What suits a device, by its facts alone: groups that share local memory where work-items are many; kernels without
-    /// barriers on a processor, whose work-items are threads, and where local memory holds no tile.
+    /// Chooses kernels by a device's facts alone: kernels that share local memory on GPUs; kernels without barriers on CPUs,
+    /// whose work-items are threads, and on devices whose local memory is too small for a tile.
     #[must_use]
     pub fn choose(facts: &DeviceFacts, dialect: Dialect) -> Self {
         let shared = if facts.is_cpu() { None } else { Self::shared(facts, dialect).ok() };
@@ -90,7 +89,7 @@ impl Choices {
     /// Kernels that share local memory, whatever the kind of device.
     ///
     /// # Errors
-    /// Why not even the smallest product fits the device.
+    /// The limit of the device that even the smallest tile exceeds.
     pub fn shared(facts: &DeviceFacts, dialect: Dialect) -> Result<Self, String> {
         let limits = &facts.limits;
         let product = |dtype| -> Result<Products, String> {
@@ -104,7 +103,7 @@ impl Choices {
         };
         let choices = Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS);
         let fits = |program: Program| program.check(limits).is_ok();
-        // the largest power of two that a program fits, or 0
+        // the most work-items, a power of two up to `most`, with which the program fits the device's limits; 0 if it never does
         let largest = |most: usize, program: &dyn Fn(usize) -> Program| {
             (0..=most.ilog2()).rev().map(|power| 1 << power).find(|&items| fits(program(items))).unwrap_or(0)
         };
@@ -124,7 +123,7 @@ impl Choices {
             Dialect::Wgsl => WGSL_VECTOR_BITS,
         };
         let product = |dtype| Products::Panel(PanelParams::choose(dtype, bits));
-        // one work-item alone would take a loop as long as the column
+        // a single work-item would loop over the whole column
         let searchers = if facts.limits.loop_iterations < usize::MAX { SEARCHERS } else { 1 };
         Self::within(&facts.limits, [product(DType::F32), product(DType::F64)], searchers)
     }
@@ -145,25 +144,25 @@ impl Choices {
         }
     }
 
-    /// The same with panels by strips of groups of so many work-items, a power of two; column by column
-    /// with fewer than 4, which hold no strip.
+    /// The same, with panels factored by strips in groups of `items` work-items, a power of two. With fewer than 4, which
+    /// cannot hold a strip, panels are factored column by column.
     ///
     /// # Errors
-    /// Why such groups hold no strip on the device.
+    /// The limit of the device that such a group exceeds.
     pub fn with_strips(self, items: usize, limits: &Limits) -> Result<Self, String> {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
         Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
     }
 
-    /// The same for a device whose memory is limited to `limit` bytes: scratch memory takes an eighth of it at most, in equal
-    /// shares for each [`Purpose`].
+    /// The same for a device whose memory is limited to `limit` bytes: scratch memory takes at most an eighth, in equal shares
+    /// for each [`Purpose`].
     #[must_use]
     pub fn within_memory(self, limit: usize) -> Self {
         Choices { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
     }
 
-    /// What solves triangles.
+    /// The kernel for triangular solves.
     pub(crate) fn solver(&self, dtype: DType) -> Solver {
         match self.solvers[usize::from(dtype == DType::F64)] {
             0 => Solver { program: self.triangle(dtype), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.group },
@@ -174,23 +173,23 @@ impl Choices {
         }
     }
 
-    /// What inverts triangles.
+    /// The program that inverts diagonal blocks of triangular matrices.
     pub(crate) fn triangle(&self, dtype: DType) -> Program {
         Program::Triangle { dtype, group: self.group }
     }
 
-    /// What factors a panel of so many rows by strips, if registers hold these.
+    /// The program that factors a panel of `rows` rows by strips; `None` if the rows do not fit into registers.
     #[must_use]
     pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
         StripParams::choose(dtype, rows, self.strips, self.waits)
     }
 
-    /// What factors a panel together with others.
+    /// The program in which several groups factor a panel together.
     pub(crate) fn columns(&self, dtype: DType) -> Program {
         Program::Columns { dtype, items: self.column_group }
     }
 
-    /// How a product of m×n is computed: by smaller tiles where larger ones leave multiprocessors without work.
+    /// The kernel for an m×n product: with smaller tiles if larger ones would leave multiprocessors idle.
     #[must_use]
     pub fn product_of(&self, dtype: DType, m: usize, n: usize) -> Products {
         match self.product(dtype) {
@@ -199,42 +198,42 @@ impl Choices {
         }
     }
 
-    /// How products of a precision are computed, if they are large.
+    /// The kernel for large products.
     #[must_use]
     pub fn product(&self, dtype: DType) -> Products {
         self.products[usize::from(dtype == DType::F64)]
     }
 }
 
-/// A kernel that solves triangles.
+/// A kernel for triangular solves.
 pub(crate) struct Solver {
     pub program: Program,
     pub kernel: &'static str,
     /// Most unknowns.
     pub unknowns: usize,
-    /// Right-hand sides of a group.
+    /// Right-hand sides for each group.
     pub sides: usize,
 }
 
-/// How products are computed.
+/// Kernels for matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
-    /// Through local memory.
+    /// Tiles in local memory.
     Tile(TileParams),
-    /// From packed panels, without barriers.
+    /// Packed panels, without barriers.
     Panel(PanelParams),
-    /// In whole vectors, where operands lie so or are worth being moved so.
+    /// Vector loads, for operands that are aligned to vectors or are packed first.
     Vector(VectorProducts),
 }
 
-/// Products in whole vectors.
+/// Kernels for products by vector loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorProducts {
-    /// For products with many tiles, if the device has room for it.
+    /// For products with many tiles, if the device's limits allow it.
     pub wide: Option<VectorParams>,
     /// For products with fewer.
     pub narrow: VectorParams,
-    /// For small products, and where nothing lies in whole vectors.
+    /// For small products, and for operands that are neither aligned nor worth packing.
     pub tile: TileParams,
 }
 
@@ -252,10 +251,10 @@ impl Products {
         }
     }
 
-    /// Whether the kernels can be made and run.
+    /// Checks that the kernels can be compiled and run within `limits`.
     ///
     /// # Errors
-    /// The constraint that is not met, and why it is one.
+    /// The constraint that is violated, and its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         match self {
             Products::Tile(params) => params.check(dtype, limits),

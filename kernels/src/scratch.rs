@@ -1,46 +1,47 @@
-//! Scratch memory: what kernels need beside their operands.
+//! Scratch memory: what kernels need besides their operands.
 
 use std::sync::Arc;
 
 use lapidary_core::Result;
 
-/// What scratch memory is for: one for each use that may be under way inside another.
+/// Use of scratch memory. Uses that nest in one another have different purposes.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
     /// Packed operands of a product.
     Panels,
     /// A product that is a factor of the next one.
     Product,
-    /// What the groups that factor a panel tell one another.
+    /// Values that the groups factoring a panel exchange.
     Notes,
-    /// A panel while it is factored by strips.
+    /// The panel being factored by strips.
     Strips,
-    /// How many strips are taken and done, where [`Choices::waits`](crate::Choices::waits): zero whenever no kernel runs, since
-    /// kernels reach strips by these numbers.
+    /// Counters of strips taken and strips done, if [`Choices::waits`](crate::Choices::waits). Kernels index strips by them, so
+    /// they must be zero whenever no kernel runs.
     Turns,
 }
 
 impl Purpose {
     const COUNT: usize = Purpose::Turns as usize + 1;
 
-    /// Bytes that scratch memory for one purpose may take on a device whose memory is limited to `limit` bytes.
+    /// Most bytes of scratch memory for one purpose on a device whose memory is limited to `limit` bytes.
     pub(crate) fn share(limit: usize) -> usize {
         reserve(limit) / Purpose::COUNT
     }
 }
 
-/// Bytes of a memory limit that are reserved for scratch memory.
+/// Bytes reserved for scratch memory on a device whose memory is limited to `limit` bytes.
 fn reserve(limit: usize) -> usize {
     limit / 8
 }
 
-/// Least size of a buffer in bytes where nothing limits memory: a series of small calls
-/// takes memory once. It also keeps a false report out of oclgrind, which can take a
-/// written value for unwritten where a larger buffer reuses the place of a smaller one.
+/// Least bytes of a buffer if there is no memory limit, so that a series of small calls of
+/// growing size allocates once. It also avoids a false report of oclgrind, which may take written
+/// values for unwritten after a larger buffer has replaced a smaller one. (It reports
+/// nothing if every call gets new memory.)
 const LEAST: usize = 64 << 10;
 
-/// Scratch memory by its [`Purpose`], kept for the next call; kernels that still use
-/// smaller memory hold it until they are done.
+/// Scratch memory for each [`Purpose`], kept for the next call. When it is replaced by larger memory, kernels that still use
+/// the smaller one keep it alive until they are done.
 #[derive(Debug)]
 pub struct Scratch<B> {
     kept: [Option<(Arc<B>, usize)>; Purpose::COUNT],
@@ -55,32 +56,32 @@ impl<B> Default for Scratch<B> {
 }
 
 impl<B> Scratch<B> {
-    /// Counts against a memory limit of so many bytes, of which an eighth is reserved for scratch memory. The device's
+    /// Counts scratch memory against a memory limit of `limit` bytes, of which an eighth is reserved for it. The device's
     /// [`Choices`](crate::Choices::within_memory) must be made for the same limit.
     pub fn limit_memory(&mut self, limit: usize) {
         self.limit = Some(limit);
     }
 
-    /// Bytes of a memory limit that the device's buffers may not take: the reserve, or more if more is held. 0 without a
-    /// limit: scratch memory is then not counted.
+    /// Bytes of the memory limit that other buffers may not use: the reserve, or the bytes held if they are more. 0 without a
+    /// limit.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.limit.map_or(0, |limit| self.held().max(reserve(limit)))
     }
 
-    /// Bytes that are held.
+    /// Bytes of scratch memory held.
     fn held(&self) -> usize {
         self.kept.iter().flatten().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether the device must have finished its kernels before [`Scratch::get`] is called: these may hold smaller memory
-    /// for the same purpose, and both together may exceed the memory limit.
+    /// Whether all kernels must end before [`Scratch::get`] is called: they may still use smaller memory for the same purpose,
+    /// which together with the new memory may exceed the limit.
     #[must_use]
     pub fn must_finish(&self, purpose: Purpose, bytes: usize) -> bool {
         self.limit.is_some() && self.kept[purpose as usize].as_ref().is_some_and(|&(_, held)| held < bytes)
     }
 
-    /// Memory of at least `bytes`: what is kept, or new memory in its place.
+    /// Memory of at least `bytes`: the kept memory, or new memory that replaces it.
     ///
     /// # Errors
     /// As `alloc`.
@@ -92,14 +93,14 @@ impl<B> Scratch<B> {
             return Ok(Arc::clone(buffer));
         }
         let bytes = if self.limit.is_none() { bytes.max(LEAST) } else { bytes };
-        // given back before there is more
+        // the smaller memory is freed first
         *kept = None;
         let buffer = Arc::new(alloc(bytes)?);
         *kept = Some((Arc::clone(&buffer), bytes));
         Ok(buffer)
     }
 
-    /// Gives up the memory that is kept.
+    /// Frees the kept memory.
     pub fn clear(&mut self) {
         self.kept.fill_with(|| None);
     }
@@ -113,7 +114,7 @@ mod tests {
 
     use super::*;
 
-    /// Memory that counts itself.
+    /// Memory that is counted while it lives.
     struct Counted<'a>(&'a Cell<usize>, usize);
 
     impl Drop for Counted<'_> {
@@ -130,11 +131,11 @@ mod tests {
             Ok(Counted(&held, bytes))
         };
         let mut scratch = Scratch::default();
-        // a small one takes the least
+        // a small request takes the least size
         for (purpose, kibibytes, total) in
             [(Purpose::Panels, 100, 100), (Purpose::Turns, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
         {
-            // smaller memory is given back before there is more
+            // smaller memory is freed before larger memory is allocated
             let alloc = |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 264 << 10));
             drop(scratch.get(purpose, kibibytes << 10, alloc).unwrap());
             assert_eq!((scratch.held(), held.get(), scratch.bytes()), (total << 10, total << 10, 0));
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(scratch.bytes(), 100);
         let must_finish = [(Purpose::Strips, 10), (Purpose::Strips, 11), (Purpose::Panels, 11)];
         assert_eq!(must_finish.map(|(purpose, bytes)| scratch.must_finish(purpose, bytes)), [false, true, false]);
-        // what kernels cannot do without is counted even beyond the reserve
+        // memory beyond the reserve, which kernels cannot do without, is counted too
         get(&mut scratch, 120).unwrap();
         assert_eq!(scratch.bytes(), 120);
         let refused = scratch.get(Purpose::Strips, 130, |_| Err(Error::new(ErrorKind::OutOfMemory, "alloc", "no memory")));

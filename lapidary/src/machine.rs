@@ -233,15 +233,14 @@ impl Machine {
         &self.0.cache
     }
 
-    /// Gives back the device memory that is kept for later calls: as much as the copies of the last call on host matrices
-    /// took, some columns, and scratch memory of kernels. Uploading a matrix does so too; a call on matrices that lie on a
-    /// device gives back all but the columns and the scratch memory. A call that is under way keeps its memory again at its
-    /// end.
+    /// Frees the device memory kept for later calls: the copies of the last call on host matrices, copies of some columns such
+    /// as pivots, and scratch memory of kernels. An upload does so too. A call on resident matrices frees the first of the
+    /// three. A call that is under way keeps its memory at its end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(Driver::trim);
     }
 
-    /// What the devices are and have.
+    /// The facts of the devices.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
         self.drivers().iter().map(Driver::facts)
     }

@@ -38,8 +38,8 @@ pub struct DeviceMatrix<T: Scalar> {
 }
 
 impl Machine {
-    /// Copies a host matrix to the device that, by its own estimate ([`DeviceFacts::rates`]), is the fastest of those that
-    /// compute with its type. Calls whose operands lie there run there, without transfers.
+    /// Copies a host matrix to the fastest device, by the estimates in [`DeviceFacts::rates`](lapidary_core::DeviceFacts::rates), of those that support its
+    /// element type. Calls whose operands lie there run there, without transfers.
     ///
     /// # Errors
     /// The matrix lies on a device already, no device computes with its type, or the fastest has no memory left:

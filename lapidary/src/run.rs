@@ -61,7 +61,7 @@ impl Machine {
         if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _turn = (columns > LITTLE).then(|| self.turn(&devices));
-            // a planned call that had the turn before has kept its memory
+            // a planned call that ran since has kept the memory of its registers
             driver.release_registers();
             let schedule =
                 problem.by_panels(driver.facts().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
@@ -111,7 +111,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// The schedule of a call on so many matrices of a device, which works on them in place.
+    /// The schedule of a call on `matrices` resident matrices of a device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };

@@ -1,4 +1,4 @@
-//! Schedules of the latest calls: the same call again is not planned anew.
+//! A cache of schedules, so that a repeated call is not planned again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use lapidary_core::{Reach, Resources, Result, Schedule};
 /// Most schedules that are kept.
 const KEPT: usize = 16;
 
-/// Most commands of one that is kept: some hundred kilobytes.
+/// Most commands of a schedule that is kept, which then takes some hundred kilobytes.
 const MOST_COMMANDS: usize = 2048;
 
 #[derive(Debug)]
@@ -19,16 +19,16 @@ struct Kept {
     schedule: Arc<Schedule>,
 }
 
-/// Schedules of the latest calls, the last one first.
+/// Schedules of the latest calls, the most recent first.
 #[derive(Debug, Default)]
 pub(crate) struct Schedules(Mutex<VecDeque<Kept>>);
 
 impl Schedules {
-    /// The schedule of a call on devices that reach its matrices so: of a call before, or a new one, which `schedule` cuts for
-    /// these resources.
+    /// The schedule of `problem` planned for `resources`, on devices that see its matrices as `reaches` says: the kept one, or
+    /// a new one, which `schedule` makes.
     ///
     /// # Errors
-    /// That of `schedule`.
+    /// As `schedule`.
     pub fn get(
         &self,
         problem: &Problem,
@@ -38,7 +38,7 @@ impl Schedules {
     ) -> Result<Arc<Schedule>> {
         let is_same =
             |kept: &Kept| kept.problem == *problem && kept.resources == *resources && kept.schedule.reach() == &reaches[..];
-        // a factor that is NaN is equal to none
+        // with α or β NaN the problem would never be found again
         #[allow(clippy::eq_op, reason = "NaN is not equal to itself")]
         let is_found_again = *problem == *problem;
         let mut all = self.all();
@@ -57,7 +57,7 @@ impl Schedules {
         Ok(schedule)
     }
 
-    /// How many are kept.
+    /// Number of schedules kept.
     #[cfg(test)]
     pub fn count(&self) -> usize {
         self.all().len()
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Exchanges of rows of a matrix with so many columns, in strips.
+    /// Row exchanges of a matrix with `n` columns.
     fn exchanges(n: usize) -> Problem {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }

@@ -13,9 +13,9 @@ use lapidary_core::{Error, Result};
 pub struct Settings {
     /// Bytes of memory that each device may use. A CPU device without a limit
     /// works on the caller's matrices in place; with a limit it works on
-    /// copies within it, as a device with its own memory does. Devices of OpenCL
-    /// and wgpu reserve an eighth of a limit for scratch memory of their kernels:
-    /// matrices on the device have the rest.
+    /// copies within it, as a device with its own memory does. OpenCL and wgpu devices
+    /// reserve an eighth of the limit for scratch memory of their kernels; matrices
+    /// on the device have the rest.
     pub memory_limit: Option<usize>,
     /// Width of the panels of a factorisation, at least 1, in place of the chosen one.
     pub nb: Option<usize>,

@@ -1,4 +1,4 @@
-//! What the devices of this machine are: the facts of each are filled in.
+//! The facts of each device of this machine are filled in.
 
 use lapidary::{Backend, DType, ErrorKind, Machine, Select};
 
@@ -22,14 +22,14 @@ fn the_facts_of_every_device_are_filled_in() {
             println!("{facts:?}");
             assert_eq!(facts.name, format!("{kind}:{index}"));
             let (identity, limits) = (&facts.identity, &facts.limits);
-            // elsewhere the system does not tell who made the processor
+            // other operating systems do not report the CPU's vendor
             let has_vendor = kind != Backend::Cpu || cfg!(all(target_arch = "x86_64", target_os = "linux"));
             let texts = [&facts.description, &identity.model, &identity.driver];
             assert!(texts.iter().all(|text| !text.is_empty()) && (!has_vendor || !identity.vendor.is_empty()), "{facts:?}");
             assert!(facts.computes(DType::F32) && !facts.computes(DType::I32), "{facts:?}");
             let sizes = [limits.work_group, limits.groups, limits.buffer, limits.loop_iterations, facts.vector_bits, facts.queues];
             assert!(sizes.iter().all(|&size| size > 0) && facts.compute_units != Some(0), "{facts:?}");
-            // the processor's own backend runs no work-groups
+            // the CPU backend has no work-groups
             assert!(kind == Backend::Cpu || limits.local_memory > 0, "{facts:?}");
             assert_ne!(facts.memory, Some(0));
             assert!(facts.rates.flops > 0.0 && facts.rates.bandwidth > 0.0, "{facts:?}");

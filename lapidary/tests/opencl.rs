@@ -205,7 +205,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     }
 }
 
-/// A call of the same shape again compiles nothing and looks for no program.
+/// A repeated call of the same shape compiles nothing and looks up no program on disk.
 #[test]
 fn a_repeated_call_asks_for_no_program() {
     let Some(one) = with_f64::<1>() else { return };
@@ -223,7 +223,8 @@ fn a_repeated_call_asks_for_no_program() {
     assert!(counts[0].misses > 0 && counts[1..] == [counts[0]; 2], "{counts:?}");
 }
 
-/// A matrix on a device with two queues of kernels: each panel is factored in one of them beside an update in the other.
+/// LU of a resident matrix on a device with two queues of kernels: panels are factored in one queue beside updates in the
+/// other.
 #[test]
 fn panels_are_factored_beside_updates() {
     let Some(one) = with_f64::<1>() else { return };

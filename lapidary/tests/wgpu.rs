@@ -244,7 +244,8 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     };
     assert!(product().unwrap().iter().all(|&x| x == N as f32));
     first.destroy();
-    // the loss is found by the first call in which the device takes work, and known from then on
+    // free devices take the tasks, so a call may leave the lost device without any; the first call in which the lost device
+    // takes a task finds the loss, and later calls use the other device alone
     let without_it = (0..100).any(|_| {
         machine.take_trace();
         assert!(product().unwrap().iter().all(|&x| x == N as f32));

@@ -119,14 +119,14 @@ fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
 }
 
-/// Bytes that the only device of a machine holds, and the most that it has held.
+/// Bytes allocated on the only device of a machine, and their peak.
 fn allocated(machine: &Machine) -> (usize, usize) {
     let mut allocated = None;
     machine.visit_devices(&mut |device| allocated = device.downcast().map(WgpuDevice::allocated));
     allocated.unwrap()
 }
 
-/// Registers, matrices and what kernels need beside them.
+/// The memory limit covers registers, matrices and scratch memory.
 #[test]
 fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_when_asked() {
     const N: usize = 300;
@@ -139,7 +139,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
         let device = if tiles { device.with_tiles().unwrap() } else { device };
         let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
         let (mut c, mut ipiv) = (a.clone(), vec![0; N]);
-        // a product needs more of what kernels hold than the one before
+        // each product needs more scratch memory than the one before
         for n in [100, N] {
             let part = || MatRef::col_major(&a, N, N).unwrap().sub(0..n, 0..n);
             machine.gemm(Gemm::new(part(), part(), MatMut::col_major(&mut c, N, N).unwrap().sub(0..n, 0..n))).unwrap();
@@ -149,7 +149,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
         assert!(now > 0 && limit.is_none_or(|limit| most <= limit), "{now} and at most {most} bytes, {limit:?}, tiles: {tiles}");
         machine.trim();
         assert_eq!(allocated(&machine).0, 0, "{limit:?}, tiles: {tiles}");
-        // on the device, beside the same kernels
+        // resident matrices, with the scratch memory of the same kernels
         let (x, mut y) = (machine.upload(MatRef::col_major(&a[..100 * 100], 100, 100).unwrap()).unwrap(), a[..100 * 100].to_vec());
         let mut z = machine.upload(MatRef::col_major(&y, 100, 100).unwrap()).unwrap();
         machine.gemm(Gemm::new(x.view(), x.view(), z.view_mut())).unwrap();

@@ -1,5 +1,5 @@
-//! Memory errors: tests of the parts that own raw memory, under the compiler's address sanitizer. Miri, which sees more, is
-//! no part of a stable toolchain.
+//! Runs the tests of code that handles raw memory under the address sanitizer. Miri finds more, but needs a nightly
+//! toolchain.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use crate::Result;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// Tests of the engine, of views, of copies between the caller's memory and buffers, and all of the processor's kernels.
+/// The tests to run: of the engine, of views, of copies between host memory and buffers, and all of the CPU backend.
 const TESTS: &[&str] = &["engine::", "matrix::", "staging::", "background::", "fast::", "device::", "reference::"];
 
-/// Runs them. The sanitizer's library comes with the toolchain for x86-64 Linux; the option is not stable.
+/// Runs the tests. The option is unstable; the sanitizer's library comes with the toolchain for x86-64 Linux only.
 pub fn run(ws: &Workspace) -> Result<String> {
     let target = "x86_64-unknown-linux-gnu";
     if !has_sanitizer(target) {
@@ -19,7 +19,7 @@ pub fn run(ws: &Workspace) -> Result<String> {
     let args =
         ["test", "--locked", "--package", "lapidary-core", "--package", "lapidary-backend-cpu", "--lib", "--target", target, "--"];
     let cargo: Invocation = ws.cargo(&[&args[..], TESTS].concat());
-    // other flags, so a target folder of its own
+    // a separate target folder, since the compiler flags differ
     let cargo =
         cargo.env("RUSTFLAGS", "-Zsanitizer=address").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("sanitize"));
     cargo.run().map(|()| String::new())

@@ -38,16 +38,17 @@ pub struct Peer<T> {
     dylib: Library,
 }
 
-/// Whether a function of a peer runs.
+/// Whether a function of the peer library is running.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 
-/// Runs a function of a peer. If it ends the process by `exit`, the status is 1 and the reason is told: there is no result.
+/// Runs a function of the peer library. If that function calls `exit`, the process ends with status 1 and a message, since
+/// there is no result.
 pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(unix)]
     {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
-            // SAFETY: the function may run at any time. Where there is no room for it, nothing is told.
+            // SAFETY: `told` may run at any time. If it cannot be registered, only the message and the status are missing.
             let _ = unsafe { libc::atexit(told) };
         });
     }

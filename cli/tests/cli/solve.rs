@@ -127,7 +127,7 @@ fn a_plan_of_endless_length_is_refused() {
     }
 }
 
-/// X is zero since it is below the range of the type, also where another column is right.
+/// An element of X that underflows to zero makes X wrong, even if another column is right.
 #[test]
 fn an_x_that_is_lost_below_the_range_is_wrong() {
     let s = Sandbox::new();
@@ -137,12 +137,12 @@ fn an_x_that_is_lost_below_the_range_is_wrong() {
         let out = s.run(&["solve", "a.csv", "b.csv", "-o", "x.npy"]);
         assert!(out.status == 1 && out.stdout.contains("WRONG"), "{} {}", out.stdout, out.stderr);
     }
-    // zero is the solution of zero
+    // X = 0 is right for B = 0
     s.text("b.csv", "0\n0\n");
     assert_eq!(s.run(&["solve", "a.csv", "b.csv"]).status, 0);
 }
 
-/// Many columns are measured by several threads, one at a time where there are few.
+/// The residual of many columns is measured by several threads.
 #[test]
 fn one_wrong_column_of_many_is_found() {
     let s = Sandbox::new();

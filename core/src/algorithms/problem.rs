@@ -13,8 +13,9 @@ use crate::scalar::DType;
 /// megabytes of host memory, and seconds whatever they compute.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
-/// Bytes of a column from which on a factorisation on one device goes by panels of [`LOOKAHEAD_NB`] columns. Narrower panels,
-/// and those of smaller matrices, lose more than the update hides (docs/decisions/0014-two-queues-of-kernels.md).
+/// Bytes of a column from which on LU on one device is blocked in panels of [`LOOKAHEAD_NB`] columns. With narrower panels
+/// or smaller matrices the panels cost more time than the overlap with updates saves
+/// (docs/decisions/0014-two-queues-of-kernels.md).
 const LOOKAHEAD_BYTES: usize = 96 << 10;
 const LOOKAHEAD_NB: usize = 2048;
 
@@ -124,8 +125,8 @@ impl Problem {
         })
     }
 
-    /// The problem as instructions on whole matrices, one after the other; a matrix is named by its number in the
-    /// plan. `None` if only a plan does what is asked: diagonal blocks are to be inverted.
+    /// The problem as a sequence of instructions on whole matrices, which are numbered as in the plan. `None` for a triangular
+    /// solve by inverted diagonal blocks, which needs a plan.
     #[must_use]
     pub fn instructions(&self) -> Option<Vec<Instruction<usize>>> {
         Some(match self {
@@ -138,9 +139,9 @@ impl Problem {
         })
     }
 
-    /// Whether a plan is worth its cost, or asked for, where all matrices lie on one device with so many queues of kernels:
-    /// a large factorisation by panels, each of which is factored beside the update before it. The problem with the width
-    /// of its panels.
+    /// The LU factorisation with its panel width, if it is to be blocked in panels on one device that holds all matrices and
+    /// has `queues` queues of kernels: because the caller gave a width, or because the matrix is so large that factoring a
+    /// panel beside the update before it saves time. `None` for all other problems, which run as [`Self::instructions`].
     #[must_use]
     pub fn by_panels(self, queues: usize) -> Option<Self> {
         match self {

@@ -1,4 +1,4 @@
-//! What the dispatcher knows of one device.
+//! The dispatcher's state for one device.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,20 +14,20 @@ use crate::slots::Slots;
 #[derive(Debug)]
 pub(super) struct Taken {
     pub task: u32,
-    /// The queue of its kernels.
+    /// Number of the queue of its kernels.
     pub number: usize,
-    /// Next command that each queue looks at, by [`Queue`].
+    /// Next command to issue, by [`Queue`].
     pub cursors: [CommandId; 3],
-    /// Next entry of the births that needs memory.
+    /// Next entry of the graph's `births` whose register needs memory.
     pub birth: u32,
     pub unfinished: u32,
-    /// Commands that were given out and not reported.
+    /// Commands issued and not yet reported.
     pub under_way: u32,
-    /// Whether a command that writes a matrix of the caller was given out.
+    /// Whether a command that writes a matrix of the caller was issued.
     pub wrote: bool,
     /// Its last kernel, if it has any.
     pub last_kernel: Option<CommandId>,
-    /// What its first kernel waits for in the device's other queue.
+    /// The kernel of the device's other queue that its first kernel waits for.
     pub after: Option<CommandId>,
 }
 
@@ -37,7 +37,7 @@ impl Taken {
         lane.queue != Queue::Exec || lane.number == self.number
     }
 
-    /// Whether all its kernels were given out.
+    /// Whether all its kernels were issued; false if it has none.
     pub fn kernels_are_out(&self) -> bool {
         self.last_kernel.is_some_and(|last| self.cursors[Queue::Exec as usize] > last)
     }
@@ -47,17 +47,18 @@ impl Taken {
 pub(super) struct DeviceState {
     pub taken: VecDeque<Taken>,
     pub slots: Slots,
-    /// Commands that were given out and not reported, by [`Lane::index`].
+    /// Commands issued and not yet reported, by [`Lane::index`].
     pub under_way: [u32; 2 + KERNEL_QUEUES],
     /// Whether any register needs a copy.
     pub copies: bool,
-    /// Queues of kernels in use.
+    /// Number of kernel queues in use.
     pub queues: usize,
-    /// The queue of the task that was taken last.
+    /// Number of the kernel queue of the task taken last.
     last_queue: usize,
-    /// Tasks that may follow their predecessors in the queues of this device; those that were begun are passed over.
+    /// Tasks whose kernels may be queued behind those of their predecessors on this device. A task that was taken since is
+    /// skipped.
     pub followers: BinaryHeap<Reverse<u32>>,
-    /// Why the device takes no tasks any more.
+    /// The error for which the device takes no more tasks.
     pub out: Option<Error>,
     /// Whether its free registers go back to the device.
     pub gives_up_memory: bool,
@@ -94,12 +95,13 @@ impl DeviceState {
         self.follows() && self.taken.iter().filter(|taken| !taken.kernels_are_out()).count() < self.queues
     }
 
-    /// Whether tasks may follow others in its queues: transfers know no such order.
+    /// Whether kernels of a task may be queued behind those of its predecessors. Kernel queues do not order transfers, so
+    /// this needs a device without copies.
     pub fn follows(&self) -> bool {
         !self.copies && self.queues > 1
     }
 
-    /// The queue of kernels for the next task: each in turn.
+    /// Number of the kernel queue for the next task: each queue in turn.
     pub fn next_queue(&mut self) -> usize {
         self.last_queue = (self.last_queue + 1) % self.queues;
         self.last_queue

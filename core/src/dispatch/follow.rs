@@ -1,9 +1,9 @@
-//! Tasks that follow their predecessors in the queues of a device.
+//! Tasks whose kernels are queued behind those of their predecessors.
 //!
-//! A device with two queues of kernels that works in place need not wait until a task is done to begin the next one: if all
-//! kernels that a task waits for were given to this device, its own may be given too. Those in the same queue are in
-//! order; for the other queue, the first kernel of the task names the last kernel there that it waits for ([`Issue::after`]).
-//! So the panel of a factorisation is factored beside an update, and neither queue is ever empty between two tasks.
+//! A device that works in place and has two queues of kernels can take a task before its predecessors are done. It is
+//! enough that all kernels of the predecessors were issued to this device. A queue keeps its own kernels in order. For
+//! the other queue, the first kernel of the task names the last kernel that it must wait for ([`Issue::after`]).
+//! This way a panel is factored beside an update, and no queue runs empty between two tasks.
 //!
 //! [`Issue::after`]: super::Issue::after
 
@@ -20,7 +20,7 @@ impl Dispatcher<'_> {
         self.plan.tasks()[task as usize].commands.clone().rev().find(is_kernel)
     }
 
-    /// All kernels of a task were given to a device: finds the tasks that may follow it there.
+    /// Called when all kernels of `task` have been issued to `device`: adds the successors that may now follow there.
     pub(super) fn let_follow(&mut self, device: usize, task: u32) {
         if !self.devices[device].follows() {
             return;
@@ -36,18 +36,18 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Tasks that a task waits for and whose kernels were all given to a device, in the order in which it took them.
+    /// Unfinished predecessors of `task` whose kernels were all issued to `device`, in the order in which it took them.
     fn predecessors(&self, device: usize, task: u32) -> impl Iterator<Item = &Taken> {
         let precedes = move |taken: &&Taken| self.graph.tasks.successors(taken.task).contains(&task);
         self.devices[device].taken.iter().filter(|taken| taken.kernels_are_out()).filter(precedes)
     }
 
-    /// What a task waits for in the queues of a device other than its own.
+    /// The last kernel of a predecessor of `task` in another queue of `device` than `own_queue`, if there is any.
     pub(super) fn last_kernel_before(&self, device: usize, task: u32, own_queue: usize) -> Option<CommandId> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }
 
-    /// The first task in plan order that a device may begin.
+    /// Takes the first task in plan order that `device` may begin.
     pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
         let Dispatcher { ready, begun, devices, .. } = self;
         let followers = &mut devices[device].followers;
@@ -56,7 +56,7 @@ impl Dispatcher<'_> {
                 tasks.pop();
             }
         }
-        // the largest in reverse order is the first
+        // `Reverse`: the larger entry is the earlier task
         let first = if followers.peek() > ready.peek() { followers } else { ready };
         first.pop().map(|Reverse(task)| task)
     }

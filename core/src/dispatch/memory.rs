@@ -4,21 +4,21 @@ use super::{Dispatcher, Step};
 use crate::error::Result;
 use crate::slots::{Grant, Slot};
 
-/// Whether the registers of a device's tasks have memory.
+/// The result of a try to give memory to the registers of a device's tasks.
 pub(super) enum Memory {
-    /// As many as there is memory for.
+    /// All registers have memory, or as many as the limit allows now.
     Given,
-    /// The caller has to ask the device.
+    /// The caller must call the device first, as this step says.
     Ask(Step),
-    /// The device turned out to have too little, and is out.
+    /// The device has less memory than its first task needs, and is out of the run.
     Short,
 }
 
 impl Dispatcher<'_> {
-    /// What became of a request for memory.
+    /// Reports the result of an allocation that [`Step::Obtain`] asked for.
     ///
     /// # Errors
-    /// The error, if it does not say that the device goes on with the memory that it has.
+    /// The allocation's error, unless it is a lack of memory with which the device can go on.
     pub fn obtained(&mut self, device: usize, slot: Slot, result: Result<()>) -> Result<()> {
         let slots = &mut self.devices[device].slots;
         match result {
@@ -28,7 +28,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Gives memory to the registers of the taken tasks, in order, while there is some.
+    /// Gives memory to the registers of the tasks taken, in plan order, as far as the limit allows.
     pub(super) fn allocate(&mut self, device: usize) -> Result<Memory> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;

@@ -11,7 +11,7 @@
 //!   has written nothing. So it loads the same values again, also where it would
 //!   later load what it had stored;
 //! - a task that has written goes on, with the memory that the others have left. If the command that failed
-//!   is one of it, the run ends.
+//!   belongs to it, the run ends with the error.
 //!
 //! When all devices are out and have no tasks left, the run has failed.
 

@@ -52,7 +52,7 @@ fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<C
     }
 }
 
-/// What a lane does next, on a device that gives memory in pieces of so many bytes at most, whatever its limit says.
+/// The next step of a lane on a device that refuses allocations of more than `largest` bytes, whatever its limit.
 fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane, most: usize) -> Result<Step> {
     loop {
         match dispatcher.next(lane)? {
@@ -181,7 +181,7 @@ fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
 }
 
-/// The tile is scaled by one task after the other, and both tiles by the last one.
+/// Tasks scale one tile after the other; the last task scales both.
 #[test]
 fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
     let mut plan = Plan::new("scale", DType::F64);
@@ -201,13 +201,13 @@ fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
         Step::Run(issue) => Some((issue.command, issue.after)),
         _ => None,
     };
-    // by its own queue the third follows the first, and the last follows the second; it names the third
+    // in its queue the third task follows the first, and the last follows the second; the last one also waits for the third
     assert_eq!(given(0), Some((kernel(0), None)));
     assert_eq!(given(1), Some((kernel(1), None)));
     assert_eq!(given(0), Some((kernel(2), None)));
     assert_eq!(given(1), Some((kernel(3), Some(kernel(2)))));
     assert_eq!([given(0), given(1)], [None; 2]);
-    // whichever the caller reports first
+    // in either order of the reports
     for (task, lane) in [(3, 1), (0, 0), (1, 1), (2, 0)] {
         assert!(!dispatcher.is_done());
         dispatcher.complete(lanes[lane], kernel(task));

@@ -35,7 +35,7 @@ impl Columns {
         Ok((buffer, bytes))
     }
 
-    /// Memory for the next call, if nothing is at work on it and not too much is kept.
+    /// Keeps a column's memory for the next call, unless a kernel may still use it or [`KEPT`] would be exceeded.
     pub fn give_back(&self, column: Column, is_idle: bool) {
         let mut memory = lock(&self.0);
         let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
@@ -51,7 +51,7 @@ impl Columns {
         let mut memory = lock(&self.0);
         let idle = std::mem::take(&mut memory.idle);
         memory.held -= idle.iter().map(|(_, size)| size).sum::<usize>();
-        // the device takes its memory back without the lock
+        // freed after the lock is released
         drop(memory);
     }
 

@@ -1,4 +1,4 @@
-//! A device with its resident matrices and the memory that it keeps for later calls, and how it is driven in a run.
+//! A device with its resident matrices and the memory kept for later calls, and the loop that drives it in a run.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::sync::{Arc, Mutex, lock};
 /// A buffer with its size in bytes.
 pub(super) type Sized = (Arc<DeviceBuffer>, usize);
 
-/// A device with its resident matrices and the memory that it keeps for later calls.
+/// A device with its resident matrices and the memory kept for later calls.
 #[derive(Debug)]
 pub struct Driver {
     pub(super) device: Box<dyn Device>,
@@ -25,7 +25,7 @@ pub struct Driver {
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
     pub(super) kept: Mutex<Vec<Sized>>,
     pub(super) columns: Columns,
-    /// Matrices by key. What another owns counts no bytes.
+    /// Matrices by key. A buffer that an application owns counts as 0 bytes.
     pub(super) residents: Mutex<HashMap<u64, Sized>>,
 }
 
@@ -108,7 +108,7 @@ impl Driver {
     /// Forgets a resident matrix.
     pub fn discard(&self, key: u64) {
         let removed = lock(&self.residents).remove(&key);
-        // the device takes its memory back without the lock
+        // freed after the lock is released
         drop(removed);
     }
 
@@ -154,7 +154,7 @@ fn is_empty(raw: &RawMat) -> bool {
 }
 
 impl Driver {
-    /// What the device is and has.
+    /// The device's facts.
     #[must_use]
     pub fn facts(&self) -> &DeviceFacts {
         self.device.facts()
@@ -175,7 +175,7 @@ impl Driver {
                     let submitted = registers.submit(run, lane, &issue, after.as_slice());
                     in_flight.add(lane, issue, start, submitted)
                 }
-                // memory is asked for, and given back, while the other devices go on
+                // the run is not locked while the device allocates or frees, so other devices go on
                 Next::Obtain(slot) => {
                     run.obtained(device, slot, registers.obtain(slot));
                     None
@@ -184,7 +184,7 @@ impl Driver {
                     registers.release(slot);
                     None
                 }
-                // nothing else can change what is to do
+                // only the end of this command can make more work
                 Next::Wait(_) if run.has_one_device() && in_flight.len() == 1 => in_flight.wait(),
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
@@ -204,8 +204,8 @@ impl Driver {
         }
     }
 
-    /// Tells the run, and its trace, how a command ended. `ends` holds when the last one of each lane did: before that,
-    /// the next one does not begin.
+    /// Reports the end of a command to the run and its trace. `ends` holds the end time of the last command of each lane,
+    /// which is the earliest start of the next one.
     fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended, ends: &mut HashMap<Lane, f64>) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
             let (device, label, end) = (self.facts().name.clone(), run.plan.describe(issue.command), trace.now());
@@ -222,23 +222,23 @@ impl Driver {
     /// that is under way keeps its memory again at its end.
     pub fn release_registers(&self) {
         let kept = std::mem::take(&mut *lock(&self.kept));
-        // the device takes its memory back without the lock
+        // freed after the lock is released
         drop(kept);
     }
 
-    /// Gives back the memory that is kept for later calls, except that of kernels.
+    /// Frees the memory kept for later calls, except the scratch memory of kernels.
     pub fn make_room(&self) {
         self.release_registers();
         self.columns.trim();
     }
 
-    /// Gives back all memory that is kept for later calls.
+    /// Frees all memory kept for later calls.
     pub fn trim(&self) {
         self.make_room();
         self.device.trim();
     }
 
-    /// Bytes of the device's limit that neither resident matrices hold nor copies of columns nor kernels.
+    /// Bytes of the device's memory limit that are not used by resident matrices, copies of columns or kernels' scratch memory.
     #[must_use]
     pub fn free_memory(&self) -> usize {
         let residents: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();

@@ -1,4 +1,4 @@
-//! Commands that a device was given and has not reported.
+//! Commands submitted to a device and not yet reported.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_micros(5);
 /// Its shortest and its longest sleep after that.
 const DOZE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
-/// A command that a device was given.
+/// A command submitted to a device.
 #[derive(Debug)]
 struct Submitted {
     lane: Lane,
@@ -31,7 +31,7 @@ struct Submitted {
 pub(super) struct Ended {
     pub lane: Lane,
     pub issue: Issue,
-    /// When it was given to the device, by the trace if there is one.
+    /// Time of its submission in the trace, if there is one.
     pub start: Option<f64>,
     pub result: Result<()>,
 }
@@ -43,8 +43,8 @@ impl Submitted {
     }
 }
 
-/// Commands that a device was given and has not reported. The memory that they touch is lent for as long
-/// as this lives: dropping it waits for all of them.
+/// Commands submitted to a device and not yet reported. Dropping this waits for all of them, since the memory that they use
+/// is only borrowed.
 #[derive(Debug)]
 pub(super) struct InFlight {
     submitted: Vec<Submitted>,
@@ -61,12 +61,12 @@ impl InFlight {
         self.submitted.len()
     }
 
-    /// The token of a command, unless it was reported.
+    /// The token of a command; `None` once its end was reported.
     pub fn token(&self, command: CommandId) -> Option<&Token> {
         self.submitted.iter().find(|submitted| submitted.issue.command == command).map(|submitted| &submitted.token)
     }
 
-    /// The device was given a command; how it ended, if it has.
+    /// Adds a command whose submission returned `submitted`. Returns its end if it has ended already.
     pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submitted: Result<Token>) -> Option<Ended> {
         let result = match submitted {
             Ok(token) if !token.is_done() => {

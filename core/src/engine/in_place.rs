@@ -1,4 +1,4 @@
-//! Calls on matrices of one device, on the caller's thread.
+//! Calls on the resident matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
 use crate::crew::Crew;
@@ -13,41 +13,42 @@ use crate::matrix::{Home, RawMat, Resident};
 use crate::schedule::Schedule;
 use crate::sync::{Arc, lock};
 
-/// A call on matrices of one device. Columns may lie in host memory: they are copied to the device and back.
+/// A call on the resident matrices of one device. Columns, such as pivots, may lie in host memory: they are copied to the
+/// device and back.
 #[derive(Debug)]
 pub struct InPlace<'a> {
-    /// The call as instructions on whole matrices, which are named by their numbers.
+    /// The call as instructions on whole matrices; an operand is an index into `memory`.
     pub instructions: &'a [Instruction<usize>],
-    /// The same call as a schedule for this device alone, on which every matrix is in place: it runs in place of the
-    /// instructions, which only say what becomes of the columns.
+    /// The same call as a schedule, if it is to be run by a plan. The instructions then only tell which columns are read
+    /// and written.
     pub schedule: Option<&'a Schedule>,
     /// The matrices.
     pub memory: &'a [RawMat],
 }
 
-/// A column of the caller with its copy on the device. Dropped, the copy's memory is kept for the next call.
+/// A column in host memory with its copy on the device. When dropped, the copy's memory is kept for the next call.
 struct ColumnCopy<'d> {
     driver: &'d Driver,
-    /// Number of the matrix.
+    /// Index of the column in [`InPlace::memory`].
     matrix: usize,
     raw: RawMat,
     buffer: Column,
     is_written: bool,
-    /// Its name as a matrix of the device.
+    /// The copy's key as a resident matrix.
     resident: Resident,
 }
 
 impl Drop for ColumnCopy<'_> {
     fn drop(&mut self) {
         self.driver.discard(self.resident.key);
-        // after a panic of the backend, kernels may still be at work on it
+        // after a panic of the backend, kernels may still use it
         let is_idle = !std::thread::panicking();
         self.driver.columns.give_back((Arc::clone(&self.buffer.0), self.buffer.1), is_idle);
     }
 }
 
 impl ColumnCopy<'_> {
-    /// The copy as a matrix of the device.
+    /// The copy as a resident matrix.
     fn on_device(&self) -> RawMat {
         let ld = self.raw.rows.max(1);
         RawMat { home: Home::Device(self.resident), offset: 0, ld, layout: Layout::ColMajor, ..self.raw }
@@ -58,7 +59,8 @@ impl Driver {
     /// Runs a call on the caller's thread.
     ///
     /// # Safety
-    /// The matrices are as the instructions ask, touched by nothing else meanwhile; the schedule is for them.
+    /// The matrices meet the requirements of the instructions, nothing else accesses them meanwhile, and the schedule was made
+    /// for them.
     ///
     /// # Errors
     /// There is no memory for a column, or a transfer or a kernel failed.
@@ -139,13 +141,13 @@ impl Driver {
             lock(&self.residents).insert(copy.resident.key, (Arc::clone(&copy.buffer.0), 0));
             bindings[copy.matrix] = copy.on_device();
         }
-        // SAFETY: as the caller promises. One device is driven by the caller's thread.
+        // SAFETY: as the caller promises. A crew without threads suffices, since the calling thread drives the only device.
         let outcome = unsafe { run(&Crew::default(), &[self], schedule, &bindings, trace) };
-        // the error says what became of the outputs, and of which device it is
+        // the error already names the device and the state of the outputs
         outcome.map_err(|RunError { error, .. }| error)
     }
 
-    /// Copies the columns in host memory to the device, those whose old elements have a part in the call.
+    /// Makes a copy on the device for each column in host memory, and fills those that the call reads.
     unsafe fn copy_columns<'d>(&'d self, call: &InPlace<'_>, copies: &mut Vec<ColumnCopy<'d>>) -> Result<()> {
         for (matrix, &raw) in call.memory.iter().enumerate() {
             if !matches!(raw.home, Home::Host(_)) {
@@ -169,7 +171,7 @@ impl Driver {
                 }
             };
             let buffer = self.columns.take(bytes, alloc)?;
-            // from here on dropping it gives the memory back, also after an error
+            // from here on its drop gives the memory back, also after an error
             copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {
                 let copy = &copies[copies.len() - 1];

@@ -56,9 +56,9 @@ struct State<'p> {
 enum Next {
     /// Submit a command.
     Submit(Lane, Issue),
-    /// Get memory for a physical register, and tell what became of that.
+    /// Allocate memory for a physical register and report the result.
     Obtain(Slot),
-    /// Give the memory of a physical register back.
+    /// Free the memory of a physical register.
     Release(SlotId),
     /// Wait for what is under way, or until there were more changes than so many.
     Wait(u64),
@@ -168,12 +168,12 @@ impl<'p> Run<'p> {
         self.devices == 1
     }
 
-    /// What a device does next. Where it has nothing under way this waits until there is something to do.
+    /// The next step of a device. If no command of it is under way (`is_idle`), waits until there is something to do.
     fn next(&self, device: usize, is_idle: bool) -> Next {
         let mut state = lock(&self.state);
         loop {
             let (mut changed, mut lanes) = (false, 0);
-            // stores first and loads last: what ends a task uses data that are still in the caches
+            // stores first, loads last: a store reads results that may still be in a cache
             for lane in state.dispatcher.lanes_of(device).rev() {
                 lanes += 1;
                 let step = state.dispatcher.next(lane);
@@ -202,7 +202,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Tells what became of a request for memory.
+    /// Reports the result of an allocation to the dispatcher.
     fn obtained(&self, device: usize, slot: Slot, result: Result<()>) {
         let mut state = lock(&self.state);
         if let Err(error) = state.dispatcher.obtained(device, slot, result) {
@@ -210,7 +210,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Lets a thread rest that waits for work under way, unless there were more changes than `seen`.
+    /// Lets a thread that polls commands under way sleep for at most `pause`; returns at once if the number of changes is no
+    /// longer `seen`.
     fn rest(&self, seen: u64, pause: Duration) {
         let mut state = lock(&self.state);
         if state.changes == seen {

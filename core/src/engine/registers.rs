@@ -1,4 +1,4 @@
-//! The physical registers of one device in one run, and the commands that it is given on them.
+//! The physical registers of one device in one run, and the submission of commands on them.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, lock};
 use crate::token::Token;
 
-/// The memory of a device's physical registers. Dropped, it is kept for the next run.
+/// The memory of a device's physical registers. When this is dropped, the memory is kept for the next run.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
     driver: &'d Driver,
@@ -36,8 +36,8 @@ impl<'d> Registers<'d> {
         Registers { driver, slots: HashMap::new() }
     }
 
-    /// Takes kept memory of the same size. If there is none, frees all kept memory before it allocates: the limit is
-    /// never exceeded.
+    /// Gives a register kept memory of the same size. If there is none, first frees all kept memory, so that the limit is
+    /// never exceeded, then allocates.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
         let Driver { device, kept, .. } = self.driver;
         let mut kept = lock(kept);
@@ -53,7 +53,7 @@ impl<'d> Registers<'d> {
         Ok(())
     }
 
-    /// The memory of a physical register goes back to the device.
+    /// Frees the memory of a physical register.
     pub fn release(&mut self, slot: SlotId) {
         self.slots.remove(&slot);
     }
@@ -65,13 +65,13 @@ impl<'d> Registers<'d> {
         Arc::clone(buffer)
     }
 
-    /// Gives a command to the device; kernels come after those of the other queue that `after` names.
+    /// Submits a command to the device. A kernel starts after the commands of `after`, which are in another queue.
     pub fn submit(&self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
         match &run.plan.commands()[issue.command as usize] {
             Command::Ld(ld) => {
                 let (from, to) = self.transfer(run, ld.reg, issue);
-                // SAFETY: the rectangle lies inside a matrix of that element type, lent for the
-                // run; the dispatcher issues no conflicting command meanwhile.
+                // SAFETY: the rectangle lies inside a matrix of that element type, which is borrowed
+                // for the run; the dispatcher issues no conflicting command meanwhile.
                 unsafe { self.driver.device.submit(Work::Write { from, to: &to }, &[]) }
             }
             Command::St(st) => {
@@ -84,7 +84,7 @@ impl<'d> Registers<'d> {
         }
     }
 
-    /// The rectangle that a register stands for, and its copy.
+    /// The rectangle of the caller's matrix that a register copies, and the register's memory.
     fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue) -> (HostRect, Arc<DeviceBuffer>) {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
@@ -110,12 +110,12 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        // SAFETY: operands lie inside their memory; the dispatcher issues no conflicting
-        // command meanwhile but kernels, which their queue and `after` keep in order.
+        // SAFETY: operands lie inside their memory. The only conflicting commands that the
+        // dispatcher issues meanwhile are kernels, which their queue and `after` keep in order.
         unsafe { self.driver.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
     }
 
-    /// The buffer behind a tile; none for host memory.
+    /// The buffer that holds a tile; `None` for host memory.
     fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
         if let Some(slot) = slot {
             return Ok(Some(self.get(slot)));
@@ -128,7 +128,7 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// A tile as the device sees it: copied into a physical register, packed, or in place.
+/// A tile as an operand: packed in a physical register, or in place in a matrix.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
     let (offset, ld, home) = if copied {

@@ -69,7 +69,7 @@ fn plan(tasks: &[TaskCase]) -> Plan {
     plan_of(tasks, Layout::RowMajor)
 }
 
-/// The same with the second matrix in that layout: a device works in place on a matrix by columns only.
+/// The same with the second matrix in `layout`: a device works in place on column-major matrices only.
 fn plan_of(tasks: &[TaskCase], layout: Layout) -> Plan {
     let mut plan = Plan::new("random", DType::F64);
     let matrices = [plan.output("A", (ORDER, ORDER), Layout::ColMajor), plan.output("B", (ORDER, ORDER), layout)];
@@ -174,7 +174,7 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
             continue;
         }
         let picked = pick % issued.len();
-        // what a kernel waits for in the other queue is done before it
+        // a kernel starts after the kernel of the other queue that it waits for
         let before = issued.iter().position(|(_, earlier)| issued[picked].1.after == Some(earlier.command));
         let (lane, issue) = issued.swap_remove(before.unwrap_or(picked));
         let submitted = registers.borrow()[lane.device].submit(&run, lane, &issue, &[]);
@@ -255,7 +255,7 @@ proptest! {
         prop_assert_eq!(bits, expected);
     }
 
-    /// A device with two queues of kernels begins tasks before those that they wait for are done.
+    /// With two queues of kernels, tasks are issued before their predecessors are done.
     #[test]
     fn two_queues_of_kernels_give_the_same_bits(
         tasks in prop::collection::vec(task(), 1..30),

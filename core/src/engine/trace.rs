@@ -14,7 +14,8 @@ pub struct TraceEvent {
     pub lane: Lane,
     /// The command and its algebra.
     pub label: String,
-    /// Seconds from the beginning of the trace to when the device had the command and was done with the one before it.
+    /// Seconds from the beginning of the trace to the start of the command: its submission, or the end of the command before it
+    /// in the lane if that is later.
     pub start: f64,
     /// The same to its end.
     pub end: f64,

@@ -60,7 +60,7 @@ impl Servant {
 #[derive(Debug, Default)]
 struct Outcome(Mutex<Option<Result<()>>>, Condvar);
 
-/// Work of a servant.
+/// Work that a servant thread does.
 #[derive(Clone, Debug)]
 pub struct Served(Arc<Outcome>);
 

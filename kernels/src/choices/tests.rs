@@ -1,10 +1,10 @@
-//! Facts decide.
+//! Choices follow from facts.
 
 use lapidary_core::{DeviceKind, Identity};
 
 use super::*;
 
-/// A device with work-groups of so many work-items and KiB of local memory.
+/// A device with work-groups of `work_group` work-items and `kib` KiB of local memory.
 fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
     let limits = Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
     DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }

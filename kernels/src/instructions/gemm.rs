@@ -98,12 +98,12 @@ impl<D: Target> Sequence<'_, D> {
         })
     }
 
-    /// Terms, rows of A and columns of B that are packed at a time: as many as scratch memory has room for, at least
-    /// a term of one panel of each.
+    /// Block sizes for packing: the terms (columns of A, rows of B), rows of A and columns of B that fit scratch memory,
+    /// at least one term of one panel of each.
     fn packed(&self, params: &PanelParams, k: usize) -> (usize, [usize; 2]) {
         let (mr, nr) = (params.mr(), params.nr);
         let room = self.device.choices().max_scratch_bytes / self.dtype.size();
-        // where room is short, as many terms as lines of each factor, whose panels are whole
+        // if scratch memory is short, the block is about square: as many terms as rows or columns, in whole panels
         let short = (room / 2).isqrt().min(room / (2 * mr.max(nr))).max(1);
         let depth = (DEPTH_BYTES / self.dtype.size()).min(k).min(short);
         let lines = |width: usize| PACKED.min((room / depth / 2 / width * width).max(width));

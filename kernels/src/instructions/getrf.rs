@@ -139,7 +139,7 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Groups that factor a panel of so many rows column by column, and bytes of what they tell one another.
+    /// Number of groups that factor a panel of `rows` rows column by column, and bytes of the notes that they exchange.
     fn notes(&self, rows: usize) -> (usize, usize) {
         let groups = rows.div_ceil(rows_of_group(self.device.choices().columns(self.dtype).local()[0]));
         (groups, notes(groups) * self.dtype.size())

@@ -10,7 +10,7 @@ use crate::choices::{Choices, Dialect};
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
 
-/// Keeps the names of kernels with their work-items in place of running them, and the scratch memory that they ask for.
+/// Records the names and work-items of kernels in place of running them, and the scratch memory requested.
 struct Recorder {
     facts: DeviceFacts,
     choices: Choices,
@@ -40,7 +40,7 @@ impl Target for Recorder {
     }
 }
 
-/// A device of that kind.
+/// A device of `kind`.
 fn device(kind: DeviceKind) -> DeviceFacts {
     let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
     DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
@@ -94,7 +94,7 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
     }
 }
 
-/// Whatever the memory limit, no instruction asks for more scratch memory than an eighth of it.
+/// No instruction requests more scratch memory than an eighth of the memory limit.
 #[test]
 fn scratch_memory_fits_a_memory_limit() {
     let ways = [("vectors", chosen(DeviceKind::Gpu)), ("barrier-free", chosen(DeviceKind::Cpu))];

@@ -123,14 +123,14 @@ impl<D: Target> Sequence<'_, D> {
         };
         let (a, v) = (a.sub(at.0, at.1, rows, cols), v.sub(at.0, at.1, rows, cols));
         let column = rows * self.dtype.size();
-        // as many columns at a time as scratch memory has room for
+        // as many columns at a time as fit scratch memory
         let most = (self.device.choices().max_scratch_bytes / column).clamp(1, cols);
         for j in (0..cols).step_by(most) {
             let cols = most.min(cols - j);
             let product = self.device.scratch(Purpose::Product, column * cols)?;
             let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
             let (inner, v) = (inner.sub(0, j, inner.rows, cols), v.sub(0, j, rows, cols));
-            // SAFETY: the module's contract; the product has memory of its own.
+            // SAFETY: the module's contract; the product is written to scratch memory, which nothing else uses.
             unsafe {
                 self.gemm(self.value(1.0), (Op::NoTrans, a), (Op::NoTrans, inner), self.value(0.0), product)?;
                 self.gemm(self.value(-1.0), (Op::NoTrans, outer), (Op::NoTrans, product), self.value(0.0), v)?;

@@ -81,7 +81,7 @@ fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
     drop(matrix);
 }
 
-/// A call of the same shape again takes no new plan and no memory, whether its matrices lie in host memory or on the device.
+/// A repeated call of the same shape makes no plan and allocates nothing, for matrices in host memory and on the device.
 #[test]
 fn a_repeated_call_takes_no_plan_and_no_memory() {
     let device = boxed(NullDevice::new(Some(4 << 20)).with_queues(2));
@@ -102,7 +102,7 @@ fn a_repeated_call_takes_no_plan_and_no_memory() {
     };
     let (plans, memory) = call();
     assert!(plans == 3 && memory > 0, "{plans} plans, {memory} requests for memory");
-    // matrices on a device give back what calls on host matrices keep
+    // a call on resident matrices frees what calls on host matrices keep
     call();
     let (plans, _) = call();
     assert_eq!(plans, 0);
@@ -193,7 +193,7 @@ fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
     }
 }
 
-/// So it is where the call goes by panels, also if its pivots cannot be fetched in the end.
+/// The same for a factorisation blocked in panels, also if the final copy of its pivots fails.
 #[test]
 fn an_error_of_a_call_by_panels_says_what_became_of_its_outputs() {
     let by_panels = Settings { nb: Some(N / 4), ..Settings::default() };

@@ -1,4 +1,4 @@
-//! A device on which every command out of order shows.
+//! A device that reveals every command executed out of order.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -20,12 +20,12 @@ pub(super) struct DigestDevice {
     pub facts: DeviceFacts,
     pub failure: Option<&'static str>,
     pub panics: bool,
-    /// Bytes that it has left, whatever its limit says.
+    /// Bytes that can still be allocated, independent of the limit in its facts.
     pub left: Arc<AtomicUsize>,
-    /// The commands, by number, for which it has no memory.
+    /// Numbers of the commands that fail for lack of memory.
     pub short: Range<usize>,
     pub commands: AtomicUsize,
-    /// Work that is done when somebody asks whether it is, if the device is late.
+    /// On a late device: work that is done only when a token is polled.
     pub late: Option<Late>,
 }
 
@@ -48,18 +48,18 @@ impl DigestDevice {
         DigestDevice { facts, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0), late: None }
     }
 
-    /// A device that says it has plenty of memory.
+    /// A device whose facts state plenty of memory.
     pub fn with_only(bytes: usize) -> Self {
         DigestDevice { left: Arc::new(AtomicUsize::new(bytes)), ..DigestDevice::new(Some(10 * TIGHT)) }
     }
 
-    /// Whether there is memory for the next command.
+    /// Whether the next command has memory; counts the command.
     fn is_short(&self) -> bool {
         self.short.contains(&self.commands.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// What a command comes to that leaves half of its result when memory is short.
+/// Result of a command that writes only half of its output when memory is short.
 fn unless(short: bool) -> Result<()> {
     if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
 }

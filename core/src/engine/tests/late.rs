@@ -13,25 +13,25 @@ use crate::instruction::Instruction;
 use crate::sync::lock;
 use crate::token::{Pending, Token};
 
-/// A device that is late, with its queues: for loads, for stores, and two for kernels.
+/// A device that does work only when asked for it. It has a queue for loads, one for stores, and two for kernels.
 #[derive(Debug)]
 pub(super) struct Late(Arc<[Mutex<Waiting>; 4]>, Arc<Progress>);
 
-/// What threads see without a lock.
+/// State that is read without the lock.
 #[derive(Debug)]
 struct Progress {
     chance: AtomicU64,
-    /// How much of each queue is done.
+    /// Number of works done in each queue.
     done: [AtomicUsize; 4],
 }
 
-/// Work of a queue by its number, counted from 1.
+/// The queue and the number, counted from 1, of a work.
 type Place = (usize, usize);
 
 /// Work in the order of its queue. What it touches, the device too, stays for as long as its token is pending.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Work that is not done, and what is done before it.
+    /// Work not yet done, with the work that it waits for.
     work: VecDeque<(&'static DigestDevice, Owned, Vec<Place>)>,
     /// Results, in the order of the queue.
     results: Vec<Result<()>>,
@@ -102,7 +102,7 @@ pub(super) unsafe fn now(device: &DigestDevice, work: Work<'_>) -> Result<()> {
 }
 
 impl Asked {
-    /// Does the first work of a queue that is not done, after what comes before it in another.
+    /// Does the first pending work of a queue, after the work of other queues that it waits for.
     fn advance(&self, queue: usize, waiting: &mut Waiting) {
         let Some((device, owned, after)) = waiting.work.pop_front() else { return };
         for (other, number) in after {

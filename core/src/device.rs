@@ -231,7 +231,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The transfer failed.
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()>;
 
-    /// Runs an instruction.
+    /// Runs an instruction, after those that were submitted to queue 0.
     ///
     /// # Safety
     /// Operands may be read and written as the instruction says, nothing conflicting touches them

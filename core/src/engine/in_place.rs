@@ -2,7 +2,7 @@
 
 use crate::command::Queue;
 use crate::crew::Crew;
-use crate::device::{DeviceBuffer, HostRect, Memory, Operand};
+use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
 use crate::engine::{Driver, RunError, Trace, TraceEvent, run};
@@ -12,6 +12,7 @@ use crate::instruction::{Access, Instruction};
 use crate::matrix::{Home, RawMat, Resident};
 use crate::schedule::Schedule;
 use crate::sync::{Arc, lock};
+use crate::token::Token;
 
 /// A call on the resident matrices of one device. Columns, such as pivots, may lie in host memory: they are copied to the
 /// device and back.
@@ -52,6 +53,26 @@ impl ColumnCopy<'_> {
     fn on_device(&self) -> RawMat {
         let ld = self.raw.rows.max(1);
         RawMat { home: Home::Device(self.resident), offset: 0, ld, layout: Layout::ColMajor, ..self.raw }
+    }
+}
+
+/// Tokens of instructions that were submitted. Dropping this waits for them, since their memory is only borrowed.
+#[derive(Default)]
+struct Earlier(Vec<Token>);
+
+impl Earlier {
+    /// Waits for all instructions.
+    ///
+    /// # Errors
+    /// That of the first instruction that failed.
+    fn wait(&mut self) -> Result<()> {
+        self.0.drain(..).map(|token| token.wait()).fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Earlier {
+    fn drop(&mut self) {
+        let _ = self.wait();
     }
 }
 
@@ -112,15 +133,23 @@ impl Driver {
                 }
             });
         }
-        for instruction in call.instructions {
+        let mut earlier = Earlier::default();
+        for (at, instruction) in (1..).zip(call.instructions) {
             let resolved = instruction.map(|matrix| {
                 let (raw, buffer): &(RawMat, Arc<DeviceBuffer>) = &bound[matrix];
                 Operand::of(raw, Memory::Buffer(buffer))
             });
             *touched = true;
             let start = trace.map(Trace::now);
-            // SAFETY: as the caller promises.
-            unsafe { self.device.launch(&resolved)? };
+            // the queue keeps the order, so only the end of the last instruction is waited for
+            if at < call.instructions.len() && trace.is_none() {
+                // SAFETY: as the caller promises, until `earlier` has waited.
+                earlier.0.push(unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[])? });
+            } else {
+                // SAFETY: as the caller promises.
+                let launched = unsafe { self.device.launch(&resolved) };
+                earlier.wait().and(launched)?;
+            }
             if let (Some(trace), Some(start)) = (trace, start) {
                 let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                 trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });

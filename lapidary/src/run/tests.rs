@@ -1,12 +1,14 @@
 //! What calls ask of devices, and what becomes of a call when memory runs out.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use lapidary_core::null::{NullDevice, Record, Request};
 use lapidary_core::{
-    Device, DeviceBuffer, DeviceFacts, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand, Result,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, Getrf, HostRect, Instruction, MatMut, MatRef, Operand,
+    Pending, Result, Token, Work,
 };
 
 use super::MOST_ATTEMPTS;
@@ -242,6 +244,85 @@ impl Device for Meeting {
             std::thread::yield_now();
         }
         Ok(())
+    }
+}
+
+/// A device that takes instructions and notes who waits for them. It fails at the entry of that name.
+#[derive(Clone, Debug)]
+struct Noting {
+    facts: DeviceFacts,
+    log: Arc<Mutex<Vec<String>>>,
+    failure: &'static str,
+}
+
+impl Noting {
+    fn note(&self, entry: String) -> Result<()> {
+        let failed = entry == self.failure;
+        let error = Error::new(ErrorKind::DeviceFailed, "noting", entry.clone());
+        self.log.lock().unwrap().push(entry);
+        if failed { Err(error) } else { Ok(()) }
+    }
+}
+
+impl Device for Noting {
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+    fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
+        Ok(DeviceBuffer::new(()))
+    }
+    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+        Ok(())
+    }
+    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+        Ok(())
+    }
+    unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
+        self.note(format!("launch {}", instruction.name()))
+    }
+    unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
+        let Work::Run { instruction, .. } = work else { panic!("columns are moved by blocking transfers") };
+        self.note(format!("submit {}", instruction.name()))?;
+        Ok(Token::new(Noted(self.clone(), instruction.name())))
+    }
+}
+
+/// An instruction that a device has taken.
+#[derive(Debug)]
+struct Noted(Noting, &'static str);
+
+impl Pending for Noted {
+    fn poll(&self) -> Poll<Result<()>> {
+        Poll::Pending
+    }
+    fn wait(&self) -> Result<()> {
+        self.0.note(format!("wait {}", self.1))
+    }
+}
+
+/// The kernels of a solve on a device's matrices are in its queue at once. Each is waited for, even if another one fails.
+#[test]
+fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
+    let entries = ["submit laswp", "submit trsm", "launch trsm", "wait laswp", "wait trsm"];
+    for failure in ["", "submit laswp", "submit trsm", "launch trsm", "wait laswp", "wait trsm"] {
+        let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
+        let device = Noting { facts, log: Arc::default(), failure };
+        let machine = Machine::of(vec![boxed(device.clone())], &Settings::default());
+        let ones = vec![1.0; N * N];
+        let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
+        let lu = machine.getrf(a.view_mut()).unwrap();
+        device.log.lock().unwrap().clear();
+        let outcome = lu.solve(b.view_mut());
+        let log = device.log.lock().unwrap().clone();
+        match failure {
+            "submit laswp" => assert_eq!(log, entries[..1]),
+            "submit trsm" => assert_eq!(log, [&entries[..2], &entries[3..4]].concat()),
+            _ => assert_eq!(log, entries),
+        }
+        assert_eq!(
+            outcome.map_err(|error| error.to_string().contains(failure)),
+            if failure.is_empty() { Ok(()) } else { Err(true) }
+        );
     }
 }
 

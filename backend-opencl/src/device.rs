@@ -270,9 +270,9 @@ impl Device for OpenClDevice {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
                     let running = self.enqueue(instruction, queue, &events)?;
                     // a command that is not flushed may never start, so that polling it would not end
-                    match running.queue.flush() {
+                    match self.health.heard(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
-                        Err(error) => running.wait().and(Err(error)),
+                        Err(error) => running.wait().and(Err(error.with("instruction", instruction.name()))),
                     }
                 }
             }

@@ -49,6 +49,13 @@ impl Running {
         &self.event
     }
 
+    /// The error of work whose event does not tell its end. The driver may still use memory that the caller takes back, so
+    /// this waits until its queue is empty.
+    fn given_up(&self, error: Error) -> Result<()> {
+        let _ = self.queue.finish();
+        Err(error)
+    }
+
     fn told(&self, result: Result<()>) -> Result<()> {
         let result = self.health.heard(result);
         result.map_err(|error| match self.instruction {
@@ -61,16 +68,16 @@ impl Running {
 impl Pending for Running {
     fn poll(&self) -> Poll<Result<()>> {
         match poll(&self.event) {
-            Poll::Ready(result) => Poll::Ready(self.told(result)),
-            // events of a lost device may never complete
-            Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(Err(lost))),
+            Poll::Ready(result) => Poll::Ready(self.told(result).or_else(|error| self.given_up(error))),
+            Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(self.given_up(lost))),
         }
     }
 
     fn wait(&self) -> Result<()> {
-        self.told(wait(&self.event).inspect_err(|_| {
-            // where the driver could not wait, it may still be at memory that the caller takes back
-            let _ = self.queue.finish();
-        }))
+        // events of a lost device may never complete
+        match self.health.lost() {
+            Some(lost) => self.given_up(lost),
+            None => self.told(wait(&self.event)).or_else(|error| self.given_up(error)),
+        }
     }
 }

@@ -193,6 +193,10 @@ impl Transfers {
             }
         }
         let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
+        if drained.is_err() {
+            // what could not be waited for may still use the staging memory
+            let _ = self.queue.finish();
+        }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
         result.and(drained)
     }

@@ -92,6 +92,9 @@ impl WgpuDevice {
     /// queue has done what it was given before. A device that is no processor and is not known to the cache then runs
     /// a probe, for two seconds at most: whether workgroups may wait for one another.
     ///
+    /// Calls poll the device, which runs callbacks that the application has registered with it: a callback must not call the
+    /// machine.
+    ///
     /// # Errors
     /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {

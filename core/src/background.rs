@@ -30,7 +30,8 @@ pub fn copiers(pieces: usize) -> usize {
 }
 
 /// A thread pool for copies in one direction. Copies from a device may wait for its kernels; with pools of their own, copies
-/// to a device do not queue behind them.
+/// to a device do not queue behind them. Copies to a device that has one queue for both may wait for its kernels
+/// too, so that those of two such devices may wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPool {
     /// From the caller's memory.

@@ -13,7 +13,8 @@
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
 //! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) says that only memory was lacking, now: the device may be asked again, and its work is
 //! done elsewhere. [`DeviceLost`](crate::ErrorKind::DeviceLost) says that it is gone for good: its work
-//! is done elsewhere too, and it takes no part in later calls. A backend holds no policy: what runs when is decided above.
+//! is done elsewhere too, and it takes no part in later calls. Any other failure is
+//! [`DeviceFailed`](crate::ErrorKind::DeviceFailed). A device that may never answer must find that out itself: the engine sets no time limit. A backend holds no policy: what runs when is decided above.
 
 use std::any::Any;
 use std::fmt;
@@ -52,6 +53,12 @@ pub enum Memory<'a> {
     /// A buffer of the device.
     Buffer(&'a DeviceBuffer),
 }
+
+// SAFETY: it says where memory is. Whoever reaches host memory does so by unsafe functions, and answers for
+// what other threads do there.
+unsafe impl Send for Memory<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Memory<'_> {}
 
 impl<'a> Operand<'a> {
     /// A column-major matrix, in the memory where it lies.
@@ -231,7 +238,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The transfer failed.
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()>;
 
-    /// Runs an instruction, after those that were submitted to queue 0.
+    /// Runs an instruction.
     ///
     /// # Safety
     /// Operands may be read and written as the instruction says, nothing conflicting touches them
@@ -264,7 +271,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         Ok(Token::DONE)
     }
 
-    /// Why the device is gone for good, if it is.
+    /// Why the device is gone for good, if that was found out in another way than by an error of this device: those of the
+    /// kind [`DeviceLost`](crate::ErrorKind::DeviceLost) the engine remembers.
     fn lost(&self) -> Option<Error> {
         None
     }

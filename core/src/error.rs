@@ -68,6 +68,9 @@ impl fmt::Display for ErrorKind {
 /// The key of the context that says what became of the matrices that a call writes.
 pub(crate) const OUTPUTS: &str = "outputs";
 
+/// Its value where nothing was written.
+pub(crate) const AS_THEY_WERE: &str = "as they were";
+
 /// Kind, operation, message, context and source of a failure.
 ///
 /// ```
@@ -110,7 +113,20 @@ impl Error {
     /// Says that matrices are as they were before the call, unless the error tells already what became of them.
     #[must_use]
     pub fn untouched(self) -> Self {
-        if self.context().any(|(key, _)| key == OUTPUTS) { self } else { self.with(OUTPUTS, "as they were") }
+        if self.outputs().is_some() { self } else { self.with(OUTPUTS, AS_THEY_WERE) }
+    }
+
+    /// Says what became of the matrices that a call writes, in place of what the error said before.
+    #[must_use]
+    pub fn with_outputs(mut self, outputs: &str) -> Self {
+        self.0.context.retain(|(key, _)| *key != OUTPUTS);
+        self.with(OUTPUTS, outputs)
+    }
+
+    /// What became of the matrices that a call writes, if the error says so.
+    #[must_use]
+    pub fn outputs(&self) -> Option<&str> {
+        self.context().find(|(key, _)| *key == OUTPUTS).map(|(_, value)| value)
     }
 
     /// Adds where it happened.

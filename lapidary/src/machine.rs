@@ -7,8 +7,8 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, RawMat,
-    Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, Rates,
+    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::lu::{Lu, check_system};
@@ -16,7 +16,7 @@ use crate::open::{boxed, open};
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
-use crate::singular::{A_IS_FACTORED, singular};
+use crate::singular::{A_IS_FACTORED, B_STAYS, singular};
 
 /// Up to this many operations the call is one kernel on the caller's thread:
 /// planning and waking another device would cost more than it could save.
@@ -24,9 +24,9 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. A call is planned unless
-/// it is one kernel on small host matrices, or its matrices lie on a device. Planned calls on one device run one after the
-/// other, and so do kernels in one queue of a device; nothing else waits.
+/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. Calls on host matrices
+/// that use the same device run one after the other, unless they are small enough to be one kernel; so do uploads, and kernels
+/// in one queue of a device. Calls on different devices do not wait for each other.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no
@@ -155,11 +155,23 @@ impl Machine {
     /// memory in its `DeviceFacts`; [`Settings::memory_limit`] has no effect on it.
     ///
     /// # Errors
-    /// No device is given, or a setting makes no sense.
+    /// No device is given, or a setting or a device's facts make no sense.
     pub fn with_devices(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Result<Self> {
         settings.check()?;
         if devices.is_empty() {
             return Err(Error::new(ErrorKind::NoSuchDevice, "with_devices", "no device is given"));
+        }
+        for facts in devices.iter().map(|device| device.facts()) {
+            let refuse = |what: &str, value: f64, least: &str| {
+                Err(Error::invalid("with_devices", format!("{}: {what} = {value} is not {least}", facts.name)))
+            };
+            let Rates { flops, bandwidth } = facts.rates;
+            match () {
+                () if facts.queues == 0 => refuse("queues", 0.0, "at least 1")?,
+                () if flops.is_nan() || flops < 0.0 => refuse("rates.flops", flops, "at least 0")?,
+                () if bandwidth.is_nan() || bandwidth < 0.0 => refuse("rates.bandwidth", bandwidth, "at least 0")?,
+                () => {}
+            }
         }
         Ok(Self::of(devices, settings))
     }
@@ -270,7 +282,7 @@ impl Machine {
             return Ok(());
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
-        if let Some(driver) = self.direct(2.0 * m as f64 * n as f64 * k as f64, &memory) {
+        if let Some(driver) = self.direct(T::DTYPE, 2.0 * m as f64 * n as f64 * k as f64, &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
@@ -300,7 +312,7 @@ impl Machine {
             return Ok(());
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
-        let direct = self.direct(order as f64 * order as f64 * nrhs as f64, &memory);
+        let direct = self.direct(T::DTYPE, order as f64 * order as f64 * nrhs as f64, &memory);
         if let Some(driver) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { driver.launch(&problem.instruction(memory)) };
@@ -324,7 +336,7 @@ impl Machine {
         let order = problem.order();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
-        let direct = self.direct(flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
+        let direct = self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
         if let Some(driver) = direct {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             unsafe { driver.launch(&problem.instruction(memory))? };
@@ -364,7 +376,7 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        if let Some(driver) = self.direct(2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
+        if let Some(driver) = self.direct(T::DTYPE, 2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
@@ -396,23 +408,27 @@ impl Machine {
         if lu.info() != 0 {
             return Err(singular("gesv", lu.info(), A_IS_FACTORED));
         }
-        lu.solve(b)?;
+        lu.solve(b).map_err(|error| match error.outputs() {
+            Some(B_STAYS) => error.with_outputs(A_IS_FACTORED),
+            _ => error.with_outputs("A holds its factors, B is partly written"),
+        })?;
         Ok(lu)
     }
 
     /// The device for a call so small that it is one kernel.
     #[inline]
-    fn direct(&self, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
+    fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
-        let first = self.drivers().first()?;
-        (flops <= DIRECT_FLOPS && first.facts().host_memory && memory.iter().all(on_host)).then_some(first)
+        let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
+        let first = self.drivers().first().filter(is_able)?;
+        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
     pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
-        let is_there = |device: &usize| self.drivers()[*device].device().lost().is_none();
+        let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
-        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].device().lost())) {
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].lost())) {
             return Err(lost);
         }
         let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);

@@ -255,9 +255,14 @@ impl<T: Scalar> DeviceMatrix<T> {
     /// # Errors
     /// The shapes differ, `to` lies on a device, or the transfer failed.
     pub fn download(&self, mut to: MatMut<'_, T>) -> Result<()> {
-        if to.shape() != (self.rows, self.cols) || to.host_ptr().is_none() {
-            let message = format!("the matrix is {}×{}, the destination is {to:?}", self.rows, self.cols);
-            return Err(Error::invalid("download", message));
+        if to.host_ptr().is_none() {
+            return Err(
+                Error::invalid("download", "`to` lies on a device; `copy_from` copies from one matrix to another").untouched()
+            );
+        }
+        if to.shape() != (self.rows, self.cols) {
+            let message = format!("the matrix is {}×{}, `to` is {to:?}", self.rows, self.cols);
+            return Err(Error::invalid("download", message).untouched());
         }
         match &self.storage {
             Storage::Host(data) => {

@@ -17,8 +17,9 @@ mod tests;
 /// 4096th part of what it promised refuses anything, and plans in tiny tiles are long.
 const MOST_ATTEMPTS: u32 = 12;
 
-/// Bytes of columns that a device has room for beside anything that a memory limit counts.
-const LITTLE: usize = 64 << 10;
+/// Bytes of columns, such as pivots, for which a call on resident matrices does not wait for other calls. A device has room for
+/// so much in addition to its memory limit.
+const FEW_BYTES: usize = 64 << 10;
 
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
@@ -60,7 +61,7 @@ impl Machine {
         let instructions = if resident { problem.instructions() } else { None };
         if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
-            let _turn = (columns > LITTLE).then(|| self.turn(&devices));
+            let _turn = (columns > FEW_BYTES).then(|| self.turn(&devices));
             // a planned call that ran since has kept the memory of its registers
             driver.release_registers();
             let schedule =

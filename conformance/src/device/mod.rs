@@ -27,6 +27,8 @@ pub enum Probe {
     Indices,
     /// See [`ordering::chain`].
     Chain,
+    /// See [`ordering::queues`].
+    Queues,
     /// See [`ordering::threads`].
     Threads,
     /// See [`instructions::products`].
@@ -56,6 +58,7 @@ impl Probe {
             Probe::Bits => transfer::bits::<T>(trial),
             Probe::Indices => transfer::indices(trial),
             Probe::Chain => ordering::chain::<T>(trial),
+            Probe::Queues => ordering::queues::<T>(trial),
             Probe::Threads => ordering::threads::<T>(trial),
             Probe::Products => instructions::products::<T>(trial),
             Probe::NewMemory => instructions::new_memory::<T>(trial),

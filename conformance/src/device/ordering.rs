@@ -1,8 +1,8 @@
-//! The order of commands: when a method returns, its effect is complete and visible to
-//! every thread.
+//! The order of commands: when a method returns, or a token says so, its effect is complete and
+//! visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
-use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar};
+use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
 
 use crate::cases::Rng;
 use crate::properties::memory::completed;
@@ -40,7 +40,20 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
 pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
-        seen.exact("ordering: values", walk::<T>(trial.subject, trial.scope.seed ^ round)?)?;
+        seen.exact("ordering: values", walk::<T>(trial.subject, trial.scope.seed ^ round, Way::Blocking)?)?;
+    }
+    Ok(())
+}
+
+/// The same with instructions that are submitted to all queues of the device: each names the one before if that is in another
+/// queue, and only those before a transfer are waited for.
+///
+/// # Errors
+/// What is read is something else.
+pub fn queues<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
+    for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
+        let seen = trial.ledger.evidence("", N);
+        seen.exact("ordering: queues", walk::<T>(trial.subject, trial.scope.seed ^ round, Way::Submitting)?)?;
     }
     Ok(())
 }
@@ -53,22 +66,33 @@ pub fn threads<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> 
     let (device, seed) = (trial.subject, trial.scope.seed);
     let seen = trial.ledger.evidence("", N);
     let compared = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..4_u64).map(|thread| scope.spawn(move || walk::<T>(device, seed ^ (thread << 32)))).collect();
+        let running: Vec<_> =
+            (0..4_u64).map(|thread| scope.spawn(move || walk::<T>(device, seed ^ (thread << 32), Way::Blocking))).collect();
         let panicked = || Err(Failure::new("ordering: no panic", "a thread panicked"));
         running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect::<Result<Vec<_>, _>>()
     });
     seen.exact("ordering: values", compared?.into_iter().collect())
 }
 
+/// How a device is given instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By [`Device::launch`].
+    Blocking,
+    /// By [`Device::submit`].
+    Submitting,
+}
+
 /// What is read compared with what the host has; an error if there is nothing to be compared.
-fn walk<T: Scalar>(device: &dyn Device, seed: u64) -> Result<Result<(), Failure>, Failure> {
+fn walk<T: Scalar>(device: &dyn Device, seed: u64, way: Way) -> Result<Result<(), Failure>, Failure> {
     let rng = &mut Rng::new(seed);
-    let mut walk = Walk::<T>::new(device)?;
+    let mut walk = Walk::<T>::new(device, way)?;
     let steps = steps(rng, 40);
     for (at, &step) in steps.iter().enumerate() {
         if !walk.step(step, rng)? {
             let detail = format!("step {at} of {:?} (seed {seed:#x}) does not give what it gives on the host", &steps[..=at]);
-            return Ok(Err(Failure::new("ordering: values", detail)));
+            let check = if way == Way::Blocking { "ordering: values" } else { "ordering: queues" };
+            return Ok(Err(Failure::new(check, detail)));
         }
     }
     Ok(Ok(()))
@@ -79,6 +103,9 @@ struct Walk<'d, T> {
     device: &'d dyn Device,
     registers: Vec<DeviceBuffer>,
     expected: Vec<Vec<T>>,
+    way: Way,
+    /// Queues and tokens of the instructions that were not waited for.
+    under_way: Vec<(usize, Token)>,
 }
 
 fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
@@ -86,15 +113,18 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
 }
 
 impl<'d, T: Scalar> Walk<'d, T> {
-    fn new(device: &'d dyn Device) -> Result<Self, Failure> {
+    fn new(device: &'d dyn Device, way: Way) -> Result<Self, Failure> {
         let register = |_| done(device.alloc(N * N * size_of::<T>()));
         let registers = (0..REGISTERS).map(register).collect::<Result<_, _>>()?;
-        Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS] })
+        Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS], way, under_way: Vec::new() })
     }
 
     /// Does a step on both sides; false if what is read is not what it is on the host.
     fn step(&mut self, step: Step, rng: &mut Rng) -> Result<bool, Failure> {
-        let Walk { device, registers, expected } = self;
+        if matches!(step, Step::Write(_) | Step::Read(_)) {
+            self.under_way.drain(..).try_for_each(|(_, token)| done(token.wait()))?;
+        }
+        let Walk { device, registers, expected, way, under_way } = self;
         match step {
             Step::Write(to) => {
                 expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
@@ -102,13 +132,15 @@ impl<'d, T: Scalar> Walk<'d, T> {
                 done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
             Step::Copy(to, from) => {
-                self.launch(&Instruction::Copy { a: whole::<T>(&self.registers[from]), b: whole::<T>(&self.registers[to]) })?;
-                self.expected[to] = self.expected[from].clone();
+                let [a, b] = [from, to].map(|register| whole::<T>(&registers[register]));
+                run(*device, &Instruction::Copy { a, b }, *way, under_way, rng)?;
+                expected[to] = expected[from].clone();
             }
             Step::Scale(to, factor) => {
                 let beta = T::from_f64(factor);
-                self.launch(&Instruction::Scale { beta: beta.into(), c: whole::<T>(&self.registers[to]) })?;
-                self.expected[to].iter_mut().for_each(|x| *x = beta * *x);
+                let instruction = Instruction::Scale { beta: beta.into(), c: whole::<T>(&registers[to]) };
+                run(*device, &instruction, *way, under_way, rng)?;
+                expected[to].iter_mut().for_each(|x| *x = beta * *x);
             }
             Step::Read(from) => {
                 let mut got = vec![T::ZERO; N * N];
@@ -119,11 +151,33 @@ impl<'d, T: Scalar> Walk<'d, T> {
         }
         Ok(true)
     }
+}
 
-    fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
-        // SAFETY: the operands are buffers of ours.
-        done(unsafe { self.device.launch(instruction) })
+impl<T> Drop for Walk<'_, T> {
+    fn drop(&mut self) {
+        // after a failure: the buffers stay until nothing uses them
+        self.under_way.iter().for_each(|(_, token)| drop(token.wait()));
     }
+}
+
+/// Runs an instruction after those that are under way, or submits it.
+fn run(
+    device: &dyn Device,
+    instruction: &Instruction<Operand<'_>>,
+    way: Way,
+    under_way: &mut Vec<(usize, Token)>,
+    rng: &mut Rng,
+) -> Result<(), Failure> {
+    if way == Way::Blocking {
+        // SAFETY: the operands are buffers of the walk.
+        return done(unsafe { device.launch(instruction) });
+    }
+    let queue = rng.below(device.facts().queues);
+    let before = under_way.last().filter(|(other, _)| *other != queue).map(|(_, token)| token);
+    // SAFETY: as above; the walk keeps them until it has waited.
+    let token = done(unsafe { device.submit(Work::Run { instruction, queue }, before.as_slice()) })?;
+    under_way.push((queue, token));
+    Ok(())
 }
 
 fn whole<T: Scalar>(buffer: &DeviceBuffer) -> Operand<'_> {

@@ -24,6 +24,7 @@ pub(super) fn transfers<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
 pub(super) fn ordering<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     entries! {
         "commands_run_in_order", "Commands that depend on one another give what the same steps give on the host." => Chain;
+        "queues_and_tokens", "So they do when they are submitted to several queues, each after the one before." => Queues;
         "threads_at_once", "So they do from several threads, each with buffers of its own." => Threads;
     }
 }

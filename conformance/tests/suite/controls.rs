@@ -22,6 +22,8 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (StaleLocalMemory, "program::products", "program: gemm"),
     (StaleLocalMemory, "gemm::integers_are_exact", "gemm: exact integers"),
     (OneCommandReordered, "ordering::commands_run_in_order", "ordering: values"),
+    (EndsEarly, "ordering::queues_and_tokens", "ordering: queues"),
+    (IgnoresOtherQueues, "ordering::queues_and_tokens", "ordering: queues"),
     (DropsLastRowOfTransfer, "transfer::round_trip", "transfer: elements"),
     (WritesBesideTransfer, "transfer::round_trip", "memory: canaries"),
     (WritesBesideTransfer, "memory::gaps_untouched", "memory: canaries"),

@@ -1,10 +1,13 @@
 //! Devices with one deliberate fault each, around the device of the CPU.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use lapidary_backend_cpu::CpuDevice;
-use lapidary_core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Result, Value};
+use lapidary_core::{
+    DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, Value, Work,
+};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +16,10 @@ pub enum DeviceFault {
     StaleLocalMemory,
     /// Some instructions run before the transfer that was asked for before them.
     OneCommandReordered,
+    /// Tokens say that an instruction is done while it is not.
+    EndsEarly,
+    /// Of two queues, one does not wait for the other.
+    IgnoresOtherQueues,
     /// The last row of what is read is left as it was.
     DropsLastRowOfTransfer,
     /// What lies after the last element of a rectangle that is read is written.
@@ -47,7 +54,9 @@ pub enum DeviceFault {
 #[derive(Debug)]
 pub struct WrongDevice {
     inner: CpuDevice,
+    facts: DeviceFacts,
     fault: DeviceFault,
+    deferred: Arc<Deferred>,
     writes: AtomicUsize,
     /// Where a transfer went that is said to be done: the address of its buffer, and the bytes
     /// before it.
@@ -59,7 +68,18 @@ impl WrongDevice {
     /// A device with a memory of its own.
     pub fn new(fault: DeviceFault) -> Self {
         let inner = CpuDevice::new(0, Some(1 << 30));
-        WrongDevice { inner, fault, writes: AtomicUsize::new(0), late: Mutex::default(), staging: Mutex::default() }
+        let queues = if fault == DeviceFault::IgnoresOtherQueues { 2 } else { 1 };
+        let facts = DeviceFacts { queues, ..inner.facts().clone() };
+        let deferred = Arc::new(Deferred { device: CpuDevice::new(0, Some(1 << 30)), work: Mutex::default() });
+        WrongDevice {
+            inner,
+            facts,
+            fault,
+            deferred,
+            writes: AtomicUsize::new(0),
+            late: Mutex::default(),
+            staging: Mutex::default(),
+        }
     }
 
     fn is(&self, fault: DeviceFault) -> bool {
@@ -99,7 +119,7 @@ fn columns<'b>(op: Op, a: Operand<'b>, count: usize) -> Operand<'b> {
 
 impl Device for WrongDevice {
     fn facts(&self) -> &DeviceFacts {
-        self.inner.facts()
+        &self.facts
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
@@ -152,11 +172,43 @@ impl Device for WrongDevice {
                         canonicalise(dtype, at(i, j));
                     }
                 }
+                // what was read is old
+                DeviceFault::EndsEarly => self.deferred.run()?,
                 DeviceFault::SharesStaging if dtype == DType::F64 && row_stride == 1 => self.through_staging(to),
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
+        match (self.fault, work) {
+            (DeviceFault::EndsEarly, Work::Run { instruction, .. }) => {
+                self.deferred.run()?;
+                // SAFETY: the suite reads the operands before it drops them, and that runs the instruction.
+                unsafe { self.deferred.add(instruction) };
+                Ok(Token::DONE)
+            }
+            (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, queue: 0 }) => {
+                // SAFETY: the suite keeps the operands until it has waited, and that runs the instruction.
+                unsafe { self.deferred.add(instruction) };
+                Ok(Token::new(Waited(Arc::clone(&self.deferred))))
+            }
+            // SAFETY: as the caller promises.
+            (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, .. }) => unsafe {
+                self.launch(instruction).map(|()| Token::DONE)
+            },
+            // SAFETY: as the caller promises.
+            _ => unsafe {
+                after.iter().try_for_each(|token| token.wait())?;
+                match work {
+                    Work::Write { from, to } => self.write(from, to)?,
+                    Work::Read { from, to } => self.read(from, to)?,
+                    Work::Run { instruction, .. } => self.launch(instruction)?,
+                }
+                Ok(Token::DONE)
+            },
+        }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
@@ -215,6 +267,42 @@ impl Device for WrongDevice {
                 _ => self.inner.launch(instruction),
             }
         }
+    }
+}
+
+/// Instructions for later.
+#[derive(Debug)]
+struct Deferred {
+    device: CpuDevice,
+    work: Mutex<Vec<Instruction<Operand<'static>>>>,
+}
+
+impl Deferred {
+    /// # Safety
+    /// The operands may be used until the work is run.
+    unsafe fn add(&self, instruction: &Instruction<Operand<'_>>) {
+        // SAFETY: only lifetimes change; the operands live as long as the caller promises.
+        let owned = unsafe { std::mem::transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction) };
+        self.work.lock().unwrap_or_else(PoisonError::into_inner).push(owned);
+    }
+
+    fn run(&self) -> Result<()> {
+        let work = std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner));
+        // SAFETY: as whoever added them promised.
+        work.iter().try_for_each(|instruction| unsafe { self.device.launch(instruction) })
+    }
+}
+
+/// The token of deferred work, which is done when somebody asks for it.
+#[derive(Debug)]
+struct Waited(Arc<Deferred>);
+
+impl Pending for Waited {
+    fn poll(&self) -> Poll<Result<()>> {
+        Poll::Ready(self.0.run())
+    }
+    fn wait(&self) -> Result<()> {
+        self.0.run()
     }
 }
 

@@ -10,8 +10,11 @@
 use std::cmp::Reverse;
 
 use crate::command::{Command, CommandId};
-use crate::dispatch::Dispatcher;
 use crate::dispatch::device::Taken;
+use crate::dispatch::{Dispatcher, KERNEL_QUEUES};
+
+// a task names one kernel of the other queue
+const _: () = assert!(KERNEL_QUEUES == 2);
 
 impl Dispatcher<'_> {
     /// The last kernel of a task, if it has any.
@@ -42,7 +45,7 @@ impl Dispatcher<'_> {
         self.devices[device].taken.iter().filter(|taken| taken.kernels_are_out()).filter(precedes)
     }
 
-    /// The last kernel of a predecessor of `task` in another queue of `device` than `own_queue`, if there is any.
+    /// The last kernel of a predecessor of `task` in the other queue of `device` than `own_queue`, if there is any.
     pub(super) fn last_kernel_before(&self, device: usize, task: u32, own_queue: usize) -> Option<CommandId> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }

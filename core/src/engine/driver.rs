@@ -1,6 +1,7 @@
 //! A device with its resident matrices and the memory kept for later calls, and the loop that drives it in a run.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
@@ -8,7 +9,7 @@ use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
 use crate::engine::registers::Registers;
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
 use crate::matrix::{Home, RawMat};
@@ -27,13 +28,31 @@ pub struct Driver {
     pub(super) columns: Columns,
     /// Matrices by key. A buffer that an application owns counts as 0 bytes.
     pub(super) residents: Mutex<HashMap<u64, Sized>>,
+    /// The first error that said that the device is lost.
+    loss: OnceLock<Error>,
 }
 
 impl Driver {
     /// A driver of `device`.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
-        Driver { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default() }
+        let loss = OnceLock::new();
+        Driver { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default(), loss }
+    }
+
+    /// Why the device is gone for good, if it is.
+    #[must_use]
+    pub fn lost(&self) -> Option<Error> {
+        self.device.lost().or_else(|| self.loss.get().cloned())
+    }
+
+    /// Remembers an error that says that the device is lost.
+    pub(super) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
+        result.inspect_err(|error| {
+            if error.kind() == ErrorKind::DeviceLost {
+                let _ = self.loss.set(error.clone());
+            }
+        })
     }
 
     /// The device.
@@ -57,7 +76,8 @@ impl Driver {
             Home::Device(_) => unreachable!("the caller passes host memory"),
         });
         // SAFETY: as the caller promises.
-        unsafe { self.device.launch(&on_host) }
+        let launched = self.note_loss(unsafe { self.device.launch(&on_host) });
+        launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }
 
     /// Copies a host matrix into new memory of the device, packed column-major.
@@ -75,11 +95,12 @@ impl Driver {
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
         self.make_room();
-        let buffer = self.device.alloc(bytes).map_err(|error| error.with("device", &self.facts().name))?;
-        if !is_empty(from) {
+        let uploaded = self.device.alloc(bytes).and_then(|buffer| {
             // SAFETY: as the caller promises; the buffer is new.
-            unsafe { self.device.write(HostRect::whole(from), &buffer)? };
-        }
+            let written = if is_empty(from) { Ok(()) } else { unsafe { self.device.write(HostRect::whole(from), &buffer) } };
+            written.map(|()| buffer)
+        });
+        let buffer = self.note_loss(uploaded).map_err(|error| error.with("device", &self.facts().name))?;
         lock(&self.residents).insert(key, (Arc::new(buffer), bytes));
         Ok(())
     }
@@ -102,7 +123,8 @@ impl Driver {
             return Ok(());
         }
         // SAFETY: as the caller promises.
-        unsafe { self.device.read(&buffer, HostRect::whole(to)) }
+        let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
+        read.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }
 
     /// Forgets a resident matrix.
@@ -177,7 +199,7 @@ impl Driver {
                 }
                 // the run is not locked while the device allocates or frees, so other devices go on
                 Next::Obtain(slot) => {
-                    run.obtained(device, slot, registers.obtain(slot));
+                    run.obtained(device, slot, self.note_loss(registers.obtain(slot)));
                     None
                 }
                 Next::Release(slot) => {
@@ -212,6 +234,7 @@ impl Driver {
             let start = ends.insert(lane, end).map_or(start, |before| start.max(before));
             trace.add(TraceEvent { device, lane, label, start, end });
         }
+        let result = self.note_loss(result);
         if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
             self.trim();
         }

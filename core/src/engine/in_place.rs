@@ -56,11 +56,11 @@ impl ColumnCopy<'_> {
     }
 }
 
-/// Tokens of instructions that were submitted. Dropping this waits for them, since their memory is only borrowed.
+/// Instructions that were submitted. Dropping this waits for them, since their memory is only borrowed.
 #[derive(Default)]
-struct Earlier(Vec<Token>);
+struct Submitted(Vec<Token>);
 
-impl Earlier {
+impl Submitted {
     /// Waits for all instructions.
     ///
     /// # Errors
@@ -70,7 +70,7 @@ impl Earlier {
     }
 }
 
-impl Drop for Earlier {
+impl Drop for Submitted {
     fn drop(&mut self) {
         let _ = self.wait();
     }
@@ -89,12 +89,11 @@ impl Driver {
         let mut touched = false;
         // SAFETY: as the caller promises.
         let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
-        outcome.map_err(|error| {
+        self.note_loss(outcome).map_err(|error| {
             if error.kind().leaves_it_to_others() {
                 self.trim();
             }
-            let is_told = error.context().any(|(key, _)| key == OUTPUTS);
-            let error = if touched && !is_told { error.with(OUTPUTS, "partly written") } else { error };
+            let error = if touched && error.outputs().is_none() { error.with(OUTPUTS, "partly written") } else { error };
             if error.context().any(|(key, _)| key == "device") { error } else { error.with("device", &self.facts().name) }
         })
     }
@@ -133,29 +132,31 @@ impl Driver {
                 }
             });
         }
-        let mut earlier = Earlier::default();
-        for (at, instruction) in (1..).zip(call.instructions) {
+        let mut submitted = Submitted::default();
+        for instruction in call.instructions {
             let resolved = instruction.map(|matrix| {
                 let (raw, buffer): &(RawMat, Arc<DeviceBuffer>) = &bound[matrix];
                 Operand::of(raw, Memory::Buffer(buffer))
             });
             *touched = true;
             let start = trace.map(Trace::now);
-            // the queue keeps the order, so only the end of the last instruction is waited for
-            if at < call.instructions.len() && trace.is_none() {
-                // SAFETY: as the caller promises, until `earlier` has waited.
-                earlier.0.push(unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[])? });
+            if call.instructions.len() > 1 && trace.is_none() {
+                // the queue keeps the order of several instructions, so none waits for the host
+                // SAFETY: as the caller promises, until all are waited for.
+                match unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[]) } {
+                    Ok(token) => submitted.0.push(token),
+                    Err(error) => return submitted.wait().and(Err(error)),
+                }
             } else {
                 // SAFETY: as the caller promises.
-                let launched = unsafe { self.device.launch(&resolved) };
-                earlier.wait().and(launched)?;
+                unsafe { self.device.launch(&resolved)? };
             }
             if let (Some(trace), Some(start)) = (trace, start) {
                 let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                 trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
             }
         }
-        Ok(())
+        submitted.wait()
     }
 
     unsafe fn run_schedule(
@@ -176,6 +177,19 @@ impl Driver {
         outcome.map_err(|RunError { error, .. }| error)
     }
 
+    /// Memory for a column, in place of idle ones if too little is left.
+    fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
+        if bytes > self.free_memory() {
+            self.columns.trim();
+        }
+        let left = self.free_memory();
+        if bytes > left {
+            let message = format!("a column takes {bytes} bytes, {} has {left} left", self.facts().name);
+            return Err(Error::new(ErrorKind::OutOfMemory, "call", message));
+        }
+        self.device.alloc(bytes).map(Arc::new)
+    }
+
     /// Makes a copy on the device for each column in host memory, and fills those that the call reads.
     unsafe fn copy_columns<'d>(&'d self, call: &InPlace<'_>, copies: &mut Vec<ColumnCopy<'d>>) -> Result<()> {
         for (matrix, &raw) in call.memory.iter().enumerate() {
@@ -191,15 +205,7 @@ impl Driver {
                     is_written |= of == matrix && access == Access::Write;
                 });
             }
-            let (bytes, left) = (raw.bytes(), self.free_memory());
-            let alloc = |room| match room <= left {
-                true => self.device.alloc(room).map(Arc::new),
-                false => {
-                    let message = format!("a column takes {bytes} bytes, {} has {left} left", self.facts().name);
-                    Err(Error::new(ErrorKind::OutOfMemory, "call", message))
-                }
-            };
-            let buffer = self.columns.take(bytes, alloc)?;
+            let buffer = self.columns.take(raw.bytes(), |bytes| self.alloc_column(bytes))?;
             // from here on its drop gives the memory back, also after an error
             copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {

@@ -15,7 +15,8 @@ use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, lock};
 use crate::token::Token;
 
-/// The memory of a device's physical registers. When this is dropped, the memory is kept for the next run.
+/// The memory of a device's physical registers. When this is dropped, the memory is kept for the next run, unless a panic
+/// of the backend may have left kernels that still use it.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
     driver: &'d Driver,
@@ -24,7 +25,7 @@ pub(super) struct Registers<'d> {
 
 impl Drop for Registers<'_> {
     fn drop(&mut self) {
-        if !self.driver.facts().host_memory {
+        if !self.driver.facts().host_memory && !std::thread::panicking() {
             let before = std::mem::replace(&mut *lock(&self.driver.kept), self.slots.drain().map(|(_, slot)| slot).collect());
             drop(before);
         }

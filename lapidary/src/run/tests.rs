@@ -247,17 +247,17 @@ impl Device for Meeting {
     }
 }
 
-/// A device that takes instructions and notes who waits for them. It fails at the entry of that name.
+/// A device that takes instructions and notes who waits for them. It fails at entries of some names.
 #[derive(Clone, Debug)]
 struct Noting {
     facts: DeviceFacts,
     log: Arc<Mutex<Vec<String>>>,
-    failure: &'static str,
+    failures: &'static [&'static str],
 }
 
 impl Noting {
     fn note(&self, entry: String) -> Result<()> {
-        let failed = entry == self.failure;
+        let failed = self.failures.contains(&entry.as_str());
         let error = Error::new(ErrorKind::DeviceFailed, "noting", entry.clone());
         self.log.lock().unwrap().push(entry);
         if failed { Err(error) } else { Ok(()) }
@@ -300,29 +300,82 @@ impl Pending for Noted {
     }
 }
 
-/// The kernels of a solve on a device's matrices are in its queue at once. Each is waited for, even if another one fails.
+/// The kernels of a solve on a device's matrices are in its queue at once. Each is waited for, even if another one fails, and
+/// the first failure is told.
 #[test]
 fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
-    let entries = ["submit laswp", "submit trsm", "launch trsm", "wait laswp", "wait trsm"];
-    for failure in ["", "submit laswp", "submit trsm", "launch trsm", "wait laswp", "wait trsm"] {
+    let entries = ["submit laswp", "submit trsm", "submit trsm", "wait laswp", "wait trsm", "wait trsm"];
+    let all = [0, 1, 2, 3, 4, 5];
+    for (failures, told, log) in [
+        (&[][..], None, &all[..]),
+        (&["submit laswp"], Some("submit laswp"), &[0]),
+        (&["submit trsm"], Some("submit trsm"), &[0, 1, 3]),
+        (&["wait laswp"], Some("wait laswp"), &all),
+        (&["wait trsm"], Some("wait trsm"), &all),
+        (&["wait laswp", "submit trsm"], Some("wait laswp"), &[0, 1, 3]),
+    ] {
         let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
-        let device = Noting { facts, log: Arc::default(), failure };
+        let device = Noting { facts, log: Arc::default(), failures };
         let machine = Machine::of(vec![boxed(device.clone())], &Settings::default());
         let ones = vec![1.0; N * N];
         let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
         let lu = machine.getrf(a.view_mut()).unwrap();
         device.log.lock().unwrap().clear();
         let outcome = lu.solve(b.view_mut());
-        let log = device.log.lock().unwrap().clone();
-        match failure {
-            "submit laswp" => assert_eq!(log, entries[..1]),
-            "submit trsm" => assert_eq!(log, [&entries[..2], &entries[3..4]].concat()),
-            _ => assert_eq!(log, entries),
-        }
-        assert_eq!(
-            outcome.map_err(|error| error.to_string().contains(failure)),
-            if failure.is_empty() { Ok(()) } else { Err(true) }
-        );
+        assert_eq!(*device.log.lock().unwrap(), log.iter().map(|&at| entries[at]).collect::<Vec<_>>(), "{failures:?}");
+        assert_eq!(outcome.err().map(|error| error.to_string().contains(told.unwrap())), told.map(|_| true), "{failures:?}");
+    }
+}
+
+/// A device that says once that it is lost takes no part in later calls, without a method that says so.
+#[test]
+fn a_loss_is_remembered() {
+    let devices = || [NullDevice::new(Some(4 << 20)).lost_at(0), NullDevice::new(Some(4 << 20))].map(boxed);
+    let machine = Machine::of(devices().into(), &Settings::default());
+    let ones = vec![1.0; N * N];
+    let view = || MatRef::col_major(&ones, N, N).unwrap();
+    let product = || {
+        let mut c = ones.clone();
+        machine.gemm(Gemm::new(view(), view(), MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
+    };
+    product();
+    let asked = record(&machine, 0).requests.len();
+    product();
+    assert_eq!((asked, record(&machine, 0).requests.len()), (1, 1));
+    // and says so where nothing else is left
+    let alone = Machine::of(devices().into_iter().take(1).collect(), &Settings::default());
+    let error = || alone.upload(view()).unwrap_err();
+    assert_eq!([error().kind(), error().kind()], [ErrorKind::DeviceLost; 2]);
+    assert_eq!(record(&alone, 0).requests.len(), 1);
+}
+
+/// Facts that no schedule can use are refused.
+#[test]
+fn facts_without_sense_are_refused() {
+    let device = || NullDevice::new(Some(4 << 20));
+    for (device, what) in [
+        (device().with_flops(-1.0), "null:0: rates.flops = -1 is not at least 0"),
+        (device().with_flops(f64::NAN), "null:0: rates.flops = NaN is not at least 0"),
+        (device().with_queues(0), "null:0: queues = 0 is not at least 1"),
+    ] {
+        let error = Machine::with_devices(vec![boxed(device)], &Settings::default()).unwrap_err();
+        assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains(what), "{error}");
+    }
+    assert!(Machine::with_devices(vec![boxed(device().with_flops(0.0))], &Settings::default()).is_ok());
+}
+
+/// A solve that fails after the factorisation says that A was replaced.
+#[test]
+fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
+    for (failures, outputs) in
+        [(&["submit laswp"][..], "A holds its factors, B is partly written"), (&["launch getrf"], "partly written")]
+    {
+        let facts = DeviceFacts { dtypes: vec![DType::F64], ..DeviceFacts::new("noting:0") };
+        let machine = Machine::of(vec![boxed(Noting { facts, log: Arc::default(), failures })], &Settings::default());
+        let ones = vec![1.0; N * N];
+        let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
+        let error = machine.gesv(a.view_mut(), b.view_mut()).unwrap_err();
+        assert_eq!(error.outputs(), Some(outputs), "{error}");
     }
 }
 

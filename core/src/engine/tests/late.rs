@@ -45,9 +45,6 @@ enum Owned {
     Run(Instruction<Operand<'static>>),
 }
 
-// SAFETY: a test's memory, which the engine lends.
-unsafe impl Send for Owned {}
-
 /// Work that is done when so much of a queue is.
 #[derive(Debug)]
 struct Asked {

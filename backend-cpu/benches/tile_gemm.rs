@@ -5,7 +5,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use lapidary_backend_cpu::{fast, tile::Tile};
+use lapidary_backend_cpu::{Team, fast, tile::Tile};
 use lapidary_core::Op;
 
 /// One product C ← C − op(A)·op(B) of column-major matrices without gaps.
@@ -39,7 +39,7 @@ fn ours<T: fast::Lanes>(case: Case<T>) {
     // SAFETY: the case holds matrices of these shapes.
     unsafe {
         let (a, b) = (Tile::new(case.a.cast_mut(), ra, ca, lda), Tile::new(case.b.cast_mut(), rb, cb, ldb));
-        fast::gemm(case.ops[0], case.ops[1], -T::ONE, a, b, T::ONE, Tile::new(case.c, m, n, m));
+        fast::gemm(&Team::alone(), case.ops[0], case.ops[1], -T::ONE, a, b, T::ONE, Tile::new(case.c, m, n, m));
     }
 }
 

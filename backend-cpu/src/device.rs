@@ -1,7 +1,7 @@
-//! A CPU core as a device.
+//! The processor, or a thread of it, as a device.
 
 use std::env::consts::ARCH;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use lapidary_core::{
     DType, Device, DeviceBuffer, DeviceFacts, DeviceKind, Error, ErrorKind, HostRect, Identity, Instruction, Op, Operand, Rates,
@@ -12,6 +12,7 @@ use crate::buffer::Buffer;
 use crate::conv::{host_tile, tile};
 use crate::fast::{self, Lanes};
 use crate::reference;
+use crate::team::{Team, cores};
 use crate::tile::Tile;
 
 /// Which code carries instructions out.
@@ -24,36 +25,52 @@ pub enum Path {
     Reference,
 }
 
-/// One logical CPU device: one core's worth of work, carried out by the engine's thread.
+/// The processor with all its threads, or a logical device of one thread.
 ///
 /// Without a memory limit it works on the caller's matrices in place. With one
 /// it keeps copies within the limit, as a device with its own memory does; the
-/// same thread copies and computes.
+/// same threads copy and compute.
 #[derive(Debug)]
 pub struct CpuDevice {
     facts: DeviceFacts,
     path: Path,
+    team: Arc<Team>,
 }
 
 impl CpuDevice {
-    /// The logical device `cpu:index`, limited to `memory` bytes if given.
+    /// The device `cpu`: all threads that this process may use, limited to `memory` bytes if given. All such devices of a
+    /// process share one team of threads.
+    #[must_use]
+    pub fn whole(memory: Option<usize>) -> Self {
+        static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
+        let team = TEAM.get_or_init(|| Arc::new(Team::new(Self::count())));
+        Self::of_team("cpu".to_owned(), memory, Arc::clone(team))
+    }
+
+    /// The logical device `cpu:index` of one thread, the caller's, limited to `memory` bytes if given.
     #[must_use]
     pub fn new(index: usize, memory: Option<usize>) -> Self {
+        Self::of_team(format!("cpu:{index}"), memory, Arc::new(Team::alone()))
+    }
+
+    /// A device whose instructions are carried out by `team`.
+    #[must_use]
+    pub fn of_team(name: String, memory: Option<usize>, team: Arc<Team>) -> Self {
         let (isa, vector_bits, flops) = instruction_set();
         let identity = identity();
         let facts = DeviceFacts {
             description: format!("{} ({isa})", identity.model),
             identity: identity.clone(),
             dtypes: vec![DType::F32, DType::F64],
-            compute_units: Some(1),
+            compute_units: Some(team.size()),
             vector_bits,
             memory,
             host_memory: memory.is_none(),
             // estimate: a core runs at 2.5 GHz
-            rates: Rates { flops: 2.5e9 * flops, bandwidth: 6e9 },
-            ..DeviceFacts::new(format!("cpu:{index}"))
+            rates: Rates { flops: 2.5e9 * flops * team.size() as f64, bandwidth: 6e9 },
+            ..DeviceFacts::new(name)
         };
-        CpuDevice { facts, path: Path::Fast }
+        CpuDevice { facts, path: Path::Fast, team }
     }
 
     /// The same device on another code path.
@@ -62,10 +79,10 @@ impl CpuDevice {
         CpuDevice { path, ..self }
     }
 
-    /// Number of logical devices that this machine feeds: one for each core it offers.
+    /// Number of threads that this process may use at the same time.
     #[must_use]
     pub fn count() -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        cores()
     }
 }
 
@@ -114,13 +131,13 @@ impl Device for CpuDevice {
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe { transfer(from, to.get(), Direction::Write) }
+        unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
-        unsafe { transfer(to, from.get(), Direction::Read) }
+        unsafe { transfer(&self.team, to, from.get(), Direction::Read) }
         Ok(())
     }
 
@@ -131,8 +148,8 @@ impl Device for CpuDevice {
             match (self.path, instruction.dtype()) {
                 (Path::Reference, DType::F32) => by_definition::<f32>(instruction),
                 (Path::Reference, DType::F64) => by_definition::<f64>(instruction),
-                (Path::Fast, DType::F32) => at_speed::<f32>(instruction),
-                (Path::Fast, DType::F64) => at_speed::<f64>(instruction),
+                (Path::Fast, DType::F32) => at_speed::<f32>(&self.team, instruction),
+                (Path::Fast, DType::F64) => at_speed::<f64>(&self.team, instruction),
                 (_, DType::I32) => unreachable!("instructions compute with no integers"),
             }
         }
@@ -151,12 +168,12 @@ enum Direction {
 ///
 /// # Safety
 /// The contract of [`Device::write`] or [`Device::read`].
-unsafe fn transfer(rect: HostRect, buffer: &Buffer, direction: Direction) {
+unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Direction) {
     // SAFETY: as the caller promises; the rectangle holds elements of the type it names.
     unsafe {
         match rect.dtype {
-            DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(op, a, b)),
-            DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(op, a, b)),
+            DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
+            DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
             // pivots: one column, or one row of a transposed column
             DType::I32 => carry(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
@@ -182,23 +199,25 @@ unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, 
     }
 }
 
-/// Calls the functions of one module with the operands of an instruction.
+/// Calls the functions of one module with the operands of an instruction, after what else they take.
 macro_rules! carry_out {
-    ($module:ident, $instruction:expr) => {
+    ($module:ident, [$($first:expr)?], $instruction:expr) => {
         match *$instruction {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
-                $module::gemm(op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));
+                $module::gemm($($first,)? op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));
             }
             Instruction::Trsm { side, uplo, op, diag, alpha, a, b } => {
-                $module::trsm(side, uplo, op, diag, alpha.get::<T>(), tile(a), tile(b));
+                $module::trsm($($first,)? side, uplo, op, diag, alpha.get::<T>(), tile(a), tile(b));
             }
-            Instruction::Trtri { uplo, diag, a, inverse } => $module::trtri(uplo, diag, tile::<T>(a), tile(inverse)),
+            Instruction::Trtri { uplo, diag, a, inverse } => {
+                $module::trtri($($first,)? uplo, diag, tile::<T>(a), tile(inverse));
+            }
             Instruction::Getrf { pivoting, first_row, a, ipiv, info } => {
-                $module::getrf(pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());
+                $module::getrf($($first,)? pivoting, first_row, tile::<T>(a), tile(ipiv), &mut *tile(info).ptr());
             }
-            Instruction::Laswp { swaps, a, ipiv } => $module::laswp(swaps, tile::<T>(a), tile(ipiv)),
-            Instruction::Copy { a, b } => $module::copy(Op::NoTrans, tile::<T>(a), tile(b)),
-            Instruction::Scale { beta, c } => $module::scale(beta.get::<T>(), tile(c)),
+            Instruction::Laswp { swaps, a, ipiv } => $module::laswp($($first,)? swaps, tile::<T>(a), tile(ipiv)),
+            Instruction::Copy { a, b } => $module::copy($($first,)? Op::NoTrans, tile::<T>(a), tile(b)),
+            Instruction::Scale { beta, c } => $module::scale($($first,)? beta.get::<T>(), tile(c)),
         }
     };
 }
@@ -207,13 +226,13 @@ macro_rules! carry_out {
 /// The contract of tiles.
 unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     // SAFETY: as the caller promises.
-    unsafe { carry_out!(reference, instruction) }
+    unsafe { carry_out!(reference, [], instruction) }
 }
 
 /// # Safety
 /// The contract of tiles.
 #[inline]
-unsafe fn at_speed<T: Lanes>(instruction: &Instruction<Operand<'_>>) {
+unsafe fn at_speed<T: Lanes>(team: &Team, instruction: &Instruction<Operand<'_>>) {
     // SAFETY: as the caller promises.
-    unsafe { carry_out!(fast, instruction) }
+    unsafe { carry_out!(fast, [team], instruction) }
 }

@@ -5,7 +5,9 @@ mod conv;
 mod device;
 pub mod fast;
 pub mod reference;
+mod team;
 pub mod tile;
 
 pub use buffer::Buffer;
 pub use device::{CpuDevice, Path};
+pub use team::Team;

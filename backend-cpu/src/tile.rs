@@ -22,6 +22,9 @@ pub struct Tile<T> {
     ld: usize,
 }
 
+// SAFETY: a tile says where memory is. Functions that reach it are unsafe, and answer for what other threads do there.
+unsafe impl<T: Sync> Sync for Tile<T> {}
+
 // Derived impls would ask for `T: Copy`.
 impl<T> Clone for Tile<T> {
     fn clone(&self) -> Self {

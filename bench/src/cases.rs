@@ -4,6 +4,7 @@ use std::error::Error;
 
 use faer::traits::ComplexField;
 use lapidary::{Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
+use lapidary_backend_cpu::Team;
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;
 
@@ -237,7 +238,16 @@ fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
     // SAFETY: tiles of order n over memory of that size; A and B are only read, C is ours alone.
     unsafe {
         let tile = |ptr: *const T| Tile::new(ptr.cast_mut(), n, n, n);
-        fast::gemm(Op::NoTrans, Op::NoTrans, T::ONE, tile(a.as_ptr()), tile(b.as_ptr()), T::ZERO, tile(c.as_mut_ptr()));
+        fast::gemm(
+            &Team::alone(),
+            Op::NoTrans,
+            Op::NoTrans,
+            T::ONE,
+            tile(a.as_ptr()),
+            tile(b.as_ptr()),
+            T::ZERO,
+            tile(c.as_mut_ptr()),
+        );
     }
 }
 

@@ -18,7 +18,7 @@ use crate::select::Select;
 use crate::settings::Settings;
 use crate::singular::{A_IS_FACTORED, B_STAYS, singular};
 
-/// Up to this many operations the call is one kernel on the caller's thread:
+/// Up to this many operations the call is one kernel of the first device, if that works on host matrices:
 /// planning and waking another device would cost more than it could save.
 const DIRECT_FLOPS: f64 = 6.0e6;
 
@@ -54,8 +54,7 @@ struct Shared {
 }
 
 impl Machine {
-    /// Opens the selected devices with default settings. CPU devices are
-    /// logical: there may be more of them than cores.
+    /// Opens the selected devices with default settings.
     ///
     /// # Errors
     /// The selection names no device.
@@ -415,13 +414,14 @@ impl Machine {
         Ok(lu)
     }
 
-    /// The device for a call so small that it is one kernel.
+    /// The device for a call that is one kernel: a small one, or one on the host matrices of the only device.
     #[inline]
     fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
         let first = self.drivers().first().filter(is_able)?;
-        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
+        let is_alone = self.drivers().len() == 1 && self.0.settings.nb.is_none() && self.trace().is_none();
+        ((is_alone || flops <= DIRECT_FLOPS) && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.

@@ -59,10 +59,13 @@ impl Opening<'_> {
     fn pick(&mut self, pick: &Pick) -> Result<()> {
         match pick.backend {
             Backend::Cpu => {
-                let indices =
-                    if let Which::Listed(indices) = &pick.which { indices.clone() } else { (0..CpuDevice::count()).collect() };
                 let limit = self.settings.memory_limit;
-                self.opened.devices.extend(indices.into_iter().map(|index| boxed(CpuDevice::new(index, limit))));
+                match &pick.which {
+                    Which::Listed(indices) => {
+                        self.opened.devices.extend(indices.iter().map(|&index| boxed(CpuDevice::new(index, limit))));
+                    }
+                    Which::Present | Which::Every => self.opened.devices.push(boxed(CpuDevice::whole(limit))),
+                }
                 Ok(())
             }
             #[cfg(feature = "opencl")]

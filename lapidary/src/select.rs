@@ -10,7 +10,7 @@ use lapidary_core::{Error, ErrorKind, Result};
 /// The kinds of devices that this build knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// Logical devices of the CPU.
+    /// The processor; by number, logical devices of one thread each.
     Cpu,
     /// Devices of OpenCL drivers.
     #[cfg(feature = "opencl")]

@@ -1,6 +1,6 @@
 //! The conformance suite as tests, one for each property: `cpu:0::f64::gemm::nan_propagates`.
 //!
-//! On the CPU in place, on several devices, out of core, and on the plain loops that define
+//! On the CPU in place, on one thread, on all and on several devices; out of core, and on the plain loops that define
 //! every instruction; on each OpenCL device of another make and on each adapter that are
 //! there. Where there are none a test says so and passes, unless `LAPIDARY_REQUIRE_OPENCL`
 //! or `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
@@ -28,7 +28,7 @@ fn fewer() -> Scope {
     Scope { max: 110, cases: 12, large: vec![257], ..small() }
 }
 
-/// Calls that are too large to run as one kernel on the caller's thread.
+/// Calls that are too large for one thread, and on several devices for one kernel.
 fn planned() -> Scope {
     Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 6, large: vec![257, 400], elements: 1 << 16, seed: 2 }
 }
@@ -59,12 +59,19 @@ fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item 
 
 fn on_the_cpu() -> impl Iterator<Item = Trial> {
     let one = selected("cpu:0", small());
+    let whole = selected("cpu", planned());
     let several = selected("cpu:0,1,2", planned());
     let defined = harness::tests("definition", || by_definition(&settings()), fewer());
     let one_out_of_core = out_of_core("cpu:0/out-of-core", |settings| Graded::open("cpu:0", settings));
     let several_out_of_core = out_of_core("cpu:0,1,2/out-of-core", |settings| Graded::open("cpu:0,1,2", settings));
     let defined_out_of_core = out_of_core("definition/out-of-core", by_definition);
-    one.into_iter().chain(several).chain(defined).chain(one_out_of_core).chain(several_out_of_core).chain(defined_out_of_core)
+    one.into_iter()
+        .chain(whole)
+        .chain(several)
+        .chain(defined)
+        .chain(one_out_of_core)
+        .chain(several_out_of_core)
+        .chain(defined_out_of_core)
 }
 
 /// A test that passes where a kind of device is there, or need not be.

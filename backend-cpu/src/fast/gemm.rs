@@ -1,20 +1,24 @@
-//! C ← α·op(A)·op(B) + β·C as a chain of loops around the micro-kernel.
+//! C ← α·op(A)·op(B) + β·C as a chain of loops around the micro-kernel, on one thread.
+
+use std::ops::Range;
 
 use lapidary_core::{Op, Scalar};
 
 use super::gemv::Gemv;
 use super::micro::{Micro, Strided};
 use super::pack::{Workspace, pack};
+use super::shared::by_team;
 use super::simd::{Kernel, Lanes, Simd};
 use super::transpose::scale;
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// Vectors of rows in a micro-tile.
-const MV: usize = 3;
+pub(super) const MV: usize = 3;
 /// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
-const KC_BYTES: usize = 4096;
+pub(super) const KC_BYTES: usize = 4096;
 /// Bytes of a packed block of A: most of a second-level cache.
-const A_BYTES: usize = 1152 << 10;
+pub(super) const A_BYTES: usize = 1152 << 10;
 /// From this k on a product with one column reads A by columns.
 const GEMV_K: usize = 16;
 /// Columns of B between two packings of A.
@@ -28,35 +32,18 @@ const PACK_B: usize = 192;
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub unsafe fn gemm<T: Lanes>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
+#[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and the team")]
+pub unsafe fn gemm<T: Lanes>(team: &Team, op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
     let (m, k) = op_a.shape(a.shape());
     debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
     // SAFETY: the caller's contract; the shapes agree.
     unsafe {
         if k == 0 || alpha == T::ZERO {
-            scale(beta, c);
-        } else if m > 0 && c.cols() == 1 && k >= GEMV_K {
-            one_column(alpha, strided(op_a, a), strided(op_b, b), k, beta, c);
+            scale(team, beta, c);
         } else if m > 0 && c.cols() > 0 {
-            T::dispatch(Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
+            by_team(team, &Gemm { k, alpha, a: strided(op_a, a), b: strided(op_b, b), beta, c });
         }
     }
-}
-
-/// The product with one column, which is made contiguous where it is not.
-unsafe fn one_column<T: Lanes>(alpha: T, a: Strided<T>, b: Strided<T>, k: usize, beta: T, c: Tile<T>) {
-    let mut copy = Vec::new();
-    // SAFETY: the caller's contract: b has k elements at that stride.
-    let x = unsafe {
-        if b.rs == 1 {
-            std::slice::from_raw_parts(b.ptr, k)
-        } else {
-            copy.extend((0..k).map(|p| *b.at(p, 0).ptr));
-            &copy
-        }
-    };
-    // SAFETY: the caller's contract; the shapes agree.
-    unsafe { T::dispatch(Gemv { m: c.rows(), alpha, a, x, beta, y: c.ptr() }) }
 }
 
 /// op(A) as strides.
@@ -66,13 +53,49 @@ fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
     Strided { ptr: a.ptr(), rs, cs }
 }
 
-struct Gemm<T> {
-    k: usize,
-    alpha: T,
-    a: Strided<T>,
-    b: Strided<T>,
-    beta: T,
-    c: Tile<T>,
+/// C ← α·A·B + β·C with k terms in each sum; nothing is empty.
+#[derive(Clone, Copy)]
+pub(super) struct Gemm<T> {
+    pub k: usize,
+    pub alpha: T,
+    pub a: Strided<T>,
+    pub b: Strided<T>,
+    pub beta: T,
+    pub c: Tile<T>,
+}
+
+impl<T: Lanes> Gemm<T> {
+    /// Computes the product on this thread.
+    ///
+    /// # Safety
+    /// The [contract of tiles](crate::tile).
+    pub unsafe fn here(self) {
+        // SAFETY: as the caller promises.
+        unsafe { if self.c.cols() == 1 && self.k >= GEMV_K { self.one_column() } else { T::dispatch(self) } }
+    }
+
+    /// The product with one column, which is made contiguous where it is not.
+    unsafe fn one_column(self) {
+        let Gemm { k, alpha, a, b, beta, c } = self;
+        let mut copy = Vec::new();
+        // SAFETY: the caller's contract: b has k elements at that stride.
+        let x = unsafe {
+            if b.rs == 1 {
+                std::slice::from_raw_parts(b.ptr, k)
+            } else {
+                copy.extend((0..k).map(|p| *b.at(p, 0).ptr));
+                &copy
+            }
+        };
+        // SAFETY: the caller's contract; the shapes agree.
+        unsafe { T::dispatch(Gemv { m: c.rows(), alpha, a, x, beta, y: c.ptr() }) }
+    }
+
+    /// The part of the product in rows `rows` and columns `cols` of C.
+    pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
+        let c = self.c.sub(rows.start, cols.start, rows.len(), cols.len());
+        Gemm { a: self.a.at(rows.start, 0), b: self.b.at(0, cols.start), c, ..*self }
+    }
 }
 
 /// The block sizes of one call, each at most what the caches hold, and even.
@@ -85,7 +108,7 @@ struct Blocks {
 }
 
 /// The size of equal parts of `total`, at most `most` and a multiple of `unit`.
-fn even(total: usize, most: usize, unit: usize) -> usize {
+pub(super) fn even(total: usize, most: usize, unit: usize) -> usize {
     // Small products must not pay for divisions.
     let part = if total <= most { total } else { total.div_ceil(total.div_ceil(most)) };
     part.next_multiple_of(unit)
@@ -159,19 +182,19 @@ impl<T: Scalar> Gemm<T> {
 ///
 /// Rows of A come in panels: row i of the block starts at `a.at(i, 0)` for
 /// every multiple i of the panel's height.
-struct Macro<T> {
-    k: usize,
-    alpha: T,
-    a: Strided<T>,
-    b: Strided<T>,
-    beta: T,
-    c: Tile<T>,
-    packed_b: bool,
+pub(super) struct Macro<T> {
+    pub k: usize,
+    pub alpha: T,
+    pub a: Strided<T>,
+    pub b: Strided<T>,
+    pub beta: T,
+    pub c: Tile<T>,
+    pub packed_b: bool,
 }
 
 impl<T: Scalar> Macro<T> {
     #[inline(always)]
-    unsafe fn run<V: Simd<Elem = T>>(&self) {
+    pub unsafe fn run<V: Simd<Elem = T>>(&self) {
         let n = self.c.cols();
         let mut j = 0;
         while j < n {

@@ -4,6 +4,7 @@ use lapidary_core::{Side, Swaps};
 
 use super::simd::Lanes;
 use crate::reference::laswp as plain;
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// Columns that are exchanged together: few enough that the lines of their
@@ -16,20 +17,20 @@ const ROWS: usize = 256;
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile); all pivots lie in the tile.
-pub unsafe fn laswp<T: Lanes>(swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
-    // SAFETY: the caller's contract for parts of A.
-    unsafe {
-        match swaps.side {
-            Side::Right => {
-                for i in (0..a.rows()).step_by(ROWS) {
-                    plain(swaps, a.sub(i, 0, ROWS.min(a.rows() - i), a.cols()), ipiv);
-                }
-            }
-            Side::Left => {
-                for j in (0..a.cols()).step_by(STRIP) {
-                    plain(swaps, a.sub(0, j, a.rows(), STRIP.min(a.cols() - j)), ipiv);
-                }
-            }
+pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
+    let (lines, step) = match swaps.side {
+        Side::Left => (a.cols(), STRIP),
+        Side::Right => (a.rows(), ROWS),
+    };
+    team.in_strips(lines, ipiv.rows(), |strip| {
+        for start in strip.clone().step_by(step) {
+            let count = step.min(strip.end - start);
+            let part = match swaps.side {
+                Side::Left => a.sub(0, start, a.rows(), count),
+                Side::Right => a.sub(start, 0, count, a.cols()),
+            };
+            // SAFETY: the caller's contract for parts of A.
+            unsafe { plain(swaps, part, ipiv) }
         }
-    }
+    });
 }

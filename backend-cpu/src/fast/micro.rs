@@ -15,6 +15,9 @@ pub(super) struct Strided<T> {
     pub cs: usize,
 }
 
+// SAFETY: it says where memory is. Whoever reads that does so by unsafe functions.
+unsafe impl<T: Sync> Sync for Strided<T> {}
+
 impl<T> Strided<T> {
     /// The part that starts at (i, j).
     #[inline(always)]

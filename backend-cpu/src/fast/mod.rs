@@ -1,4 +1,4 @@
-//! The instructions of [`reference`](crate::reference) at speed, on one thread.
+//! The instructions of [`reference`](crate::reference) at speed, by the members of a [`Team`](crate::Team).
 //!
 //! All functions are `unsafe` under the [contract of tiles](crate::tile).
 
@@ -6,10 +6,12 @@ mod gemm;
 mod gemv;
 mod getrf;
 mod laswp;
+mod lookahead;
 mod micro;
 mod pack;
 mod panel;
 mod portable;
+mod shared;
 mod simd;
 mod substitute;
 #[cfg(test)]

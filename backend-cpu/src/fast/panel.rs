@@ -2,10 +2,15 @@
 //!
 //! Left-looking, with one pass over memory per column. The pass of column j
 //! scales column j − 1 by its pivot, subtracts the product of the columns
-//! before j, and finds the largest magnitude of what remains.
+//! before j, and finds the largest magnitude of what remains. The members of a
+//! group have rows of their own, and meet once for each column.
+
+use std::cell::UnsafeCell;
+use std::ops::Range;
 
 use lapidary_core::Scalar;
 
+use super::getrf::{Job, Place};
 use super::simd::{Kernel, Lanes, Simd};
 use crate::reference::{find_pivot, note_zero_pivot, row_index, safe_reciprocal};
 use crate::tile::Tile;
@@ -15,71 +20,127 @@ pub(super) const COLUMNS: usize = 8;
 /// Rows between two looks at the largest magnitude so far.
 const CHUNK: usize = 512;
 
-/// P·A = L·U of at most `COLUMNS` columns.
-///
-/// # Safety
-/// The [contract of tiles](crate::tile).
-pub(super) unsafe fn panel<T: Lanes>(pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
-    let (m, n) = a.shape();
-    // By what the column before is scaled on the way.
-    let mut scaling = T::ONE;
-    for j in 0..n {
-        // SAFETY: the caller's contract.
-        unsafe {
-            let best = eliminate(a, j, scaling);
-            scaling = T::ONE;
-            if j >= m {
-                continue;
-            }
-            let p = if pivoting { best } else { j };
-            ipiv.set(j, 0, row_index(first_row + p));
-            (0..n).for_each(|c| a.swap((j, c), (p, c)));
-            let pivot = a.get(j, j);
-            if pivot == T::ZERO {
-                note_zero_pivot(info, first_row + j);
-            } else if let Some(reciprocal) = safe_reciprocal(pivot) {
-                scaling = reciprocal;
-            } else {
-                (j + 1..m).for_each(|i| a.set(i, j, a.get(i, j) / pivot));
-            }
-        }
-    }
-    if scaling != T::ONE {
-        // SAFETY: the caller's contract; the last column is still unscaled.
-        unsafe { (n..m).for_each(|i| a.set(i, n - 1, a.get(i, n - 1) * scaling)) }
+/// What the members of a group tell one another about a panel. Each writes its own candidate; what is for all the last one at a
+/// meeting writes.
+pub(super) struct Search<T> {
+    /// For each member, the row of the largest magnitude that it found.
+    candidates: Vec<Candidate>,
+    /// The rows of U of the next column; of a first column there are none.
+    u: UnsafeCell<[T; COLUMNS]>,
+    /// By what the column before is scaled on the way; before the first column, one.
+    scaling: UnsafeCell<T>,
+}
+
+/// A row on a cache line of its own; none if the member has no rows.
+#[derive(Default)]
+#[repr(align(128))]
+struct Candidate(UnsafeCell<Option<usize>>);
+
+// SAFETY: as the struct says, nobody reads between two meetings what another one writes there.
+unsafe impl<T: Sync> Sync for Search<T> {}
+
+impl<T: Scalar> Search<T> {
+    /// For a group of at most so many members.
+    pub fn new(members: usize) -> Self {
+        let candidates = (0..members).map(|_| Candidate::default()).collect();
+        Search { candidates, u: UnsafeCell::new([T::ZERO; COLUMNS]), scaling: UnsafeCell::new(T::ONE) }
     }
 }
 
-/// Brings column j up to date and finds its pivot's row.
-unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, scaling: T) -> usize {
-    let top = j.min(a.rows());
-    let mut u = [T::ZERO; COLUMNS];
+/// P·A = L·U of at most `COLUMNS` columns.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile); all members of the group call this, and it has `search` for itself.
+pub(super) unsafe fn panel<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &Search<T>) {
+    let (m, n) = job.a.shape();
+    let own = place.share(m, CHUNK);
+    for j in 0..n {
+        // SAFETY: the caller's contract: own rows are nobody else's until members meet; then the last one has all.
+        unsafe {
+            let (u, scaling) = (*search.u.get(), *search.scaling.get());
+            *search.candidates[place.index].0.get() = eliminate(job.a, j, u, scaling, own.clone());
+            place.meet(|| {
+                let candidates = search.candidates[..place.count].iter().filter_map(|candidate| *candidate.0.get());
+                *search.scaling.get() = if j < m { exchange(job, j, candidates) } else { T::ONE };
+                *search.u.get() = upper(job.a, j + 1);
+            });
+        }
+    }
+    // SAFETY: the caller's contract; the last column is still unscaled.
+    unsafe {
+        let scaling = *search.scaling.get();
+        if scaling != T::ONE {
+            (n.max(own.start)..own.end).for_each(|i| job.a.set(i, n - 1, job.a.get(i, n - 1) * scaling));
+        }
+    }
+    // SAFETY: the others wait.
+    place.meet(|| unsafe { (*search.scaling.get(), *search.u.get()) = (T::ONE, [T::ZERO; COLUMNS]) });
+}
+
+/// Exchanges the largest candidate with the diagonal of column j; by what the column is to be scaled.
+unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
+    let Job { pivoting, first_row, a, ipiv, info } = *job;
+    let (m, n) = a.shape();
     // SAFETY: the caller's contract.
     unsafe {
-        // The rows of U: u_i = a_ij − Σ_{t<i} l_it·u_t
-        for i in 0..top {
-            u[i] = (0..i).fold(a.get(i, j), |x, t| x - a.get(i, t) * u[t]);
-            a.set(i, j, u[i]);
+        // a NaN on the diagonal stays there; of equal candidates the first one stays
+        let larger = |best: usize, row: usize| if exceeds(a.get(row, j), a.get(best, j)) { row } else { best };
+        let best = if a.get(j, j) == a.get(j, j) { candidates.reduce(larger).unwrap_or(j) } else { j };
+        let p = if pivoting { best } else { j };
+        ipiv.set(j, 0, row_index(first_row + p));
+        (0..n).for_each(|c| a.swap((j, c), (p, c)));
+        let pivot = a.get(j, j);
+        if pivot == T::ZERO {
+            note_zero_pivot(&mut *info, first_row + j);
+        } else if let Some(reciprocal) = safe_reciprocal(pivot) {
+            return reciprocal;
+        } else {
+            (j + 1..m).for_each(|i| a.set(i, j, a.get(i, j) / pivot));
         }
-        if top == a.rows() {
-            return top;
+        T::ONE
+    }
+}
+
+/// Whether |x| > |y|, where NaN is smaller than every number.
+fn exceeds<T: Scalar>(x: T, y: T) -> bool {
+    let is_number = |x: T| x.to_f64() <= f64::INFINITY;
+    x.abs() > y.abs() || (is_number(x) && !is_number(y))
+}
+
+/// The rows of U of column j, which are stored: u_i = a_ij − Σ_{t<i} l_it·u_t.
+unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
+    let mut u = [T::ZERO; COLUMNS];
+    if j < a.cols() {
+        for i in 0..j.min(a.rows()) {
+            // SAFETY: the caller's contract.
+            unsafe {
+                u[i] = (0..i).fold(a.get(i, j), |x, t| x - a.get(i, t) * u[t]);
+                a.set(i, j, u[i]);
+            }
         }
+    }
+    u
+}
+
+/// Brings the own rows of column j up to date; the one of them with the largest magnitude.
+unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T, own: Range<usize>) -> Option<usize> {
+    let rows = own.start.max(j)..own.end;
+    if rows.is_empty() {
+        return None;
+    }
+    // SAFETY: the caller's contract.
+    unsafe {
         let chunk = match j {
-            0 => T::dispatch(Pass::<T, 0> { a, u, scaling }),
-            1 => T::dispatch(Pass::<T, 1> { a, u, scaling }),
-            2 => T::dispatch(Pass::<T, 2> { a, u, scaling }),
-            3 => T::dispatch(Pass::<T, 3> { a, u, scaling }),
-            4 => T::dispatch(Pass::<T, 4> { a, u, scaling }),
-            5 => T::dispatch(Pass::<T, 5> { a, u, scaling }),
-            6 => T::dispatch(Pass::<T, 6> { a, u, scaling }),
-            _ => T::dispatch(Pass::<T, 7> { a, u, scaling }),
+            0 => T::dispatch(Pass::<T, 0> { a, u, scaling, rows: rows.clone() }),
+            1 => T::dispatch(Pass::<T, 1> { a, u, scaling, rows: rows.clone() }),
+            2 => T::dispatch(Pass::<T, 2> { a, u, scaling, rows: rows.clone() }),
+            3 => T::dispatch(Pass::<T, 3> { a, u, scaling, rows: rows.clone() }),
+            4 => T::dispatch(Pass::<T, 4> { a, u, scaling, rows: rows.clone() }),
+            5 => T::dispatch(Pass::<T, 5> { a, u, scaling, rows: rows.clone() }),
+            6 => T::dispatch(Pass::<T, 6> { a, u, scaling, rows: rows.clone() }),
+            _ => T::dispatch(Pass::<T, 7> { a, u, scaling, rows: rows.clone() }),
         };
-        // A NaN on the diagonal stays there.
-        if a.get(j, j) != a.get(j, j) {
-            return j;
-        }
-        let end = (chunk + CHUNK).min(a.rows());
-        first_largest(a.sub(0, j, end, 1), chunk)
+        Some(first_largest(a.sub(0, j, (chunk + CHUNK).min(rows.end), 1), chunk))
     }
 }
 
@@ -93,7 +154,7 @@ unsafe fn first_largest<T: Scalar>(x: Tile<T>, start: usize) -> usize {
     }
 }
 
-/// The pass over the rows from the diagonal of column `J` on:
+/// The pass over rows of column `J`, none of them above the diagonal:
 /// L_{J−1} ← scaling·L_{J−1};  a_J ← a_J − Σ_{t<J} L_t·u_t.
 ///
 /// Returns the row where the first chunk with the largest magnitude starts.
@@ -101,6 +162,7 @@ struct Pass<T, const J: usize> {
     a: Tile<T>,
     u: [T; COLUMNS],
     scaling: T,
+    rows: Range<usize>,
 }
 
 impl<T: Scalar, const J: usize> Kernel<T> for Pass<T, J> {
@@ -108,9 +170,9 @@ impl<T: Scalar, const J: usize> Kernel<T> for Pass<T, J> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) -> usize {
-        let (mut best, mut largest) = (J, None);
-        for start in (J..self.a.rows()).step_by(CHUNK) {
-            let end = (start + CHUNK).min(self.a.rows());
+        let (mut best, mut largest) = (self.rows.start, None);
+        for start in self.rows.clone().step_by(CHUNK) {
+            let end = (start + CHUNK).min(self.rows.end);
             // SAFETY: the rows lie in A.
             let here = unsafe { self.chunk::<V>(start, end) };
             if largest.is_none_or(|largest| here > largest) {

@@ -4,6 +4,7 @@ use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
 use super::simd::{Lanes, WIDEST};
 use crate::reference;
+use crate::team::Team;
 use crate::tile::Tile;
 
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
@@ -79,10 +80,13 @@ fn triangle<T: Lanes>(n: usize, uplo: Uplo, diag: Diag, r: &mut Random) -> Matri
     })
 }
 
-fn each_width(f: impl Fn()) {
-    for bits in [512, 256, 128] {
-        WIDEST.set(bits);
-        f();
+/// With every vector type, on one thread and by a team whose every member takes part.
+fn each_way(f: impl Fn(&Team)) {
+    for team in [Team::alone(), Team::eager(3)] {
+        for bits in [512, 256, 128] {
+            WIDEST.set(bits);
+            f(&team);
+        }
     }
 }
 
@@ -90,7 +94,7 @@ fn sizes(r: &mut Random) -> usize {
     [0, 1, 2, 3, 7, 8, 15, 24, 25, 31, 49, 64, 97][r.below(13)]
 }
 
-fn gemm_agrees<T: Lanes>() {
+fn gemm_agrees<T: Lanes>(team: &Team) {
     let mut r = Random(3);
     for case in 0..160 {
         let (m, n, k) = (sizes(&mut r), sizes(&mut r), if case % 40 == 0 { 900 } else { sizes(&mut r) });
@@ -109,7 +113,7 @@ fn gemm_agrees<T: Lanes>() {
         // SAFETY: the tiles are separate and their shapes agree.
         unsafe {
             reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
-            super::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
+            super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
         }
         // Bound 1 of docs/numerics.md, twice, with entries of at most 1 (β·C₀ at most 2).
         let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
@@ -119,22 +123,22 @@ fn gemm_agrees<T: Lanes>() {
 
 #[test]
 fn gemm_is_the_reference() {
-    each_width(gemm_agrees::<f32>);
-    each_width(gemm_agrees::<f64>);
+    each_way(gemm_agrees::<f32>);
+    each_way(gemm_agrees::<f64>);
 }
 
 #[test]
 fn gemm_propagates_nan_through_zero() {
-    each_width(|| {
+    each_way(|team| {
         let mut a = Matrix::<f64>::new(30, 9, 1, |i, j| if (i, j) == (29, 4) { f64::INFINITY } else { 1.0 });
         let (mut b, mut c) = (Matrix::new(9, 5, 0, |_, _| 0.0), Matrix::new(30, 5, 0, |_, _| 1.0));
         // SAFETY: the tiles are separate and their shapes agree.
-        unsafe { super::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile()) }
+        unsafe { super::gemm(team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile()) }
         assert!((0..5).all(|j| c.get(29, j).is_nan() && c.get(28, j) == 1.0));
     });
 }
 
-fn trsm_agrees<T: Lanes>() {
+fn trsm_agrees<T: Lanes>(team: &Team) {
     let mut r = Random(5);
     for case in 0..32 * 8 {
         let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
@@ -146,7 +150,7 @@ fn trsm_agrees<T: Lanes>() {
         // SAFETY: the tiles are separate and their shapes agree.
         unsafe {
             reference::trsm(side, uplo, op, diag, alpha, a.tile(), want.tile());
-            super::trsm(side, uplo, op, diag, alpha, a.tile(), b.tile());
+            super::trsm(team, side, uplo, op, diag, alpha, a.tile(), b.tile());
         }
         // Bound 7; the triangle's inverse is below e in norm.
         let bound = 16.0 * (n as f64 + 3.0) * T::UNIT_ROUNDOFF;
@@ -156,19 +160,19 @@ fn trsm_agrees<T: Lanes>() {
 
 #[test]
 fn trsm_is_the_reference() {
-    each_width(trsm_agrees::<f32>);
-    each_width(trsm_agrees::<f64>);
+    each_way(trsm_agrees::<f32>);
+    each_way(trsm_agrees::<f64>);
 }
 
 #[test]
 fn trsm_divides_by_odd_pivots_as_ieee_does() {
-    each_width(|| {
+    each_way(|team| {
         for pivot in [0.0, -0.0, 5e-324, 1e308, f64::INFINITY, f64::NAN, 49.0] {
             let mut a = Matrix::new(1, 1, 0, |_, _| pivot);
             let mut b = Matrix::new(1, 11, 2, |_, j| j as f64 - 3.0);
             let want = Matrix::new(1, 11, 2, |_, j| (j as f64 - 3.0) / pivot);
             // SAFETY: the tiles are separate and their shapes agree.
-            unsafe { super::trsm(Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit, 1.0, a.tile(), b.tile()) }
+            unsafe { super::trsm(team, Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit, 1.0, a.tile(), b.tile()) }
             assert_eq!(b.distance(&want), 0.0);
         }
     });
@@ -176,6 +180,10 @@ fn trsm_divides_by_odd_pivots_as_ieee_does() {
 
 #[test]
 fn trtri_is_the_reference() {
+    each_way(trtri_agrees);
+}
+
+fn trtri_agrees(team: &Team) {
     let mut r = Random(7);
     for case in 0..64 {
         let (uplo, diag, n) = (UPLOS[case % 2], DIAGS[case / 2 % 2], sizes(&mut r));
@@ -185,13 +193,13 @@ fn trtri_is_the_reference() {
         // SAFETY: the tiles are separate and their shapes agree.
         unsafe {
             reference::trtri(uplo, diag, a.tile(), want.tile());
-            super::trtri(uplo, diag, a.tile(), x.tile());
+            super::trtri(team, uplo, diag, a.tile(), x.tile());
         }
         assert!(x.distance(&want) <= 16.0 * (n as f64 + 3.0) * f64::UNIT_ROUNDOFF);
     }
 }
 
-fn getrf_agrees<T: Lanes>() {
+fn getrf_agrees<T: Lanes>(team: &Team) {
     let mut r = Random(11);
     for case in 0..150 {
         let (m, n) = (sizes(&mut r) * (1 + r.below(15)), sizes(&mut r));
@@ -209,7 +217,7 @@ fn getrf_agrees<T: Lanes>() {
         // SAFETY: the tiles are separate and their shapes agree.
         unsafe {
             let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
-            super::getrf(pivoting, 10, a.tile(), ipiv, &mut info);
+            super::getrf(team, pivoting, 10, a.tile(), ipiv, &mut info);
             let ipiv = Tile::new(plain_pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
             reference::getrf(pivoting, 10, plain.tile(), ipiv, &mut plain_info);
         }
@@ -225,7 +233,7 @@ fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mu
     // SAFETY: the tiles are separate and the pivots are rows of the matrix.
     unsafe {
         let ipiv = Tile::new(pivots.as_mut_ptr(), steps, 1, steps);
-        super::laswp(Swaps { side: Side::Left, forward: true, first_row: 10 }, pa.tile(), ipiv);
+        reference::laswp(Swaps { side: Side::Left, forward: true, first_row: 10 }, pa.tile(), ipiv);
     }
     for j in 0..n {
         for i in 0..m {
@@ -242,13 +250,13 @@ fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mu
 
 #[test]
 fn getrf_factors() {
-    each_width(getrf_agrees::<f32>);
-    each_width(getrf_agrees::<f64>);
+    each_way(getrf_agrees::<f32>);
+    each_way(getrf_agrees::<f64>);
 }
 
 #[test]
 fn pivots_on_exact_integers_are_the_reference() {
-    each_width(|| {
+    each_way(|team| {
         let mut r = Random(13);
         for case in 0..60 {
             // One column decides without rounding; ties, NaN and long columns included.
@@ -258,7 +266,7 @@ fn pivots_on_exact_integers_are_the_reference() {
             let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
             // SAFETY: the tiles are separate and their shapes agree.
             unsafe {
-                super::getrf(true, 0, a.tile(), Tile::new(p.as_mut_ptr(), 1, 1, 1), &mut info);
+                super::getrf(team, true, 0, a.tile(), Tile::new(p.as_mut_ptr(), 1, 1, 1), &mut info);
                 reference::getrf(true, 0, plain.tile(), Tile::new(q.as_mut_ptr(), 1, 1, 1), &mut info);
             }
             assert_eq!((p, a.distance(&plain)), (q, 0.0));
@@ -268,7 +276,7 @@ fn pivots_on_exact_integers_are_the_reference() {
 
 #[test]
 fn exchanges_and_copies_are_the_reference() {
-    each_width(|| {
+    each_way(|team| {
         let mut r = Random(17);
         for case in 0..64 {
             let swaps = Swaps { side: [Side::Left, Side::Right][case % 2], forward: case / 2 % 2 == 0, first_row: 5 };
@@ -282,9 +290,9 @@ fn exchanges_and_copies_are_the_reference() {
             // SAFETY: the tiles are separate and their shapes agree.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), size, 1, size);
-                super::laswp(swaps, a.tile(), ipiv);
+                super::laswp(team, swaps, a.tile(), ipiv);
                 reference::laswp(swaps, plain.tile(), ipiv);
-                super::copy(Op::Trans, a.tile(), b.tile());
+                super::copy(team, Op::Trans, a.tile(), b.tile());
                 reference::copy(Op::Trans, a.tile(), c.tile());
             }
             assert_eq!((a.distance(&plain), b.distance(&c)), (0.0, 0.0));

@@ -3,16 +3,21 @@
 use lapidary_core::{Op, Scalar};
 
 use super::simd::{Kernel, Lanes, Simd};
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// C ← β·C; β = 0 writes zeros without reading C.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub unsafe fn scale<T: Lanes>(beta: T, c: Tile<T>) {
-    if beta == T::ONE {
-        return;
+pub unsafe fn scale<T: Lanes>(team: &Team, beta: T, c: Tile<T>) {
+    if beta != T::ONE {
+        // SAFETY: the caller's contract for some columns.
+        team.in_strips(c.cols(), c.rows(), |cols| unsafe { scale_here(beta, c.sub(0, cols.start, c.rows(), cols.len())) });
     }
+}
+
+unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
     for j in 0..c.cols() {
         // SAFETY: a column of the tile, ours by the contract; zero is all zero
         // bits; the loop reads initialised elements because beta is not zero.
@@ -30,18 +35,22 @@ pub unsafe fn scale<T: Lanes>(beta: T, c: Tile<T>) {
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub unsafe fn copy<T: Lanes>(op: Op, a: Tile<T>, b: Tile<T>) {
+pub unsafe fn copy<T: Lanes>(team: &Team, op: Op, a: Tile<T>, b: Tile<T>) {
     debug_assert_eq!(op.shape(a.shape()), b.shape());
-    // SAFETY: the caller's contract; the shapes agree.
-    unsafe {
-        if op.is_trans() {
-            T::dispatch(Transpose { a, b });
-        } else {
-            for j in 0..a.cols() {
-                b.at(0, j).copy_from_nonoverlapping(a.at(0, j), a.rows());
+    let rows = b.rows();
+    team.in_strips(b.cols(), rows, |cols| {
+        let to = b.sub(0, cols.start, rows, cols.len());
+        // SAFETY: the caller's contract for some columns of B; the shapes agree.
+        unsafe {
+            if op.is_trans() {
+                T::dispatch(Transpose { a: a.sub(cols.start, 0, cols.len(), rows), b: to });
+            } else {
+                for (j, to_j) in cols.zip(0..) {
+                    to.at(0, to_j).copy_from_nonoverlapping(a.at(0, j), rows);
+                }
             }
         }
-    }
+    });
 }
 
 /// B ← Aᵀ.

@@ -7,6 +7,7 @@ use super::simd::Lanes;
 use super::substitute::{ORDER, substitute};
 use super::transpose::scale;
 use crate::reference::is_forward;
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// A triangle up to this order takes the right-hand sides in strips, which
@@ -14,6 +15,9 @@ use crate::tile::Tile;
 const STRIP_ORDER: usize = 256;
 /// Right-hand sides in a strip.
 const STRIP: usize = 384;
+
+/// Operations in the time that it takes to move an element.
+const FLOPS_OF_MOVE: usize = 16;
 
 /// What stays the same through the recursion.
 #[derive(Clone, Copy)]
@@ -38,15 +42,16 @@ impl Flags {
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub unsafe fn trsm<T: Lanes>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
+#[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and the team")]
+pub unsafe fn trsm<T: Lanes>(team: &Team, side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
     let (order, others) = if side == Side::Left { b.shape() } else { (b.cols(), b.rows()) };
     debug_assert_eq!(a.shape(), (order, order));
     // SAFETY: the caller's contract; the shapes agree.
     unsafe {
         if alpha == T::ZERO {
-            scale(alpha, b);
+            scale(team, alpha, b);
         } else if order > 0 && others > 0 {
-            solve(Flags { side, uplo, op, diag }, alpha, a, b);
+            solve(team, Flags { side, uplo, op, diag }, alpha, a, b);
         }
     }
 }
@@ -64,17 +69,24 @@ pub(super) fn right_hand_sides<T: Copy>(side: Side, b: Tile<T>, start: usize, si
     unknowns(side.flip(), b, start, size)
 }
 
-unsafe fn solve<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
-    let others = if f.side == Side::Left { b.cols() } else { b.rows() };
-    let step = if a.rows() <= STRIP_ORDER { STRIP } else { others };
-    for start in (0..others).step_by(step) {
-        let strip = right_hand_sides(f.side, b, start, step.min(others - start));
-        // SAFETY: the caller's contract for a part of B.
-        unsafe { recurse(f, alpha, a, strip) }
+unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
+    let (n, others) = (a.rows(), if f.side == Side::Left { b.cols() } else { b.rows() });
+    if n > STRIP_ORDER {
+        // SAFETY: as the caller promises.
+        return unsafe { recurse(team, f, alpha, a, b) };
     }
+    // each right-hand side is solved alone; a member's strips stay in its cache
+    team.in_strips(others, n * n / FLOPS_OF_MOVE, |sides| {
+        for start in sides.clone().step_by(STRIP) {
+            let strip = right_hand_sides(f.side, b, start, STRIP.min(sides.end - start));
+            // SAFETY: the caller's contract for a part of B.
+            unsafe { recurse(&Team::alone(), f, alpha, a, strip) }
+        }
+    });
 }
 
-unsafe fn recurse<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
+/// X ← α·op(A11)⁻¹·X;  Y ← α·Y − op(A21)·X;  Y ← op(A22)⁻¹·Y
+unsafe fn recurse<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
     let n = a.rows();
     // SAFETY: the caller's contract for parts of A and B.
     unsafe {
@@ -90,12 +102,11 @@ unsafe fn recurse<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
         let (b1, b2) = (unknowns(f.side, b, 0, half), unknowns(f.side, b, half, n - half));
         let ((first, x), (last, y)) = if f.forward() { ((a11, b1), (a22, b2)) } else { ((a22, b2), (a11, b1)) };
         let go = if n > STRIP_ORDER { solve } else { recurse };
-        // X ← α·op(A11)⁻¹·X;  Y ← α·Y − op(A21)·X;  Y ← op(A22)⁻¹·Y
-        go(f, alpha, first, x);
+        go(team, f, alpha, first, x);
         match f.side {
-            Side::Left => gemm(f.op, Op::NoTrans, -T::ONE, off, x, alpha, y),
-            Side::Right => gemm(Op::NoTrans, f.op, -T::ONE, x, off, alpha, y),
+            Side::Left => gemm(team, f.op, Op::NoTrans, -T::ONE, off, x, alpha, y),
+            Side::Right => gemm(team, Op::NoTrans, f.op, -T::ONE, x, off, alpha, y),
         }
-        go(f, T::ONE, last, y);
+        go(team, f, T::ONE, last, y);
     }
 }

@@ -6,6 +6,7 @@ use super::gemm::gemm;
 use super::simd::Lanes;
 use super::transpose::scale;
 use crate::reference;
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// The largest triangle that the plain loops invert.
@@ -18,7 +19,7 @@ const ORDER: usize = 16;
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
-pub unsafe fn trtri<T: Lanes>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
+pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
     let n = a.rows();
     debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
     // SAFETY: the caller's contract for parts of both.
@@ -28,8 +29,8 @@ pub unsafe fn trtri<T: Lanes>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<
         }
         let (h, r) = ((n / 2).next_multiple_of(ORDER), n - (n / 2).next_multiple_of(ORDER));
         let [x11, x22] = [inverse.sub(0, 0, h, h), inverse.sub(h, h, r, r)];
-        trtri(uplo, diag, a.sub(0, 0, h, h), x11);
-        trtri(uplo, diag, a.sub(h, h, r, r), x22);
+        trtri(team, uplo, diag, a.sub(0, 0, h, h), x11);
+        trtri(team, uplo, diag, a.sub(h, h, r, r), x22);
         let [x21, x12] = [inverse.sub(h, 0, r, h), inverse.sub(0, h, h, r)];
         let (a21, below, left, right, beside) = match uplo {
             Uplo::Lower => (a.sub(h, 0, r, h), x21, x22, x11, x12),
@@ -37,8 +38,8 @@ pub unsafe fn trtri<T: Lanes>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<
         };
         // The opposite block is the room for the transposed first product:
         // X12 ← X11ᵀ·A21ᵀ;  X21 ← −X22·X12ᵀ;  X12 ← 0
-        gemm(Op::Trans, Op::Trans, T::ONE, right, a21, T::ZERO, beside);
-        gemm(Op::NoTrans, Op::Trans, -T::ONE, left, beside, T::ZERO, below);
-        scale(T::ZERO, beside);
+        gemm(team, Op::Trans, Op::Trans, T::ONE, right, a21, T::ZERO, beside);
+        gemm(team, Op::NoTrans, Op::Trans, -T::ONE, left, beside, T::ZERO, below);
+        scale(team, T::ZERO, beside);
     }
 }

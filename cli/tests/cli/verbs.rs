@@ -116,10 +116,18 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
     let s = Sandbox::new();
     let out = s.run(&["devices", "--json"]);
     let list: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
-    let cpu = list["devices"].as_array().unwrap().iter().find(|d| d["name"] == "cpu:0").unwrap();
-    assert_eq!((&cpu["f64"], &cpu["dtypes"], &cpu["compute_units"]), (&json!(true), &json!(["f32", "f64"]), &json!(1)), "{list}");
+    let cpu = list["devices"].as_array().unwrap().iter().find(|d| d["name"] == "cpu").unwrap();
+    assert_eq!((&cpu["f64"], &cpu["dtypes"]), (&json!(true), &json!(["f32", "f64"])), "{list}");
+    let threads = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(cpu["compute_units"], json!(threads), "{list}");
     assert!(cpu["vendor"].is_string() && cpu["driver"].as_str().unwrap().starts_with("lapidary"), "{list}");
-    assert!(s.run(&["devices"]).stdout.starts_with("cpu:0"));
+    assert!(s.run(&["devices"]).stdout.starts_with("cpu "));
+    let logical: serde_json::Value = serde_json::from_str(&s.run(&["devices", "--device", "cpu:1", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&logical["devices"][0]["name"], &logical["devices"][0]["compute_units"]),
+        (&json!("cpu:1"), &json!(1)),
+        "{logical}"
+    );
     outcome(&s.run(&["devices", "--device", "opencl:99"]), 3);
     outcome(&s.run(&["hpl", "--n", "4", "--device", "opencl:99"]), 3);
 }

@@ -1,0 +1,106 @@
+use super::*;
+
+#[test]
+fn members_work_at_the_same_time_and_threads_are_kept() {
+    let team = Team::new(4);
+    for members in [1, 4, 2, 3, 4, 9] {
+        let (sum, count) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        team.run(members, &|member| {
+            sum.fetch_add(member.index + 1, Ordering::Relaxed);
+            member.meet(|| count.store(sum.load(Ordering::Relaxed), Ordering::Relaxed));
+            // nobody goes on before the last one has come
+            assert_eq!(count.load(Ordering::Relaxed), member.count() * (member.count() + 1) / 2);
+        });
+        let members = members.min(4);
+        assert_eq!(sum.into_inner(), members * (members + 1) / 2);
+    }
+    assert_eq!(team.workers(0).list.len(), 3);
+}
+
+#[test]
+fn every_piece_is_taken_once_in_each_round() {
+    let team = Team::new(3);
+    let (pieces, counts) = (Pieces::default(), [const { AtomicU64::new(0) }; 100]);
+    team.run(3, &|member| {
+        for round in 1..200 {
+            while let Some(piece) = pieces.take(counts.len()) {
+                counts[piece].fetch_add(1, Ordering::Relaxed);
+            }
+            member.meet(|| pieces.refill());
+            assert!(counts.iter().all(|count| (round..=round + 1).contains(&count.load(Ordering::Relaxed))));
+        }
+    });
+}
+
+#[test]
+fn a_panic_ends_the_job_of_those_who_wait_and_reaches_the_caller() {
+    let team = Team::new(3);
+    for wrong in 0..3 {
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            team.run(3, &|member| {
+                assert!(member.index != wrong, "member {wrong}");
+                member.meet(|| ());
+            });
+        }));
+        let message = panicked.unwrap_err().downcast::<String>().unwrap();
+        assert_eq!(*message, format!("member {wrong}"));
+        team.run(3, &|member| member.meet(|| ()));
+    }
+}
+
+#[test]
+fn calls_from_several_threads_take_turns_also_after_a_rest() {
+    let team = Team::new(2);
+    let (working, calls) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for pause in [0, 300] {
+            scope.spawn({
+                let (team, working, calls) = (&team, &working, &calls);
+                move || {
+                    for _ in 0..200 {
+                        team.run(2, &|member| {
+                            assert!(working.fetch_add(1, Ordering::Relaxed) < 2);
+                            member.meet(|| ());
+                            working.fetch_sub(1, Ordering::Relaxed);
+                            calls.fetch_add(1, Ordering::Relaxed);
+                            member.meet(|| ());
+                        });
+                        thread::sleep(Duration::from_micros(pause));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(calls.into_inner(), 800);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_job_has_no_more_members_than_cores_are_left() {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let team = Team::new(64);
+    let before = sched_getaffinity(None).unwrap();
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());
+    sched_setaffinity(None, &one).unwrap();
+    // other tests ask too, from threads that have all cores
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while team.members(1e9) != 1 {
+        assert!(Instant::now() < deadline, "{} members", team.members(1e9));
+        thread::sleep(Duration::from_millis(20));
+    }
+    sched_setaffinity(None, &before).unwrap();
+    assert_eq!((team.members(0.5), team.members(f64::NAN)), (1, 1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_are_started_anew_in_another_process() {
+    let team = Team::new(2);
+    team.run(2, &|member| member.meet(|| ()));
+    // as after a fork, which leaves the list but no threads
+    team.workers.lock().unwrap().process += 1;
+    let met = AtomicUsize::new(0);
+    team.run(2, &|member| member.meet(|| met.store(member.count(), Ordering::Relaxed)));
+    assert_eq!(met.into_inner(), 2);
+}

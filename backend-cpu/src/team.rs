@@ -23,14 +23,14 @@ mod tests;
 /// How long a thread without work looks for some before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Elements to move that repay a member's wake-up.
+/// Least elements to move for each member: what repays its wake-up.
 const WORK_OF_MEMBER: f64 = 20e3;
 
 /// Strips for each member, so that a slow one takes fewer.
 const STRIPS: usize = 4;
 
-/// Lines of a strip are a multiple of this.
-const LINES: usize = 8;
+/// Lines of a strip are a multiple of this: rows of a strip fill whole cache lines.
+const LINES: usize = 16;
 
 /// How long a member that waits for others looks for them before it sleeps: where there are fewer cores than members, one
 /// of the others may need this core.
@@ -43,7 +43,7 @@ pub struct Team {
     size: usize,
     /// Whether all take part in a job of any size.
     is_eager: bool,
-    /// Locked for the length of a job: calls from several threads take turns.
+    /// Locked for the length of a job: one job is under way at a time.
     workers: Mutex<Workers>,
 }
 
@@ -66,6 +66,15 @@ struct Worker {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Seat(AtomicPtr<Job<'static>>);
+
+/// Which members take part in a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Joining {
+    /// All.
+    All,
+    /// Those who begin before the caller has ended.
+    InTime,
+}
 
 /// A body with what its members share.
 struct Job<'a> {
@@ -135,8 +144,8 @@ impl Pieces {
     }
 }
 
-/// Cores that this process may use, which a control group may change at any time. The system is asked ten times a second at
-/// most: that takes it tens of microseconds.
+/// Cores that the calling thread may use, which a control group may change at any time. The system is asked ten times a second
+/// at most, by any thread: that takes it tens of microseconds.
 pub(crate) fn cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     /// The tenth of a second in which the system was asked last, counted from 1, and its answer.
@@ -277,21 +286,22 @@ impl Team {
     }
 
     /// Calls `body` for all of `0..count` in strips, which members take one after the other: as many members as are repaid by
-    /// `count` lines, each of which takes as long as to move `work` elements.
-    pub(crate) fn in_strips(&self, count: usize, work: usize, body: impl Fn(Range<usize>) + Sync) {
-        let members = self.members(count as f64 * work as f64 / WORK_OF_MEMBER);
-        if members == 1 || count == 0 {
+    /// `count` lines, each of which takes as long as to move `work` elements. No strip is a single line, unless there is but one:
+    /// a line alone may be computed in another way.
+    pub(crate) fn in_strips(&self, count: usize, work: f64, body: impl Fn(Range<usize>) + Sync) {
+        let members = self.members(count as f64 * work / WORK_OF_MEMBER).min(count.div_ceil(LINES));
+        if members <= 1 {
             if count > 0 {
                 body(0..count);
             }
             return;
         }
-        // some strips for each member, of whole cache lines
         let strip = count.div_ceil(STRIPS * members).next_multiple_of(LINES);
-        let pieces = Pieces::default();
-        self.run(members, &|_| {
-            while let Some(piece) = pieces.take(count.div_ceil(strip)) {
-                body(piece * strip..count.min((piece + 1) * strip));
+        let (strips, pieces) = ((count / strip).max(1), Pieces::default());
+        self.run_in_time(members, &|_| {
+            while let Some(piece) = pieces.take(strips) {
+                // the last one takes the rest
+                body(piece * strip..if piece + 1 == strips { count } else { (piece + 1) * strip });
             }
         });
     }
@@ -302,6 +312,19 @@ impl Team {
     /// # Panics
     /// If a body panicked, once all have returned.
     pub(crate) fn run(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
+        self.begin(members, body, Joining::All);
+    }
+
+    /// The same for a job that is done when the caller's body has returned and those that have begun by then: members whose
+    /// threads come too late take no part. They may not [meet](Member::meet).
+    ///
+    /// # Panics
+    /// As [`Team::run`].
+    pub(crate) fn run_in_time(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
+        self.begin(members, body, Joining::InTime);
+    }
+
+    fn begin(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync), joining: Joining) {
         let members = members.clamp(1, self.size);
         let guard = (members > 1).then(|| self.workers(members - 1));
         let workers = guard.as_ref().map_or(&[][..], |workers| &workers.list[..workers.list.len().min(members - 1)]);
@@ -316,6 +339,9 @@ impl Team {
             panic: Mutex::default(),
         };
         job.take_part(0);
+        if joining == Joining::InTime {
+            job.close();
+        }
         job.wait();
         if let Some(panic) = job.panic.into_inner().unwrap_or_else(PoisonError::into_inner) {
             resume_unwind(panic);
@@ -362,7 +388,6 @@ impl Seat {
             if job == Self::dismissal() {
                 return;
             }
-            self.0.store(null_mut(), Ordering::Relaxed);
             // SAFETY: `Team::run` keeps the job until this worker says that it is done.
             let job = unsafe { &*job };
             job.take_part(index);
@@ -376,11 +401,17 @@ impl Seat {
 
     /// Waits for a job.
     fn next(&self) -> *mut Job<'static> {
-        let has_job = || !self.0.load(Ordering::Acquire).is_null();
-        while !spin(SPIN, has_job) {
-            thread::park();
+        loop {
+            let has_job = || !self.0.load(Ordering::Relaxed).is_null();
+            while !spin(SPIN, has_job) {
+                thread::park();
+            }
+            // a job that was closed meanwhile is gone
+            let job = self.0.swap(null_mut(), Ordering::Acquire);
+            if !job.is_null() {
+                return job;
+            }
         }
-        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -403,7 +434,20 @@ impl Job<'_> {
         }
     }
 
-    /// Waits for all workers.
+    /// Takes the job back from workers that have not begun.
+    fn close(&self) {
+        // workers that nobody was to wake yet
+        let named = self.next.swap(self.workers.len(), Ordering::Relaxed).min(self.workers.len());
+        let mut late = self.workers.len() - named;
+        let own = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
+        for worker in &self.workers[..named] {
+            let taken = worker.seat.0.compare_exchange(own, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            late += usize::from(taken.is_ok());
+        }
+        self.left.fetch_sub(late, Ordering::Relaxed);
+    }
+
+    /// Waits for all workers that have begun, or will.
     fn wait(&self) {
         while !spin(SPIN, || self.left.load(Ordering::Acquire) == 0) {
             thread::park();

@@ -25,8 +25,9 @@ const DIRECT_FLOPS: f64 = 6.0e6;
 /// A set of devices that work on one call together.
 ///
 /// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. Calls on host matrices
-/// that use the same device run one after the other, unless they are small enough to be one kernel; so do uploads, and kernels
-/// in one queue of a device. Calls on different devices do not wait for each other.
+/// that use the same device run one after the other, unless they are one kernel: small ones, and those of a machine whose only
+/// device is the processor, where they share its threads. Uploads to a device run one after the other, too, and kernels in one
+/// of its queues. Calls on different devices do not wait for each other.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no
@@ -335,13 +336,15 @@ impl Machine {
         let order = problem.order();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
-        let direct = self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
-        if let Some(driver) = direct {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
-            unsafe { driver.launch(&problem.instruction(memory))? };
-        } else {
-            self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?;
-        }
+        let instruction = problem.instruction(memory);
+        // SAFETY: checked host memory, uniquely borrowed where it is written.
+        let done = self.direct(T::DTYPE, flops, &memory).and_then(|driver| unsafe {
+            match problem.layout {
+                Layout::ColMajor => Some(driver.launch(&instruction)),
+                Layout::RowMajor => driver.launch_on_copy(&instruction, &memory[0]),
+            }
+        });
+        done.unwrap_or_else(|| self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory))?;
         Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
 
@@ -420,7 +423,8 @@ impl Machine {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
         let first = self.drivers().first().filter(is_able)?;
-        let is_alone = self.drivers().len() == 1 && self.0.settings.nb.is_none() && self.trace().is_none();
+        let is_alone = self.drivers().len() == 1 && first.device().downcast::<CpuDevice>().is_some();
+        let is_alone = is_alone && self.0.settings.nb.is_none() && self.trace().is_none();
         ((is_alone || flops <= DIRECT_FLOPS) && memory.iter().all(on_host)).then_some(first)
     }
 

@@ -22,7 +22,7 @@ pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<
         Side::Left => (a.cols(), STRIP),
         Side::Right => (a.rows(), ROWS),
     };
-    team.in_strips(lines, ipiv.rows(), |strip| {
+    team.in_strips(lines, ipiv.rows() as f64, |strip| {
         for start in strip.clone().step_by(step) {
             let count = step.min(strip.end - start);
             let part = match swaps.side {

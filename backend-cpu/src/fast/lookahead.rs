@@ -46,7 +46,7 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, job: &Job<T>) {
     let members = team.members(m as f64 * n as f64 * steps as f64 * 2.0 / 3.0 / FLOPS_OF_MEMBER);
     // SAFETY: as the caller promises.
     unsafe {
-        if members == 1 || steps <= WIDTH[0] {
+        if members == 1 {
             factor(Place::ALONE, job, &Search::new(1));
         } else {
             let width = (steps / PANELS).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
@@ -90,7 +90,7 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
         let ((m, n), width) = (self.job.a.shape(), self.width);
         let a = m.next_multiple_of(MV * V::LANES) * width;
         let b = (n + STRIP).next_multiple_of(V::NR) * width;
-        let mut workspace = Workspace::take::<T>(a + b);
+        let mut workspace = Workspace::of_team::<T>(a + b);
         let room = workspace.ptr::<T>();
         let shared = Shared {
             a_room: room,
@@ -137,7 +137,7 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
         let Shared { strips, tiles, ready, .. } = self.shared;
         // SAFETY: the caller's matrix; members write different parts of it between two meetings.
         unsafe {
-            self.panel(0, width(0), self.group(m, width(0), 0));
+            self.panel(0, width(0), self.group(m, width(0), 0.0));
             self.member.meet(|| ());
             for at in (0..steps).step_by(self.width) {
                 let step = Step { at, width: width(at), next: width((at + width(at)).min(steps)) };
@@ -157,9 +157,10 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 
 impl<T: Lanes> Part<'_, T> {
     /// Members that factor a panel of so many rows while the others do an update of so many operations.
-    fn group(&self, rows: usize, width: usize, update: usize) -> usize {
-        let (all, panel) = (self.member.count() as f64, (rows * width * width) as f64 * SLOWNESS_OF_PANEL);
-        let share = all * panel / (panel + update as f64);
+    fn group(&self, rows: usize, width: usize, update: f64) -> usize {
+        let all = self.member.count() as f64;
+        let panel = rows as f64 * width as f64 * width as f64 * SLOWNESS_OF_PANEL;
+        let share = all * panel / (panel + update);
         (share.ceil() as usize).clamp(1, self.member.count()).min(rows.div_ceil(ROWS_OF_MEMBER))
     }
 
@@ -181,7 +182,9 @@ impl<T: Lanes> Part<'_, T> {
         let cols = ((n - right) / (4 * self.member.count())).clamp(V::NR, STRIP).next_multiple_of(V::NR);
         let rows = mr * (ROWS_OF_MEMBER / mr).max(1);
         let of_b = (n - right).div_ceil(cols);
-        while let Some(piece) = self.shared.strips.take(of_b + below.div_ceil(rows)) {
+        // where there is nothing to update nothing is packed
+        let of_a = if n > right { below.div_ceil(rows) } else { 0 };
+        while let Some(piece) = self.shared.strips.take(of_b + of_a) {
             // SAFETY: the strip is nobody else's, and the panel is only read.
             unsafe {
                 if piece < of_b {
@@ -213,7 +216,7 @@ impl<T: Lanes> Part<'_, T> {
         let [rows, cols] = self.tile::<V>(below, beside - first, width);
         let down = below.div_ceil(rows);
         let blocks = usize::from(first > 0) + (beside - first).div_ceil(cols);
-        let group = self.group(below, next, below * (beside - first) * width);
+        let group = self.group(below, next, below as f64 * (beside - first) as f64 * width as f64);
         let mut to_factor = next > 0 && self.member.index < group;
         loop {
             // the panel's tiles were handed out first

@@ -11,14 +11,19 @@ use crate::buffer::advise;
 use crate::tile::Tile;
 
 thread_local! {
-    static PAGES: Cell<Option<MmapMut>> = const { Cell::new(None) };
+    /// Of a product on one thread, and of a team. A member works alone while the team's is in use.
+    static PAGES: [Cell<Option<MmapMut>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
 /// Room for packed blocks, kept by the thread from call to call.
 ///
 /// A value and not a closure over it, because a closure would be compiled
 /// without the target features of the kernel.
-pub(super) struct Workspace(Option<MmapMut>);
+pub(super) struct Workspace {
+    pages: Option<MmapMut>,
+    /// Where it is kept.
+    index: usize,
+}
 
 impl Workspace {
     /// Room for `count` elements, page-aligned.
@@ -26,16 +31,28 @@ impl Workspace {
     /// # Panics
     /// If the system has no memory left, as any allocation does.
     pub fn take<T>(count: usize) -> Self {
+        Self::of::<T>(0, count)
+    }
+
+    /// The same for a team, on the caller's thread.
+    ///
+    /// # Panics
+    /// As [`Workspace::take`].
+    pub fn of_team<T>(count: usize) -> Self {
+        Self::of::<T>(1, count)
+    }
+
+    fn of<T>(index: usize, count: usize) -> Self {
         let bytes = count * size_of::<T>();
         if bytes == 0 {
-            return Workspace(None);
+            return Workspace { pages: None, index };
         }
-        let kept = PAGES.take().filter(|pages| pages.len() >= bytes);
-        Workspace(Some(kept.unwrap_or_else(|| map(bytes))))
+        let kept = PAGES.with(|pages| pages[index].take()).filter(|pages| pages.len() >= bytes);
+        Workspace { pages: Some(kept.unwrap_or_else(|| map(bytes))), index }
     }
 
     pub fn ptr<T>(&mut self) -> *mut T {
-        self.0.as_mut().map_or(std::ptr::null_mut(), |pages| pages.as_mut_ptr().cast())
+        self.pages.as_mut().map_or(std::ptr::null_mut(), |pages| pages.as_mut_ptr().cast())
     }
 }
 
@@ -51,8 +68,8 @@ const HUGE_PAGE: usize = 2 << 20;
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if let Some(pages) = self.0.take() {
-            PAGES.set(Some(pages));
+        if let Some(pages) = self.pages.take() {
+            PAGES.with(|kept| kept[self.index].set(Some(pages)));
         }
     }
 }

@@ -17,6 +17,8 @@ use crate::tile::Tile;
 
 /// The most columns of a panel.
 pub(super) const COLUMNS: usize = 8;
+/// The rows of a member are a multiple of this.
+const SHARED_ROWS: usize = 64;
 /// Rows between two looks at the largest magnitude so far.
 const CHUNK: usize = 512;
 
@@ -53,7 +55,7 @@ impl<T: Scalar> Search<T> {
 /// The [contract of tiles](crate::tile); all members of the group call this, and it has `search` for itself.
 pub(super) unsafe fn panel<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &Search<T>) {
     let (m, n) = job.a.shape();
-    let own = place.share(m, CHUNK);
+    let own = place.share(m, SHARED_ROWS);
     for j in 0..n {
         // SAFETY: the caller's contract: own rows are nobody else's until members meet; then the last one has all.
         unsafe {

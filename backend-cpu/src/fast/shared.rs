@@ -2,7 +2,10 @@
 //!
 //! The structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). Blocks of B and of A are packed in pieces by all
 //! members; when all are packed, members take tiles of C. While the last tiles are computed, those who find none pack the
-//! next blocks into a second room, so that members wait for one another once for each pair of blocks.
+//! next blocks into a second room. Members wait for pieces and not for one another: one whose thread wakes late, or loses its
+//! core, holds up nobody.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::Scalar;
 
@@ -13,7 +16,7 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::team::{Member, Pieces, Team};
 use crate::tile::Tile;
 
-/// Operations that repay a member's wake-up, times the bytes of an element: the shorter it is the more a member does.
+/// Least operations for each member, times the bytes of an element: what repays its wake-up.
 const WORK_OF_MEMBER: f64 = 16e6;
 /// Columns of B that are packed at a time.
 const NC: usize = 2048;
@@ -26,7 +29,7 @@ const TILE_PANELS: usize = 64;
 /// Panels of an operand that a member packs at a time.
 const PACKED_PANELS: usize = 8;
 /// Multiplications in the time that it takes to move an element.
-const FLOPS_OF_MOVE: usize = 8;
+const FLOPS_OF_MOVE: f64 = 8.0;
 /// Rows or columns of a C so narrow that members share the other dimension only.
 const NARROW: usize = 32;
 
@@ -40,15 +43,15 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
     let members = team.members(flops * size_of::<T>() as f64 / WORK_OF_MEMBER);
     // SAFETY: as the caller promises.
     unsafe {
-        if members == 1 {
-            gemm.here();
-        } else if n.min(m) <= NARROW {
+        if n.min(m) <= NARROW {
             // members share the long dimension only
-            let (long, work) = (m.max(n), m.min(n) * gemm.k / FLOPS_OF_MOVE);
-            team.in_strips(long, work, |strip| {
+            let work = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
+            team.in_strips(m.max(n), work, |strip| {
                 let part = if n <= m { gemm.part(strip, 0..n) } else { gemm.part(0..m, strip) };
                 part.here();
             });
+        } else if members == 1 {
+            gemm.here();
         } else {
             T::dispatch(Shared { team, members, gemm });
         }
@@ -70,19 +73,56 @@ struct Blocks {
     kc: usize,
 }
 
-/// What all members share.
-struct Rooms<T> {
-    /// Two rooms for A, and two for B.
-    a: [*mut T; 2],
-    b: [*mut T; 2],
-    /// Pieces of the blocks that are packed next.
-    packing: Pieces,
-    /// Tiles of C to which the packed blocks contribute.
-    tiles: Pieces,
+/// Pieces of work, and how many of them are done.
+#[derive(Default)]
+struct Stage {
+    count: usize,
+    pieces: Pieces,
+    done: AtomicUsize,
 }
 
-// SAFETY: members write different panels before they meet, and only read them afterwards.
-unsafe impl<T: Sync> Sync for Rooms<T> {}
+impl Stage {
+    fn of(count: usize) -> Self {
+        Stage { count, ..Stage::default() }
+    }
+
+    /// Takes the next piece that nobody has taken.
+    #[inline(always)]
+    fn take(&self) -> Option<usize> {
+        self.pieces.take(self.count)
+    }
+
+    /// Tells that a piece is done.
+    #[inline(always)]
+    fn end(&self) {
+        self.done.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits until all pieces are done, whoever took them.
+    fn wait(&self, member: &Member<'_>) {
+        member.wait_until(|| self.done.load(Ordering::Acquire) == self.count);
+    }
+}
+
+/// A block of A and a block of B that are multiplied with each other.
+struct Step<T> {
+    a: Strided<T>,
+    b: Strided<T>,
+    c: Tile<T>,
+    k: usize,
+    beta: T,
+    a_room: *mut T,
+    b_room: *mut T,
+    /// Pieces of B, then of A; none of B where its block is in its room already.
+    packing: Stage,
+    of_b: usize,
+    /// Tiles of C, and the rows and columns of one.
+    tiles: Stage,
+    tile: [usize; 2],
+}
+
+// SAFETY: members write different panels of the rooms and different tiles of C, and read a room when its panels are done.
+unsafe impl<T: Sync> Sync for Step<T> {}
 
 impl<T: Lanes> Kernel<T> for Shared<'_, T> {
     type Output = ();
@@ -92,13 +132,13 @@ impl<T: Lanes> Kernel<T> for Shared<'_, T> {
         let blocks = self.blocks::<V>();
         let a = blocks.mc.next_multiple_of(MV * V::LANES) * blocks.kc;
         let b = blocks.nc.next_multiple_of(V::NR) * blocks.kc;
-        let mut workspace = Workspace::take::<T>(2 * (a + b));
+        let mut workspace = Workspace::of_team::<T>(2 * (a + b));
         let room = workspace.ptr::<T>();
-        let [a, b] = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| room.wrapping_add(at)));
-        let rooms = Rooms { a, b, packing: Pieces::default(), tiles: Pieces::default() };
-        self.team.run(self.members, &|member| {
+        let rooms = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| room.wrapping_add(at)));
+        let (steps, alpha) = (self.steps::<V>(blocks, rooms), self.gemm.alpha);
+        self.team.run_in_time(self.members, &|member| {
             // SAFETY: the caller's tiles, and room for two blocks of each operand.
-            unsafe { V::call(Part { gemm: self.gemm, blocks, rooms: &rooms, member }) }
+            unsafe { V::call(Part { alpha, steps: &steps, member }) }
         });
     }
 }
@@ -111,27 +151,60 @@ impl<T: Scalar> Shared<'_, T> {
         let most = SHARED_BYTES.max(self.members * A_BYTES) / size_of::<T>() / kc;
         Blocks { mc: even(m, most, MV * V::LANES), nc: even(n, NC, V::NR), kc }
     }
+
+    /// The steps of the product, which use the rooms for A and those for B in turn.
+    fn steps<V: Simd<Elem = T>>(&self, Blocks { mc, nc, kc }: Blocks, rooms: [[*mut T; 2]; 2]) -> Vec<Step<T>> {
+        let Gemm { k, a, b, beta, c, .. } = *self.gemm;
+        let (m, n) = c.shape();
+        let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
+        let [mut of_a, mut of_b] = rooms.map(|two| two.into_iter().cycle());
+        let mut steps = Vec::new();
+        for j in (0..n).step_by(nc) {
+            for p in (0..k).step_by(kc) {
+                let b_room = of_b.next().expect("endless");
+                for i in (0..m).step_by(mc) {
+                    let (m, n, k) = (mc.min(m - i), nc.min(n - j), kc.min(k - p));
+                    let tile = self.tile::<V>(m, n, k);
+                    let of_b = if i == 0 { n.div_ceil(cols) } else { 0 };
+                    steps.push(Step {
+                        a: a.at(i, p),
+                        b: b.at(p, j),
+                        c: c.sub(i, j, m, n),
+                        k,
+                        beta: if p == 0 { beta } else { T::ONE },
+                        a_room: of_a.next().expect("endless"),
+                        b_room,
+                        packing: Stage::of(of_b + m.div_ceil(rows)),
+                        of_b,
+                        tiles: Stage::of(m.div_ceil(tile[0]) * n.div_ceil(tile[1])),
+                        tile,
+                    });
+                }
+            }
+        }
+        steps
+    }
+
+    /// Rows and columns of a tile: as large as the caches like, but small enough that there are several for each member.
+    fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
+        let mr = MV * V::LANES;
+        let (all_rows, all_cols) = (m.div_ceil(mr), n.div_ceil(V::NR));
+        let mut rows = (A_BYTES / size_of::<T>() / k / mr).max(1).min(all_rows);
+        let mut cols = TILE_PANELS.min(all_cols);
+        let wanted = TILES * self.members;
+        while all_rows.div_ceil(rows) * all_cols.div_ceil(cols) < wanted && rows * cols > 1 {
+            // the longer side, in elements
+            if rows == 1 || (cols > 1 && cols * V::NR >= rows * mr) { cols = cols.div_ceil(2) } else { rows = rows.div_ceil(2) }
+        }
+        [rows * mr, cols * V::NR]
+    }
 }
 
 /// A member's part in a product.
 struct Part<'a, T> {
-    gemm: &'a Gemm<T>,
-    blocks: Blocks,
-    rooms: &'a Rooms<T>,
+    alpha: T,
+    steps: &'a [Step<T>],
     member: &'a Member<'a>,
-}
-
-/// A block of A and a block of B that are multiplied with each other.
-struct Step<T> {
-    a: Strided<T>,
-    b: Strided<T>,
-    c: Tile<T>,
-    k: usize,
-    beta: T,
-    a_room: *mut T,
-    b_room: *mut T,
-    /// Whether B's block is in its room already.
-    b_is_packed: bool,
 }
 
 impl<T: Scalar> Kernel<T> for Part<'_, T> {
@@ -139,90 +212,61 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        let (Gemm { k, a, b, beta, c, .. }, Blocks { mc, nc, kc }) = (*self.gemm, self.blocks);
-        let (m, n) = c.shape();
-        let [mut of_a, mut of_b] = [self.rooms.a, self.rooms.b].map(|two| two.into_iter().cycle());
-        for j in (0..n).step_by(nc) {
-            for p in (0..k).step_by(kc) {
-                let b_room = of_b.next().expect("endless");
-                for i in (0..m).step_by(mc) {
-                    let step = Step {
-                        a: a.at(i, p),
-                        b: b.at(p, j),
-                        c: c.sub(i, j, mc.min(m - i), nc.min(n - j)),
-                        k: kc.min(k - p),
-                        beta: if p == 0 { beta } else { T::ONE },
-                        a_room: of_a.next().expect("endless"),
-                        b_room,
-                        b_is_packed: i > 0,
-                    };
-                    // SAFETY: the blocks lie in the operands and fit the rooms. What was in the rooms was used before
-                    // members met the last time.
-                    unsafe {
-                        self.pack::<V>(&step);
-                        self.member.meet(|| {
-                            self.rooms.packing.refill();
-                            self.rooms.tiles.refill();
-                        });
-                        self.multiply::<V>(&step);
-                    }
+        for (at, step) in self.steps.iter().enumerate() {
+            // SAFETY: the blocks lie in the operands and fit the rooms. A room was used two steps before, and a tile of C one
+            // step before at the latest: those are waited for.
+            unsafe {
+                if at >= 2 {
+                    self.steps[at - 2].tiles.wait(self.member);
                 }
+                step.pack::<V>();
+                step.packing.wait(self.member);
+                if at >= 1 {
+                    self.steps[at - 1].tiles.wait(self.member);
+                }
+                step.multiply::<V>(self.alpha);
             }
         }
     }
 }
 
-impl<T: Scalar> Part<'_, T> {
+impl<T: Scalar> Step<T> {
     /// Packs pieces of the two blocks until none is left.
     #[inline(always)]
-    unsafe fn pack<V: Simd<Elem = T>>(&self, step: &Step<T>) {
-        let ((m, n), k) = (step.c.shape(), step.k);
+    unsafe fn pack<V: Simd<Elem = T>>(&self) {
+        let ((m, n), k) = (self.c.shape(), self.k);
         let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
-        let of_b = if step.b_is_packed { 0 } else { n.div_ceil(cols) };
-        while let Some(piece) = self.rooms.packing.take(of_b + m.div_ceil(rows)) {
+        while let Some(piece) = self.packing.take() {
             // SAFETY: the caller's blocks and rooms; nobody else packs this piece.
             unsafe {
-                if piece < of_b {
+                if piece < self.of_b {
                     let j = piece * cols;
-                    let from = step.b.at(0, j);
+                    let from = self.b.at(0, j);
                     let columns = Strided { ptr: from.ptr, rs: from.cs, cs: from.rs };
-                    pack::<V>(V::NR, cols.min(n - j), k, columns, step.b_room.wrapping_add(j * k));
+                    pack::<V>(V::NR, cols.min(n - j), k, columns, self.b_room.wrapping_add(j * k));
                 } else {
-                    let i = (piece - of_b) * rows;
-                    pack::<V>(MV * V::LANES, rows.min(m - i), k, step.a.at(i, 0), step.a_room.wrapping_add(i * k));
+                    let i = (piece - self.of_b) * rows;
+                    pack::<V>(MV * V::LANES, rows.min(m - i), k, self.a.at(i, 0), self.a_room.wrapping_add(i * k));
                 }
             }
+            self.packing.end();
         }
     }
 
     /// Computes tiles of C until none is left.
     #[inline(always)]
-    unsafe fn multiply<V: Simd<Elem = T>>(&self, step: &Step<T>) {
-        let ((m, n), k, mr) = (step.c.shape(), step.k, MV * V::LANES);
-        let [rows, cols] = self.tile::<V>(m, n, k);
+    unsafe fn multiply<V: Simd<Elem = T>>(&self, alpha: T) {
+        let ((m, n), k, mr) = (self.c.shape(), self.k, MV * V::LANES);
+        let [rows, cols] = self.tile;
         let down = m.div_ceil(rows);
-        while let Some(tile) = self.rooms.tiles.take(down * n.div_ceil(cols)) {
+        while let Some(tile) = self.tiles.take() {
             let (i, j) = (tile % down * rows, tile / down * cols);
-            let a = Strided { ptr: step.a_room.wrapping_add(i * k).cast_const(), rs: k, cs: mr };
-            let b = Strided { ptr: step.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
-            let c = step.c.sub(i, j, rows.min(m - i), cols.min(n - j));
+            let a = Strided { ptr: self.a_room.wrapping_add(i * k).cast_const(), rs: k, cs: mr };
+            let b = Strided { ptr: self.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
+            let c = self.c.sub(i, j, rows.min(m - i), cols.min(n - j));
             // SAFETY: the panels are packed, and the tile is nobody else's.
-            unsafe { Macro { k, alpha: self.gemm.alpha, a, b, beta: step.beta, c, packed_b: true }.run::<V>() }
+            unsafe { Macro { k, alpha, a, b, beta: self.beta, c, packed_b: true }.run::<V>() }
+            self.tiles.end();
         }
-    }
-
-    /// Rows and columns of a tile: as large as the caches like, but small enough that there are several for each member.
-    #[inline(always)]
-    fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
-        let mr = MV * V::LANES;
-        let (mut rows, mut cols) = ((A_BYTES / size_of::<T>() / k / mr).max(1), TILE_PANELS);
-        let (all_rows, all_cols) = (m.div_ceil(mr), n.div_ceil(V::NR));
-        let wanted = TILES * self.member.count();
-        (rows, cols) = (rows.min(all_rows), cols.min(all_cols));
-        while all_rows.div_ceil(rows) * all_cols.div_ceil(cols) < wanted && rows * cols > 1 {
-            // the longer side, in elements
-            if rows == 1 || (cols > 1 && cols * V::NR >= rows * mr) { cols = cols.div_ceil(2) } else { rows = rows.div_ceil(2) }
-        }
-        [rows * mr, cols * V::NR]
     }
 }

@@ -127,6 +127,42 @@ fn gemm_is_the_reference() {
     each_way(gemm_agrees::<f64>);
 }
 
+/// Blocks beyond the first one, of A and of B, and panels wider than the narrowest.
+#[test]
+fn large_matrices_of_a_team_are_the_reference() {
+    let (mut r, team) = (Random(23), Team::eager(3));
+    for (m, n, k) in [(2500, 40, 900), (40, 2100, 600)] {
+        let (mut a, mut b) = (Matrix::<f64>::random(m, k, &mut r), Matrix::random(k, n, &mut r));
+        let mut c = Matrix::random(m, n, &mut r);
+        let mut want = c.clone();
+        // SAFETY: the tiles are separate and their shapes agree.
+        unsafe {
+            reference::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, want.tile());
+            super::gemm(&team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, c.tile());
+        }
+        // as above
+        let bound = 4.0 * (k as f64 + 3.0) * f64::UNIT_ROUNDOFF * (k as f64 + 2.0);
+        assert!(c.distance(&want) <= bound, "{m}×{n}×{k}: {}", c.distance(&want));
+    }
+    for (m, n) in [(700, 600), (600, 700)] {
+        let original = Matrix::<f64>::random(m, n, &mut r);
+        let factored = |team: &Team| {
+            let (mut a, mut pivots, mut info) = (original.clone(), vec![-1; m.min(n)], 0);
+            // SAFETY: the tiles are separate and their shapes agree.
+            unsafe {
+                let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
+                super::getrf(team, true, 10, a.tile(), ipiv, &mut info);
+            }
+            (a, pivots)
+        };
+        let (mut a, mut pivots) = factored(&team);
+        check_factors(&original, &mut a, &mut pivots, true);
+        // the same bits, whatever the number of members, if there are several
+        let (other, others) = factored(&Team::eager(2));
+        assert_eq!((pivots, a.distance(&other)), (others, 0.0));
+    }
+}
+
 #[test]
 fn gemm_propagates_nan_through_zero() {
     each_way(|team| {

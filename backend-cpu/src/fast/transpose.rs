@@ -13,7 +13,7 @@ use crate::tile::Tile;
 pub unsafe fn scale<T: Lanes>(team: &Team, beta: T, c: Tile<T>) {
     if beta != T::ONE {
         // SAFETY: the caller's contract for some columns.
-        team.in_strips(c.cols(), c.rows(), |cols| unsafe { scale_here(beta, c.sub(0, cols.start, c.rows(), cols.len())) });
+        team.in_strips(c.cols(), c.rows() as f64, |cols| unsafe { scale_here(beta, c.sub(0, cols.start, c.rows(), cols.len())) });
     }
 }
 
@@ -38,7 +38,7 @@ unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
 pub unsafe fn copy<T: Lanes>(team: &Team, op: Op, a: Tile<T>, b: Tile<T>) {
     debug_assert_eq!(op.shape(a.shape()), b.shape());
     let rows = b.rows();
-    team.in_strips(b.cols(), rows, |cols| {
+    team.in_strips(b.cols(), rows as f64, |cols| {
         let to = b.sub(0, cols.start, rows, cols.len());
         // SAFETY: the caller's contract for some columns of B; the shapes agree.
         unsafe {

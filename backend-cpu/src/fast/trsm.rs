@@ -17,7 +17,7 @@ const STRIP_ORDER: usize = 256;
 const STRIP: usize = 384;
 
 /// Operations in the time that it takes to move an element.
-const FLOPS_OF_MOVE: usize = 16;
+const FLOPS_OF_MOVE: f64 = 16.0;
 
 /// What stays the same through the recursion.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T
         return unsafe { recurse(team, f, alpha, a, b) };
     }
     // each right-hand side is solved alone; a member's strips stay in its cache
-    team.in_strips(others, n * n / FLOPS_OF_MOVE, |sides| {
+    team.in_strips(others, (n * n) as f64 / FLOPS_OF_MOVE, |sides| {
         for start in sides.clone().step_by(STRIP) {
             let strip = right_hand_sides(f.side, b, start, STRIP.min(sides.end - start));
             // SAFETY: the caller's contract for a part of B.

@@ -32,6 +32,29 @@ fn every_piece_is_taken_once_in_each_round() {
     });
 }
 
+/// Every piece is done when a job returns, whoever comes in time; who does not is free for the next job.
+#[test]
+fn a_job_does_not_wait_for_those_who_come_too_late() {
+    let team = Team::new(3);
+    for round in 0..2000 {
+        let (pieces, done, begun) = (Pieces::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        team.run_in_time(3, &|_| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            while pieces.take(5).is_some() {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert!(done.into_inner() == 5 && (1..=3).contains(&begun.into_inner()));
+        if round % 100 == 0 {
+            team.run(3, &|member| member.meet(|| ()));
+            // long enough for threads to sleep
+            thread::sleep(2 * SPIN);
+        }
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| team.run_in_time(3, &|member| assert!(member.index > 0, "the caller"))));
+    assert!(panicked.is_err());
+}
+
 #[test]
 fn a_panic_ends_the_job_of_those_who_wait_and_reaches_the_caller() {
     let team = Team::new(3);

@@ -4,7 +4,7 @@
 //! own thread. Members share work by [`Pieces`], which a slow member takes fewer of, and meet at barriers.
 //!
 //! A thread without work looks for some without sleeping, for a while ([`SPIN`]), since calls often come in a row and a
-//! sleeping thread takes many microseconds to wake. Who begins a job wakes two members and each of those two more, so that a
+//! sleeping thread takes many microseconds to wake. Who begins a job wakes some members and each of those some more, so that a
 //! large team begins almost as soon as a small one, and a call for few members wakes few threads.
 
 use std::any::Any;
@@ -22,6 +22,9 @@ mod tests;
 
 /// How long a thread without work looks for some before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
+
+/// Members that each member wakes when it begins.
+const WAKES: usize = 4;
 
 /// Least elements to move for each member: what repays its wake-up.
 const WORK_OF_MEMBER: f64 = 20e3;
@@ -416,9 +419,9 @@ impl Seat {
 }
 
 impl Job<'_> {
-    /// Wakes two workers, then does the part of member `index`.
+    /// Wakes some workers, then does the part of member `index`.
     fn take_part(&self, index: usize) {
-        for _ in 0..2 {
+        for _ in 0..WAKES {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(worker) = self.workers.get(next) else { break };
             let job = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();

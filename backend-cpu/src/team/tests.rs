@@ -127,3 +127,22 @@ fn threads_are_started_anew_in_another_process() {
     team.run(2, &|member| member.meet(|| met.store(member.count(), Ordering::Relaxed)));
     assert_eq!(met.into_inner(), 2);
 }
+
+#[test]
+fn a_job_of_any_number_of_members_is_done_when_it_returns() {
+    for size in [2, 5, 16] {
+        let team = Team::new(size);
+        for round in 0..20_000_usize {
+            let (pieces, done) = (Pieces::default(), AtomicUsize::new(0));
+            team.run_in_time(1 + round % size, &|_| {
+                while pieces.take(7).is_some() {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(done.into_inner(), 7);
+            if round % 1000 == 0 {
+                thread::sleep(2 * SPIN);
+            }
+        }
+    }
+}

@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::conv::{host_tile, tile};
 use crate::fast::{self, Lanes};
 use crate::reference;
-use crate::team::{Team, cores};
+use crate::team::Team;
 use crate::tile::Tile;
 
 /// Which code carries instructions out.
@@ -82,7 +82,7 @@ impl CpuDevice {
     /// Number of threads that this process may use at the same time.
     #[must_use]
     pub fn count() -> usize {
-        cores()
+        std::thread::available_parallelism().map_or(1, usize::from)
     }
 }
 

@@ -149,7 +149,7 @@ impl Pieces {
 
 /// Cores that the calling thread may use, which a control group may change at any time. The system is asked ten times a second
 /// at most, by any thread: that takes it tens of microseconds.
-pub(crate) fn cores() -> usize {
+fn cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     /// The tenth of a second in which the system was asked last, counted from 1, and its answer.
     static ANSWER: AtomicU64 = AtomicU64::new(0);
@@ -283,6 +283,8 @@ impl Team {
     pub(crate) fn members(&self, work: f64) -> usize {
         match work as usize {
             _ if self.is_eager => self.size,
+            // a clock, which counting cores needs, is not everywhere where there is one thread
+            _ if self.size == 1 => 1,
             0 | 1 => 1,
             wanted => wanted.min(self.size).min(cores()),
         }

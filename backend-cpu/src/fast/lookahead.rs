@@ -22,9 +22,11 @@ use crate::tile::Tile;
 
 /// Operations that repay a member's wake-up.
 const FLOPS_OF_MEMBER: f64 = 15e6;
-/// Narrowest and widest panel, and the part of the matrix that a panel is.
+/// Narrowest and widest panel.
 const WIDTH: [usize; 2] = [32, 256];
-const PANELS: usize = 16;
+/// Fewest and most panels of a small matrix: with more members there is less to do beside a panel, so that narrow ones pay
+/// (bench/results/2026-11-24-cpu-team.txt).
+const PANELS: [usize; 2] = [8, 16];
 /// Most columns that are exchanged, solved for and packed at a time.
 const STRIP: usize = 64;
 /// Columns whose rows are exchanged at a time in the end.
@@ -49,7 +51,7 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, job: &Job<T>) {
         if members == 1 {
             factor(Place::ALONE, job, &Search::new(1));
         } else {
-            let width = (steps / PANELS).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
+            let width = (steps / (PANELS[0] + members / 2).min(PANELS[1])).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
             T::dispatch(Lookahead { team, members, job, width });
         }
     }

@@ -48,7 +48,7 @@ pub unsafe fn gemm<T: Lanes>(team: &Team, op_a: Op, op_b: Op, alpha: T, a: Tile<
 
 /// op(A) as strides.
 #[inline]
-fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
+pub(super) fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
     let (rs, cs) = if op.is_trans() { (a.ld(), 1) } else { (1, a.ld()) };
     Strided { ptr: a.ptr(), rs, cs }
 }
@@ -158,8 +158,7 @@ impl<T: Scalar> Gemm<T> {
                 // SAFETY: the blocks lie in the operands and fit the rooms.
                 unsafe {
                     if s.pack_b {
-                        let columns = Strided { ptr: b.ptr, rs: b.cs, cs: b.rs };
-                        pack::<V>(V::NR, nc, kc, columns, b_room);
+                        pack::<V>(V::NR, nc, kc, b.transposed(), b_room);
                         b = Strided { ptr: b_room, rs: V::NR, cs: 1 };
                     }
                     for i in (0..m).step_by(s.mc) {
@@ -170,7 +169,8 @@ impl<T: Scalar> Gemm<T> {
                             a = Strided { ptr: a_room, rs: kc, cs: MV * V::LANES };
                         }
                         let beta = if p == 0 { self.beta } else { T::ONE };
-                        Macro { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc), packed_b: s.pack_b }.run::<V>();
+                        let product = Gemm { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc) };
+                        Macro { product, packed_b: s.pack_b }.run::<V>();
                     }
                 }
             }
@@ -183,19 +183,15 @@ impl<T: Scalar> Gemm<T> {
 /// Rows of A come in panels: row i of the block starts at `a.at(i, 0)` for
 /// every multiple i of the panel's height.
 pub(super) struct Macro<T> {
-    pub k: usize,
-    pub alpha: T,
-    pub a: Strided<T>,
-    pub b: Strided<T>,
-    pub beta: T,
-    pub c: Tile<T>,
+    pub product: Gemm<T>,
+    /// Whether B lies in packed panels.
     pub packed_b: bool,
 }
 
 impl<T: Scalar> Macro<T> {
     #[inline(always)]
     pub unsafe fn run<V: Simd<Elem = T>>(&self) {
-        let n = self.c.cols();
+        let n = self.product.c.cols();
         let mut j = 0;
         while j < n {
             // SAFETY: the panel lies in B and C.
@@ -214,9 +210,9 @@ impl<T: Scalar> Macro<T> {
     #[inline(always)]
     fn b_panel<V: Simd<Elem = T>>(&self, j: usize) -> Strided<T> {
         if self.packed_b {
-            Strided { ptr: self.b.ptr.wrapping_add(j / V::NR * V::NR * self.k + j % V::NR), ..self.b }
+            Strided { ptr: self.product.b.ptr.wrapping_add(j / V::NR * V::NR * self.product.k + j % V::NR), ..self.product.b }
         } else {
-            self.b.at(0, j)
+            self.product.b.at(0, j)
         }
     }
 
@@ -224,13 +220,17 @@ impl<T: Scalar> Macro<T> {
     /// of the panel before fetches.
     #[inline(always)]
     fn ahead<V: Simd<Elem = T>>(&self, tile: usize, j: usize) -> *const T {
-        if self.packed_b { self.b_panel::<V>(j).ptr.wrapping_add(tile * self.k) } else { self.b.at(0, j + tile).ptr }
+        if self.packed_b {
+            self.b_panel::<V>(j).ptr.wrapping_add(tile * self.product.k)
+        } else {
+            self.product.b.at(0, j + tile).ptr
+        }
     }
 
     /// N columns of C from column j on.
     #[inline(always)]
     unsafe fn panel<V: Simd<Elem = T>, const N: usize>(&self, j: usize) -> usize {
-        let (m, b, mr) = (self.c.rows(), self.b_panel::<V>(j), MV * V::LANES);
+        let (m, b, mr) = (self.product.c.rows(), self.b_panel::<V>(j), MV * V::LANES);
         for i in (0..m).step_by(mr) {
             // SAFETY: the micro-tile lies in A and C.
             unsafe {
@@ -247,12 +247,12 @@ impl<T: Scalar> Macro<T> {
 
     #[inline(always)]
     unsafe fn micro<V: Simd<Elem = T>, const M: usize, const N: usize, const TAIL: bool>(&self, i: usize, j: usize, b: Strided<T>) {
-        let tail = if TAIL { self.c.rows() - i - (M - 1) * V::LANES } else { 0 };
-        let (a, lda, c) = (self.a.at(i, 0).ptr, self.a.cs, self.c.at(i, j));
+        let tail = if TAIL { self.product.c.rows() - i - (M - 1) * V::LANES } else { 0 };
+        let (a, lda, c) = (self.product.a.at(i, 0).ptr, self.product.a.cs, self.product.c.at(i, j));
         let ahead = self.ahead::<V>(i / (MV * V::LANES), j + N);
         // SAFETY: the micro-tile lies in A, B and C.
         unsafe {
-            let (k, ldc, alpha, beta) = (self.k, self.c.ld(), self.alpha, self.beta);
+            let (k, ldc, alpha, beta) = (self.product.k, self.product.c.ld(), self.product.alpha, self.product.beta);
             V::call(Micro::<T, M, N, TAIL> { k, a, lda, b, c, ldc, alpha, beta, tail, ahead });
         }
     }

@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use lapidary_core::{Diag, Op, Side, Swaps, Uplo};
 
-use super::gemm::Gemm;
+use super::gemm::{Gemm, strided};
 use super::laswp::laswp;
 use super::lookahead::by_team;
-use super::micro::Strided;
 use super::panel::{COLUMNS, Search, panel};
 use super::simd::Lanes;
 use super::trsm::trsm;
@@ -120,9 +119,9 @@ pub(super) unsafe fn factor<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &S
         // A22 ← A22 − L21·U12
         let rows = place.share(below, 8);
         if !rows.is_empty() {
-            let columns = |tile: Tile<T>| Strided { ptr: tile.ptr().cast_const(), rs: 1, cs: tile.ld() };
-            let a = columns(job.a.sub(left + rows.start, 0, rows.len(), left));
-            let (b, c) = (columns(job.a.sub(0, left, left, right)), job.a.sub(left + rows.start, left, rows.len(), right));
+            let a = strided(Op::NoTrans, job.a.sub(left + rows.start, 0, rows.len(), left));
+            let (b, c) =
+                (strided(Op::NoTrans, job.a.sub(0, left, left, right)), job.a.sub(left + rows.start, left, rows.len(), right));
             Gemm { k: left, alpha: -T::ONE, a, b, beta: T::ONE, c }.here();
         }
         place.meet(|| ());

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::{Diag, Op, Side, Uplo};
 
-use super::gemm::{A_BYTES, MV, Macro};
+use super::gemm::{A_BYTES, Gemm, MV, Macro, strided};
 use super::getrf::{Job, Place, factor};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
@@ -195,13 +195,11 @@ impl<T: Lanes> Part<'_, T> {
                     panel.swap(strip);
                     let (l11, u) = (a.sub(at, at, width, width), strip.sub(0, 0, width, strip.cols()));
                     trsm(&Team::alone(), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
-                    let columns = Strided { ptr: u.ptr().cast_const(), rs: u.ld(), cs: 1 };
-                    pack::<V>(V::NR, u.cols(), width, columns, self.shared.b_room.wrapping_add(j * width));
+                    pack::<V>(V::NR, u.cols(), width, strided(Op::Trans, u), self.shared.b_room.wrapping_add(j * width));
                 } else {
                     let i = (piece - of_b) * rows;
                     let l = a.sub(right + i, at, rows.min(below - i), width);
-                    let from = Strided { ptr: l.ptr().cast_const(), rs: 1, cs: l.ld() };
-                    pack::<V>(mr, l.rows(), width, from, self.shared.a_room.wrapping_add(i * width));
+                    pack::<V>(mr, l.rows(), width, strided(Op::NoTrans, l), self.shared.a_room.wrapping_add(i * width));
                 }
             }
         }
@@ -248,7 +246,7 @@ impl<T: Lanes> Part<'_, T> {
         let a = Strided { ptr: self.shared.a_room.wrapping_add(i * k).cast_const(), rs: k, cs: MV * V::LANES };
         let b = Strided { ptr: self.shared.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
         // SAFETY: as the caller promises.
-        unsafe { Macro { k, alpha: -T::ONE, a, b, beta: T::ONE, c, packed_b: true }.run::<V>() }
+        unsafe { Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c }, packed_b: true }.run::<V>() }
     }
 
     /// Rows and columns of a tile: no more rows than a second-level cache holds, and several tiles for each member.

@@ -19,6 +19,12 @@ pub(super) struct Strided<T> {
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
 impl<T> Strided<T> {
+    /// The transpose.
+    #[inline(always)]
+    pub fn transposed(self) -> Self {
+        Strided { ptr: self.ptr, rs: self.cs, cs: self.rs }
+    }
+
     /// The part that starts at (i, j).
     #[inline(always)]
     pub fn at(self, i: usize, j: usize) -> Self {

@@ -241,9 +241,7 @@ impl<T: Scalar> Step<T> {
             unsafe {
                 if piece < self.of_b {
                     let j = piece * cols;
-                    let from = self.b.at(0, j);
-                    let columns = Strided { ptr: from.ptr, rs: from.cs, cs: from.rs };
-                    pack::<V>(V::NR, cols.min(n - j), k, columns, self.b_room.wrapping_add(j * k));
+                    pack::<V>(V::NR, cols.min(n - j), k, self.b.at(0, j).transposed(), self.b_room.wrapping_add(j * k));
                 } else {
                     let i = (piece - self.of_b) * rows;
                     pack::<V>(MV * V::LANES, rows.min(m - i), k, self.a.at(i, 0), self.a_room.wrapping_add(i * k));
@@ -265,7 +263,7 @@ impl<T: Scalar> Step<T> {
             let b = Strided { ptr: self.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
             let c = self.c.sub(i, j, rows.min(m - i), cols.min(n - j));
             // SAFETY: the panels are packed, and the tile is nobody else's.
-            unsafe { Macro { k, alpha, a, b, beta: self.beta, c, packed_b: true }.run::<V>() }
+            unsafe { Macro { product: Gemm { k, alpha, a, b, beta: self.beta, c }, packed_b: true }.run::<V>() }
             self.tiles.end();
         }
     }

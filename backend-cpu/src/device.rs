@@ -38,8 +38,8 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// The device `cpu`: all threads that this process may use, limited to `memory` bytes if given. All such devices of a
-    /// process share one team of threads.
+    /// The device `cpu`, with all threads that the system lets this process run in parallel, limited to `memory` bytes if given.
+    /// All such devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {
         static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
@@ -79,7 +79,7 @@ impl CpuDevice {
         CpuDevice { path, ..self }
     }
 
-    /// Number of threads that this process may use at the same time.
+    /// Number of threads that the system lets this process run in parallel.
     #[must_use]
     pub fn count() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
@@ -199,7 +199,7 @@ unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, 
     }
 }
 
-/// Calls the functions of one module with the operands of an instruction, after what else they take.
+/// Calls the function of one module for an instruction, with `first` (if any) before the operands.
 macro_rules! carry_out {
     ($module:ident, [$($first:expr)?], $instruction:expr) => {
         match *$instruction {

@@ -1,11 +1,11 @@
 //! Threads that work on one call together.
 //!
 //! A [`Team`] keeps its threads from call to call. [`Team::run`] calls a body once for each member, the first on the caller's
-//! own thread. Members share work by [`Pieces`], which a slow member takes fewer of, and meet at barriers.
+//! own thread. Members claim work dynamically ([`Pieces`]), so that a slow thread claims less, and synchronise at barriers.
 //!
-//! A thread without work looks for some without sleeping, for a while ([`SPIN`]), since calls often come in a row and a
-//! sleeping thread takes many microseconds to wake. Who begins a job wakes some members and each of those some more, so that a
-//! large team begins almost as soon as a small one, and a call for few members wakes few threads.
+//! An idle thread polls for work for a while ([`SPIN`]) before it sleeps: calls often come in a row, and waking a
+//! sleeping thread takes many microseconds. The caller wakes [`WAKES`] threads, and each of these wakes as many, so that a
+//! large team starts almost as fast as a small one. A job for few members wakes few threads.
 
 use std::any::Any;
 use std::hint::spin_loop;
@@ -20,23 +20,23 @@ use std::time::{Duration, Instant};
 #[cfg(test)]
 mod tests;
 
-/// How long a thread without work looks for some before it sleeps.
+/// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Members that each member wakes when it begins.
+/// Number of threads that each member wakes when it starts.
 const WAKES: usize = 4;
 
-/// Least elements to move for each member: what repays its wake-up.
+/// Minimum work per member, as a number of elements to copy: with less, waking a thread costs more than it saves.
 const WORK_OF_MEMBER: f64 = 20e3;
 
-/// Strips for each member, so that a slow one takes fewer.
+/// Number of strips per member. With several, a slow member claims fewer than the others.
 const STRIPS: usize = 4;
 
-/// Lines of a strip are a multiple of this: rows of a strip fill whole cache lines.
+/// The number of rows (or columns) in a strip is a multiple of this, so that strips of rows do not share cache lines.
 const LINES: usize = 16;
 
-/// How long a member that waits for others looks for them before it sleeps: where there are fewer cores than members, one
-/// of the others may need this core.
+/// How long a member polls at a barrier before it sleeps. If there are fewer cores than members, the member that it waits
+/// for may need its core.
 const SPIN_AT_BARRIER: Duration = Duration::from_micros(50);
 
 /// Threads that work on one call together.
@@ -44,16 +44,16 @@ const SPIN_AT_BARRIER: Duration = Duration::from_micros(50);
 pub struct Team {
     /// Most members of a job.
     size: usize,
-    /// Whether all take part in a job of any size.
+    /// Whether every job has all members, however small it is.
     is_eager: bool,
-    /// Locked for the length of a job: one job is under way at a time.
+    /// Locked while a job runs: a team runs one job at a time.
     workers: Mutex<Workers>,
 }
 
 /// The threads of all members but the caller.
 #[derive(Debug, Default)]
 struct Workers {
-    /// The process that they belong to: a fork has no threads but one.
+    /// The process that started them. After a fork, the child process does not have them.
     process: u32,
     list: Vec<Worker>,
 }
@@ -62,73 +62,73 @@ struct Workers {
 #[derive(Debug)]
 struct Worker {
     thread: Thread,
-    seat: Arc<Seat>,
+    mailbox: Arc<Mailbox>,
 }
 
-/// Where a thread finds its work: none (null), a job, or its dismissal.
+/// The job assigned to a thread: null for none, or a special address that ends the thread.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Seat(AtomicPtr<Job<'static>>);
+struct Mailbox(AtomicPtr<Job<'static>>);
 
 /// Which members take part in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joining {
     /// All.
     All,
-    /// Those who begin before the caller has ended.
+    /// Those whose thread starts before the caller has finished its own part.
     InTime,
 }
 
-/// A body with what its members share.
+/// A function that all members run, and their shared state.
 struct Job<'a> {
     body: &'a (dyn Fn(&Member<'_>) + Sync),
     /// The threads of all members but the caller.
     workers: &'a [Worker],
-    /// The next worker to wake.
+    /// Index of the next worker to wake.
     next: AtomicUsize,
-    /// Workers that are not done.
+    /// Number of workers that have not finished.
     left: AtomicUsize,
     caller: Thread,
     barrier: Barrier,
-    /// Where the first members meet while others do something else.
-    side: Barrier,
+    /// The barrier of a group: the first few members, while the others work on something else.
+    group: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// A place where members wait for one another, again and again.
+/// A reusable barrier.
 #[derive(Debug, Default)]
 struct Barrier {
-    arrived: Apart<AtomicUsize>,
-    /// How often all have met.
-    meetings: Apart<AtomicUsize>,
-    /// Members that sleep, or are about to.
+    arrived: CachePadded<AtomicUsize>,
+    /// How often the barrier has opened.
+    openings: CachePadded<AtomicUsize>,
+    /// Number of members that sleep or are about to sleep.
     sleepers: AtomicUsize,
     sleep: Mutex<()>,
     wake: Condvar,
-    /// Whether a member panicked, so that it never arrives.
+    /// Whether a member panicked: it will never arrive.
     broken: AtomicBool,
 }
 
-/// A value on cache lines of its own.
+/// Pads a value so that it shares no cache line with others.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+struct CachePadded<T>(T);
 
-/// A member of a team at work on a job.
+/// A member of a team while it runs a job.
 pub(crate) struct Member<'a> {
     job: &'a Job<'a>,
     /// Number of the member, 0 for the caller.
     pub index: usize,
 }
 
-/// Pieces of work that members take one after the other.
+/// A shared counter by which members claim pieces of work.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces(Apart<AtomicUsize>);
+pub(crate) struct Pieces(CachePadded<AtomicUsize>);
 
 impl Pieces {
-    /// The number of the next piece, below `count`; `None` when all are taken.
+    /// Claims the next of `count` pieces; `None` when all are claimed.
     pub fn take(&self, count: usize) -> Option<usize> {
-        // a look first: members that find nothing do not write to the shared line
+        // read first: once all pieces are claimed, nobody writes to the shared cache line
         if self.0.0.load(Ordering::Relaxed) >= count {
             return None;
         }
@@ -136,22 +136,22 @@ impl Pieces {
         (piece < count).then_some(piece)
     }
 
-    /// How many pieces were taken, or more.
+    /// At least the number of pieces that were claimed.
     pub fn taken(&self) -> usize {
         self.0.0.load(Ordering::Relaxed)
     }
 
-    /// Puts all pieces back. Only while nobody takes any.
+    /// Resets the counter. No member may claim pieces at the same time.
     pub fn refill(&self) {
         self.0.0.store(0, Ordering::Relaxed);
     }
 }
 
-/// Cores that the calling thread may use, which a control group may change at any time. The system is asked ten times a second
-/// at most, by any thread: that takes it tens of microseconds.
+/// Number of cores that the calling thread may use; a control group may change it at any time. The answer is cached for a
+/// tenth of a second, for all threads, since the query takes tens of microseconds.
 fn cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
-    /// The tenth of a second in which the system was asked last, counted from 1, and its answer.
+    /// Upper half: the tenth of a second of the last query, counted from 1. Lower half: its answer.
     static ANSWER: AtomicU64 = AtomicU64::new(0);
     let now = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64 / 100 + 1;
     let answer = ANSWER.load(Ordering::Relaxed);
@@ -163,7 +163,7 @@ fn cores() -> usize {
     cores
 }
 
-/// Looks whether a condition holds, without sleeping, for so long; whether it came to hold.
+/// Polls a condition for at most `time`; returns whether it became true.
 fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
     let mut begin = None;
     for look in 0_u32.. {
@@ -180,33 +180,33 @@ fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
 }
 
 impl Barrier {
-    /// Waits until `members` of them are here. The last one calls `last` before any goes on.
+    /// Waits until `members` members have arrived. The last of them calls `last` before the barrier opens.
     ///
     /// # Panics
     /// If a member panicked, which never arrives.
-    fn meet(&self, members: usize, last: impl FnOnce()) {
-        let meetings = self.meetings.0.load(Ordering::Relaxed);
-        // all that members did before they came is seen by all that go on
+    fn wait(&self, members: usize, last: impl FnOnce()) {
+        let openings = self.openings.0.load(Ordering::Relaxed);
+        // acquire and release: what members wrote before the barrier is visible to all after it
         if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == members {
             self.arrived.0.store(0, Ordering::Relaxed);
             last();
-            self.meetings.0.store(meetings + 1, Ordering::SeqCst);
+            self.openings.0.store(openings + 1, Ordering::SeqCst);
             self.wake_sleepers();
             return;
         }
-        let have_met = || self.meetings.0.load(Ordering::SeqCst) != meetings;
-        let is_over = || have_met() || self.broken.load(Ordering::SeqCst);
+        let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
+        let is_over = || is_open() || self.broken.load(Ordering::SeqCst);
         if !spin(SPIN_AT_BARRIER, is_over) {
-            // counted before the last look: whoever ends the wait after that look sees a sleeper
+            // incremented before the condition is read again: whoever makes it true after that sees a sleeper
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
             drop(self.wake.wait_while(guard, |()| !is_over()));
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
-        assert!(have_met(), "another member of the team panicked");
+        assert!(is_open(), "another member of the team panicked");
     }
 
-    /// Ends all waits for a member that panicked.
+    /// Ends all waits, since a member panicked.
     fn break_up(&self) {
         self.broken.store(true, Ordering::SeqCst);
         self.wake_sleepers();
@@ -214,7 +214,7 @@ impl Barrier {
 
     fn wake_sleepers(&self) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // a sleeper that has looked holds the lock until it sleeps
+            // a sleeper holds the lock from reading the condition until it sleeps
             drop(self.sleep.lock());
             self.wake.notify_all();
         }
@@ -227,18 +227,18 @@ impl Member<'_> {
         self.job.workers.len() + 1
     }
 
-    /// Waits for all members of the team. The last one calls `last` before any goes on.
-    pub fn meet(&self, last: impl FnOnce()) {
-        self.job.barrier.meet(self.count(), last);
+    /// Waits until all members have arrived. The last one calls `last` before any of them continues.
+    pub fn wait_for_all(&self, last: impl FnOnce()) {
+        self.job.barrier.wait(self.count(), last);
     }
 
-    /// The same for the first `count` members only, of which this is one.
-    pub fn meet_first(&self, count: usize, last: impl FnOnce()) {
+    /// The same for a group, the first `count` members, which includes this one.
+    pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
-        self.job.side.meet(count, last);
+        self.job.group.wait(count, last);
     }
 
-    /// Waits until a condition holds that other members make true.
+    /// Waits until other members make a condition true.
     ///
     /// # Panics
     /// If a member panicked.
@@ -283,16 +283,16 @@ impl Team {
     pub(crate) fn members(&self, work: f64) -> usize {
         match work as usize {
             _ if self.is_eager => self.size,
-            // a clock, which counting cores needs, is not everywhere where there is one thread
+            // `cores` needs a clock, which some systems without threads do not have
             _ if self.size == 1 => 1,
             0 | 1 => 1,
             wanted => wanted.min(self.size).min(cores()),
         }
     }
 
-    /// Calls `body` for all of `0..count` in strips, which members take one after the other: as many members as are repaid by
-    /// `count` lines, each of which takes as long as to move `work` elements. No strip is a single line, unless there is but one:
-    /// a line alone may be computed in another way.
+    /// Splits `0..count`, a range of rows or columns, into strips; members claim them and call `body` for each. `work` is the
+    /// work per row or column, as a number of elements to copy; it determines the number of members. No strip has a single row or
+    /// column unless `count` is 1, since the routine may compute that by another method.
     pub(crate) fn in_strips(&self, count: usize, work: f64, body: impl Fn(Range<usize>) + Sync) {
         let members = self.members(count as f64 * work / WORK_OF_MEMBER).min(count.div_ceil(LINES));
         if members <= 1 {
@@ -311,8 +311,8 @@ impl Team {
         });
     }
 
-    /// Calls `body` once for each of at most `members` members, all at the same time; returns when all have returned. There
-    /// are fewer members if the team is smaller, or the system gives no thread.
+    /// Runs `body` on at most `members` threads in parallel; returns when all have returned. There are fewer members if the
+    /// team is smaller or the system cannot start a thread.
     ///
     /// # Panics
     /// If a body panicked, once all have returned.
@@ -320,8 +320,8 @@ impl Team {
         self.begin(members, body, Joining::All);
     }
 
-    /// The same for a job that is done when the caller's body has returned and those that have begun by then: members whose
-    /// threads come too late take no part. They may not [meet](Member::meet).
+    /// The same, but a thread that has not started `body` when the caller's own `body` returns does not run it at all. Such a
+    /// `body` must not use [barriers](Member::wait_for_all).
     ///
     /// # Panics
     /// As [`Team::run`].
@@ -340,7 +340,7 @@ impl Team {
             left: AtomicUsize::new(workers.len()),
             caller: thread::current(),
             barrier: Barrier::default(),
-            side: Barrier::default(),
+            group: Barrier::default(),
             panic: Mutex::default(),
         };
         job.take_part(0);
@@ -353,7 +353,7 @@ impl Team {
         }
     }
 
-    /// The threads, at least `count` of them if the system gives so many.
+    /// The threads, at least `count` of them if the system can start that many.
     fn workers(&self, count: usize) -> MutexGuard<'_, Workers> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -361,11 +361,11 @@ impl Team {
             *workers = Workers { process, list: Vec::new() };
         }
         while workers.list.len() < count {
-            let (seat, index) = (Arc::<Seat>::default(), workers.list.len() + 1);
-            let own = Arc::clone(&seat);
-            let spawned = thread::Builder::new().name(format!("lapidary {index}")).spawn(move || own.serve(index));
+            let (mailbox, index) = (Arc::<Mailbox>::default(), workers.list.len() + 1);
+            let own = Arc::clone(&mailbox);
+            let spawned = thread::Builder::new().name(format!("lapidary {index}")).spawn(move || own.run_jobs(index));
             let Ok(handle) = spawned else { break };
-            workers.list.push(Worker { thread: handle.thread().clone(), seat });
+            workers.list.push(Worker { thread: handle.thread().clone(), mailbox });
         }
         workers
     }
@@ -374,29 +374,29 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         for worker in &self.workers.get_mut().unwrap_or_else(PoisonError::into_inner).list {
-            worker.seat.0.store(Seat::dismissal(), Ordering::Release);
+            worker.mailbox.0.store(Mailbox::end_mark(), Ordering::Release);
             worker.thread.unpark();
         }
     }
 }
 
-impl Seat {
-    /// An address at which no job lies.
-    fn dismissal() -> *mut Job<'static> {
+impl Mailbox {
+    /// The special address that ends a thread. No job has it.
+    fn end_mark() -> *mut Job<'static> {
         std::ptr::without_provenance_mut(align_of::<Job<'static>>())
     }
 
-    /// The life of the thread of member `index`: one job after the other until it is dismissed.
-    fn serve(&self, index: usize) {
+    /// The main function of the thread of member `index`: runs jobs until the team is dropped.
+    fn run_jobs(&self, index: usize) {
         loop {
             let job = self.next();
-            if job == Self::dismissal() {
+            if job == Self::end_mark() {
                 return;
             }
-            // SAFETY: `Team::run` keeps the job until this worker says that it is done.
+            // SAFETY: `Team::run` keeps the job alive until this worker has decremented `left`.
             let job = unsafe { &*job };
             job.take_part(index);
-            // the job may be gone when it was counted
+            // the job may be freed as soon as `left` is decremented
             let caller = job.caller.clone();
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
@@ -411,7 +411,7 @@ impl Seat {
             while !spin(SPIN, has_job) {
                 thread::park();
             }
-            // a job that was closed meanwhile is gone
+            // null if the caller has taken the job back
             let job = self.0.swap(null_mut(), Ordering::Acquire);
             if !job.is_null() {
                 return job;
@@ -421,38 +421,38 @@ impl Seat {
 }
 
 impl Job<'_> {
-    /// Wakes some workers, then does the part of member `index`.
+    /// Wakes the next workers, then runs the job as member `index`.
     fn take_part(&self, index: usize) {
         for _ in 0..WAKES {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(worker) = self.workers.get(next) else { break };
             let job = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
-            worker.seat.0.store(job, Ordering::Release);
+            worker.mailbox.0.store(job, Ordering::Release);
             worker.thread.unpark();
         }
         let member = Member { job: self, index };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(&member))) {
-            // the first panic is told: others follow from it
+            // only the first panic is kept: it causes the others
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
             self.barrier.break_up();
-            self.side.break_up();
+            self.group.break_up();
         }
     }
 
-    /// Takes the job back from workers that have not begun.
+    /// Takes the job back from workers that have not started it.
     fn close(&self) {
-        // workers that nobody was to wake yet
+        // workers from `named` on were not given the job
         let named = self.next.swap(self.workers.len(), Ordering::Relaxed).min(self.workers.len());
         let mut late = self.workers.len() - named;
         let own = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
         for worker in &self.workers[..named] {
-            let taken = worker.seat.0.compare_exchange(own, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            let taken = worker.mailbox.0.compare_exchange(own, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
             late += usize::from(taken.is_ok());
         }
         self.left.fetch_sub(late, Ordering::Relaxed);
     }
 
-    /// Waits for all workers that have begun, or will.
+    /// Waits until all workers that have the job have finished it.
     fn wait(&self) {
         while !spin(SPIN, || self.left.load(Ordering::Acquire) == 0) {
             thread::park();

@@ -22,7 +22,7 @@ pub struct Tile<T> {
     ld: usize,
 }
 
-// SAFETY: a tile says where memory is. Functions that reach it are unsafe, and answer for what other threads do there.
+// SAFETY: a tile is an address with a shape. Only unsafe functions access the memory; their callers rule out data races.
 unsafe impl<T: Sync> Sync for Tile<T> {}
 
 // Derived impls would ask for `T: Copy`.

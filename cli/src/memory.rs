@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 /// Says how much host memory can be had, where the system tells it wrongly.
 const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
 
-/// Most bytes that a call needs besides its matrices: packed blocks, thread stacks.
+/// An upper bound of the memory that a call needs in addition to its matrices, in bytes: packed blocks, thread stacks.
 const BESIDE: usize = 16 << 20;
 
 /// Refuses work on `what`, whose matrices take `bytes`, if these and what a call needs besides exceed the host memory

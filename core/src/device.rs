@@ -54,8 +54,7 @@ pub enum Memory<'a> {
     Buffer(&'a DeviceBuffer),
 }
 
-// SAFETY: it says where memory is. Whoever reaches host memory does so by unsafe functions, and answers for
-// what other threads do there.
+// SAFETY: this is an address or a reference. Only unsafe functions access host memory by it; their callers rule out data races.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Memory<'_> {}

@@ -65,15 +65,15 @@ pub enum DeviceKind {
 /// Limits on kernels and buffers. `usize::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most work-items in a work-group.
+    /// Maximum number of work-items in a work-group.
     pub work_group: usize,
-    /// Most bytes of local memory for a work-group.
+    /// Maximum local memory of a work-group, in bytes.
     pub local_memory: usize,
-    /// Most work-groups in one dimension of a launch.
+    /// Maximum number of work-groups in one dimension of a launch.
     pub groups: usize,
-    /// Most bytes of a buffer.
+    /// Maximum size of a buffer, in bytes.
     pub buffer: usize,
-    /// Most iterations of all loops of a work-item in total. Some drivers silently stop loops that take more.
+    /// Maximum number of loop iterations of a work-item, over all its loops. Some drivers silently stop loops that take more.
     pub loop_iterations: usize,
 }
 

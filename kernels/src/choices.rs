@@ -27,7 +27,7 @@ pub struct Choices {
     pub group: usize,
     /// Work-items in a group, if several groups factor a panel together; a power of two.
     pub column_group: usize,
-    /// Most bytes of scratch memory for one [`Purpose`]: the largest buffer, or less under a memory limit.
+    /// Maximum scratch memory for one [`Purpose`], in bytes: the largest buffer, or less under a memory limit.
     pub max_scratch_bytes: usize,
     /// Work-items in a group that holds a strip of a panel in registers; a power of two, or 0 if panels are not factored by
     /// strips.

@@ -23,7 +23,7 @@ pub enum Purpose {
 impl Purpose {
     const COUNT: usize = Purpose::Turns as usize + 1;
 
-    /// Most bytes of scratch memory for one purpose on a device whose memory is limited to `limit` bytes.
+    /// Maximum scratch memory for one purpose, in bytes, on a device whose memory is limited to `limit` bytes.
     pub(crate) fn share(limit: usize) -> usize {
         reserve(limit) / Purpose::COUNT
     }
@@ -62,8 +62,8 @@ impl<B> Scratch<B> {
         self.limit = Some(limit);
     }
 
-    /// Bytes of the memory limit that other buffers may not use: the reserve, or the bytes held if they are more. 0 without a
-    /// limit.
+    /// How many bytes of the memory limit are set aside for scratch memory, so that other buffers may not use them: the
+    /// reserve, or what scratch memory holds if that is more. 0 if there is no limit.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.limit.map_or(0, |limit| self.held().max(reserve(limit)))

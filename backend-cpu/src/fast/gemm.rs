@@ -69,7 +69,7 @@ impl<T: Lanes> Gemm<T> {
     ///
     /// # Safety
     /// The [contract of tiles](crate::tile).
-    pub unsafe fn here(self) {
+    pub unsafe fn on_this_thread(self) {
         // SAFETY: as the caller promises.
         unsafe { if self.c.cols() == 1 && self.k >= GEMV_K { self.one_column() } else { T::dispatch(self) } }
     }
@@ -136,37 +136,37 @@ impl<T: Scalar> Kernel<T> for Gemm<T> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         let s = self.blocks::<V>();
-        let a_room = if s.pack_a { s.mc * s.kc } else { 0 };
-        let b_room = if s.pack_b { s.nc * s.kc } else { 0 };
-        let mut workspace = Workspace::take::<T>(a_room + b_room);
-        let room = workspace.ptr::<T>();
+        let a_buffer = if s.pack_a { s.mc * s.kc } else { 0 };
+        let b_buffer = if s.pack_b { s.nc * s.kc } else { 0 };
+        let mut workspace = Workspace::take::<T>(a_buffer + b_buffer);
+        let memory = workspace.ptr::<T>();
         // SAFETY: the caller's tiles, and room for one block of each operand.
-        unsafe { self.blocked::<V>(&s, room, room.wrapping_add(a_room)) }
+        unsafe { self.blocked::<V>(&s, memory, memory.wrapping_add(a_buffer)) }
     }
 }
 
 impl<T: Scalar> Gemm<T> {
     /// The loops over cache blocks.
     #[inline(always)]
-    unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_room: *mut T, b_room: *mut T) {
+    unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_buffer: *mut T, b_buffer: *mut T) {
         let (m, n) = self.c.shape();
         for j in (0..n).step_by(s.nc) {
             let nc = s.nc.min(n - j);
             for p in (0..self.k).step_by(s.kc) {
                 let kc = s.kc.min(self.k - p);
                 let mut b = self.b.at(p, j);
-                // SAFETY: the blocks lie in the operands and fit the rooms.
+                // SAFETY: the blocks lie in the operands and fit the buffers.
                 unsafe {
                     if s.pack_b {
-                        pack::<V>(V::NR, nc, kc, b.transposed(), b_room);
-                        b = Strided { ptr: b_room, rs: V::NR, cs: 1 };
+                        pack::<V>(V::NR, nc, kc, b.transposed(), b_buffer);
+                        b = Strided { ptr: b_buffer, rs: V::NR, cs: 1 };
                     }
                     for i in (0..m).step_by(s.mc) {
                         let mc = s.mc.min(m - i);
                         let mut a = self.a.at(i, p);
                         if s.pack_a {
-                            pack::<V>(MV * V::LANES, mc, kc, a, a_room);
-                            a = Strided { ptr: a_room, rs: kc, cs: MV * V::LANES };
+                            pack::<V>(MV * V::LANES, mc, kc, a, a_buffer);
+                            a = Strided { ptr: a_buffer, rs: kc, cs: MV * V::LANES };
                         }
                         let beta = if p == 0 { self.beta } else { T::ONE };
                         let product = Gemm { k: kc, alpha: self.alpha, a, b, beta, c: self.c.sub(i, j, mc, nc) };

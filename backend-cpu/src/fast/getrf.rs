@@ -1,4 +1,4 @@
-//! LU with partial pivoting: recursion on the columns, by a group of members of a team who share the rows.
+//! LU with partial pivoting: recursion on the columns. The rows are divided among a group of members of a team.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use lapidary_core::{Diag, Op, Side, Swaps, Uplo};
 use super::gemm::{Gemm, strided};
 use super::laswp::laswp;
 use super::lookahead::by_team;
-use super::panel::{COLUMNS, Search, panel};
+use super::panel::{COLUMNS, PivotSearch, panel};
 use super::simd::Lanes;
 use super::trsm::trsm;
 use crate::team::{Member, Team};
@@ -24,28 +24,28 @@ pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: 
     unsafe { by_team(team, &job) }
 }
 
-/// A matrix to factor, and where its pivots and `info` go.
+/// A matrix to factor, and the memory for its pivots and `info`.
 #[derive(Clone, Copy)]
 pub(super) struct Job<T> {
     pub pivoting: bool,
-    /// The number of the first row, which is added to pivots and `info`.
+    /// Index of the first row in the whole matrix; it is added to pivots and `info`.
     pub first_row: usize,
     pub a: Tile<T>,
     pub ipiv: Tile<i32>,
     pub info: *mut i32,
 }
 
-// SAFETY: it says where memory is. Functions that reach it are unsafe, and answer for what other threads do there.
+// SAFETY: these are addresses. Only unsafe functions access the memory; their callers rule out data races.
 unsafe impl<T: Sync> Sync for Job<T> {}
 
 impl<T: Lanes> Job<T> {
-    /// The part from element (`at`, `at`) of `rows` rows and `cols` columns on.
+    /// The `rows` × `cols` part that starts at (`at`, `at`).
     pub fn part(&self, at: usize, rows: usize, cols: usize) -> Self {
         let steps = rows.min(cols);
         Job { first_row: self.first_row + at, a: self.a.sub(at, at, rows, cols), ipiv: self.ipiv.sub(at, 0, steps, 1), ..*self }
     }
 
-    /// Exchanges the rows of `columns` as the pivots of this part say.
+    /// Applies the row exchanges of this part's pivots to `columns`.
     pub unsafe fn swap(&self, columns: Tile<T>) {
         let swaps = Swaps { side: Side::Left, forward: true, first_row: self.first_row };
         if self.pivoting {
@@ -55,50 +55,51 @@ impl<T: Lanes> Job<T> {
     }
 }
 
-/// A member's place in a group that factors a panel: the first `count` members of a team, or a thread alone.
+/// The position of a thread in the group that factors a panel: the first `count` members of a team, or one thread alone.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct Rank<'a> {
     member: Option<&'a Member<'a>>,
     pub count: usize,
     pub index: usize,
 }
 
-impl<'a> Place<'a> {
-    /// A thread without others.
-    pub const ALONE: Place<'static> = Place { member: None, count: 1, index: 0 };
+impl<'a> Rank<'a> {
+    /// A group of one thread.
+    pub const ALONE: Rank<'static> = Rank { member: None, count: 1, index: 0 };
 
-    /// The place of one of the first `count` members.
+    /// The position of `member`, one of the first `count` members.
     pub fn among(member: &'a Member<'a>, count: usize) -> Self {
-        Place { member: Some(member), count, index: member.index }
+        Rank { member: Some(member), count, index: member.index }
     }
 
-    /// Waits for the others. The last one calls `last` before any goes on.
-    pub fn meet(&self, last: impl FnOnce()) {
+    /// Waits until the whole group has arrived. The last one calls `last` before any of them continues.
+    pub fn wait_for_all(&self, last: impl FnOnce()) {
         match self.member {
-            Some(member) => member.meet_first(self.count, last),
+            Some(member) => member.wait_for_group(self.count, last),
             None => last(),
         }
     }
 
-    /// The own share of so many lines, a multiple of `unit` but for the last share.
+    /// This thread's part of `lines` rows or columns. Parts start at multiples of `unit`.
     pub fn share(&self, lines: usize, unit: usize) -> Range<usize> {
         let share = lines.div_ceil(self.count).next_multiple_of(unit);
         (self.index * share).min(lines)..((self.index + 1) * share).min(lines)
     }
 }
 
-/// Factors a matrix of at least as many rows as columns, or a whole one alone. All members of the group call this.
+/// Factors a matrix, which must have at least as many rows as columns unless the group is one thread. All members of the
+/// group call this with the same arguments.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); the group has `search` for itself.
-pub(super) unsafe fn factor<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &Search<T>) {
+/// The [contract of tiles](crate::tile); only this group uses `search`.
+pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &PivotSearch<T>) {
     let (m, n) = job.a.shape();
     let steps = m.min(n);
-    // SAFETY: the caller's contract for parts of A and of the pivots. Members write different rows or columns between two
-    // meetings.
+    // SAFETY: the caller's contract for parts of A and of the pivots. Between two barriers
+    // members write different rows or columns.
     unsafe {
         if n <= COLUMNS {
-            return panel(place, job, search);
+            return panel(rank, job, search);
         }
         let left = if m < n { steps } else { (n / 2).next_multiple_of(COLUMNS) };
         if left == 0 {
@@ -107,31 +108,31 @@ pub(super) unsafe fn factor<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &S
         let (right, below) = (n - left, m - left);
         // P1·A1 = L1·U11
         let first = job.part(0, m, left);
-        factor(place, &first, search);
+        factor(rank, &first, search);
         // A2 ← P1·A2;  U12 = L11⁻¹·A12
-        let cols = place.share(right, 1);
+        let cols = rank.share(right, 1);
         let own = job.a.sub(0, left + cols.start, m, cols.len());
         first.swap(own);
         let u = own.sub(0, 0, left, cols.len());
         let l11 = job.a.sub(0, 0, left, left);
         trsm(&Team::alone(), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
-        place.meet(|| ());
+        rank.wait_for_all(|| ());
         // A22 ← A22 − L21·U12
-        let rows = place.share(below, 8);
+        let rows = rank.share(below, 8);
         if !rows.is_empty() {
             let a = strided(Op::NoTrans, job.a.sub(left + rows.start, 0, rows.len(), left));
             let (b, c) =
                 (strided(Op::NoTrans, job.a.sub(0, left, left, right)), job.a.sub(left + rows.start, left, rows.len(), right));
-            Gemm { k: left, alpha: -T::ONE, a, b, beta: T::ONE, c }.here();
+            Gemm { k: left, alpha: -T::ONE, a, b, beta: T::ONE, c }.on_this_thread();
         }
-        place.meet(|| ());
+        rank.wait_for_all(|| ());
         // P2·A22 = L22·U22;  L21 ← P2·L21
         let second = job.part(left, below, right);
-        factor(place, &second, search);
-        let cols = place.share(left, 1);
+        factor(rank, &second, search);
+        let cols = rank.share(left, 1);
         if below > 0 {
             second.swap(job.a.sub(left, cols.start, below, cols.len()));
         }
-        place.meet(|| ());
+        rank.wait_for_all(|| ());
     }
 }

@@ -1,44 +1,45 @@
-//! LU by a team: some members factor the next panel while the others update the matrix with the one before.
+//! LU by a team with lookahead: some members factor the next panel while the others update the trailing matrix.
 //!
-//! Each step has two parts, between which all members meet. First they take strips of the columns right of the panel: rows are
-//! exchanged, the rows of U are solved for, and both factors of the update are packed. Then they take tiles of the update,
-//! those in the columns of the next panel first. Once these are done, the first members factor that panel as a group, and then
-//! take tiles like the others (Catalán, Herrero, Quintana-Ortí, Rodríguez-Sánchez and van de Geijn 2017). The exchanges left of the
-//! panels are done in the end.
+//! Each step has two parts, separated by a barrier. In the first, members claim strips of the columns right of the panel: they
+//! exchange rows, solve for the rows of U, and pack both factors of the update. In the second, they claim tiles of the update,
+//! those in the columns of the next panel first. Once these are done, a group of members factors that panel and then
+//! claims tiles like the others (Catalán, Herrero, Quintana-Ortí, Rodríguez-Sánchez and van de Geijn 2017). The columns left of each
+//! panel get their row exchanges at the end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::{Diag, Op, Side, Uplo};
 
 use super::gemm::{A_BYTES, Gemm, MV, Macro, strided};
-use super::getrf::{Job, Place, factor};
+use super::getrf::{Job, Rank, factor};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
-use super::panel::Search;
+use super::panel::PivotSearch;
 use super::simd::{Kernel, Lanes, Simd};
 use super::trsm::trsm;
 use crate::team::{Member, Pieces, Team};
 use crate::tile::Tile;
 
-/// Operations that repay a member's wake-up.
+/// Minimum number of floating-point operations per member.
 const FLOPS_OF_MEMBER: f64 = 15e6;
-/// Narrowest and widest panel.
+/// Minimum and maximum panel width.
 const WIDTH: [usize; 2] = [32, 256];
-/// Fewest and most panels of a small matrix: with more members there is less to do beside a panel, so that narrow ones pay
+/// Number of panels of a matrix whose panels are within [`WIDTH`]: the first with few members, up to the second with many.
+/// With more members the update beside a panel takes less time, so that a panel must be narrower
 /// (bench/results/2026-11-24-cpu-team.txt).
 const PANELS: [usize; 2] = [8, 16];
-/// Most columns that are exchanged, solved for and packed at a time.
+/// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// Columns whose rows are exchanged at a time in the end.
+/// Number of columns in a strip of the row exchanges at the end.
 const LEFT_STRIP: usize = 32;
-/// Fewest rows of a panel that repay a member of its group.
+/// Minimum number of panel rows per member of the group.
 const ROWS_OF_MEMBER: usize = 256;
-/// How much longer an operation takes in a panel than in an update.
+/// Time of an operation in a panel, divided by that of one in an update.
 const SLOWNESS_OF_PANEL: f64 = 3.0;
-/// Tiles for each member, so that a slow one takes fewer.
+/// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
 const TILES: usize = 6;
 
-/// Factors a matrix with as many members as it repays.
+/// Factors a matrix by as many members as its size justifies.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
@@ -49,7 +50,7 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, job: &Job<T>) {
     // SAFETY: as the caller promises.
     unsafe {
         if members == 1 {
-            factor(Place::ALONE, job, &Search::new(1));
+            factor(Rank::ALONE, job, &PivotSearch::new(1));
         } else {
             let width = (steps / (PANELS[0] + members / 2).min(PANELS[1])).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
             T::dispatch(Lookahead { team, members, job, width });
@@ -65,23 +66,23 @@ struct Lookahead<'a, T> {
     width: usize,
 }
 
-/// What all members share.
+/// The state that all members share.
 struct Shared<T> {
-    /// Rooms for the packed factors of an update.
-    a_room: *mut T,
-    b_room: *mut T,
-    search: Search<T>,
-    /// Pieces of the first part of a step.
+    /// Buffers for the packed factors of an update.
+    a_buffer: *mut T,
+    b_buffer: *mut T,
+    search: PivotSearch<T>,
+    /// Pieces of the first part of a step: strips of U, then blocks of L to pack.
     strips: Pieces,
     /// Tiles of the second part.
     tiles: Pieces,
-    /// Tiles in the columns of the next panel that are done.
+    /// Number of tiles in the columns of the next panel that are done.
     ready: AtomicUsize,
-    /// Strips left of the panels.
+    /// Strips of the row exchanges at the end.
     left: Pieces,
 }
 
-// SAFETY: members write different panels of the rooms before they meet, and only read them afterwards.
+// SAFETY: before a barrier members write different panels of the buffers, after it they only read them.
 unsafe impl<T: Sync> Sync for Shared<T> {}
 
 impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
@@ -93,24 +94,24 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
         let a = m.next_multiple_of(MV * V::LANES) * width;
         let b = (n + STRIP).next_multiple_of(V::NR) * width;
         let mut workspace = Workspace::of_team::<T>(a + b);
-        let room = workspace.ptr::<T>();
+        let memory = workspace.ptr::<T>();
         let shared = Shared {
-            a_room: room,
-            b_room: room.wrapping_add(a),
-            search: Search::new(self.members),
+            a_buffer: memory,
+            b_buffer: memory.wrapping_add(a),
+            search: PivotSearch::new(self.members),
             strips: Pieces::default(),
             tiles: Pieces::default(),
             ready: AtomicUsize::new(0),
             left: Pieces::default(),
         };
         self.team.run(self.members, &|member| {
-            // SAFETY: the caller's matrix, and room for both factors.
+            // SAFETY: the caller's matrix; the buffers hold both factors.
             unsafe { V::call(Part { job: self.job, width, shared: &shared, member }) }
         });
     }
 }
 
-/// A member's part in a factorisation.
+/// What each member runs.
 struct Part<'a, T> {
     job: &'a Job<T>,
     width: usize,
@@ -118,7 +119,7 @@ struct Part<'a, T> {
     member: &'a Member<'a>,
 }
 
-/// A panel that is factored, and what right of it and below it is to be updated.
+/// A factored panel, with which the trailing matrix is to be updated.
 #[derive(Clone, Copy)]
 struct Step {
     /// The panel's first row and column, and its width.
@@ -137,20 +138,20 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
         let steps = m.min(n);
         let width = |at: usize| self.width.min(steps - at);
         let Shared { strips, tiles, ready, .. } = self.shared;
-        // SAFETY: the caller's matrix; members write different parts of it between two meetings.
+        // SAFETY: the caller's matrix; between two barriers members write different parts of it.
         unsafe {
             self.panel(0, width(0), self.group(m, width(0), 0.0));
-            self.member.meet(|| ());
+            self.member.wait_for_all(|| ());
             for at in (0..steps).step_by(self.width) {
                 let step = Step { at, width: width(at), next: width((at + width(at)).min(steps)) };
                 self.solve::<V>(step);
-                self.member.meet(|| {
+                self.member.wait_for_all(|| {
                     strips.refill();
                     tiles.refill();
                     ready.store(0, Ordering::Relaxed);
                 });
                 self.update::<V>(step);
-                self.member.meet(|| ());
+                self.member.wait_for_all(|| ());
             }
             self.exchange_left();
         }
@@ -158,7 +159,7 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Lanes> Part<'_, T> {
-    /// Members that factor a panel of so many rows while the others do an update of so many operations.
+    /// The size of the group that factors a panel of `rows` × `width` while the others do an update of `update` multiplications.
     fn group(&self, rows: usize, width: usize, update: f64) -> usize {
         let all = self.member.count() as f64;
         let panel = rows as f64 * width as f64 * width as f64 * SLOWNESS_OF_PANEL;
@@ -170,8 +171,8 @@ impl<T: Lanes> Part<'_, T> {
     unsafe fn panel(&self, at: usize, width: usize, group: usize) {
         if self.member.index < group {
             let job = self.job.part(at, self.job.a.rows() - at, width);
-            // SAFETY: the panel is the group's.
-            unsafe { factor(Place::among(self.member, group), &job, &self.shared.search) }
+            // SAFETY: only the group accesses the panel.
+            unsafe { factor(Rank::among(self.member, group), &job, &self.shared.search) }
         }
     }
 
@@ -184,10 +185,10 @@ impl<T: Lanes> Part<'_, T> {
         let cols = ((n - right) / (4 * self.member.count())).clamp(V::NR, STRIP).next_multiple_of(V::NR);
         let rows = mr * (ROWS_OF_MEMBER / mr).max(1);
         let of_b = (n - right).div_ceil(cols);
-        // where there is nothing to update nothing is packed
+        // L is needed only if there are columns to update
         let of_a = if n > right { below.div_ceil(rows) } else { 0 };
         while let Some(piece) = self.shared.strips.take(of_b + of_a) {
-            // SAFETY: the strip is nobody else's, and the panel is only read.
+            // SAFETY: no other member writes this strip, and all only read the panel.
             unsafe {
                 if piece < of_b {
                     let j = piece * cols;
@@ -195,11 +196,11 @@ impl<T: Lanes> Part<'_, T> {
                     panel.swap(strip);
                     let (l11, u) = (a.sub(at, at, width, width), strip.sub(0, 0, width, strip.cols()));
                     trsm(&Team::alone(), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
-                    pack::<V>(V::NR, u.cols(), width, strided(Op::Trans, u), self.shared.b_room.wrapping_add(j * width));
+                    pack::<V>(V::NR, u.cols(), width, strided(Op::Trans, u), self.shared.b_buffer.wrapping_add(j * width));
                 } else {
                     let i = (piece - of_b) * rows;
                     let l = a.sub(right + i, at, rows.min(below - i), width);
-                    pack::<V>(mr, l.rows(), width, strided(Op::NoTrans, l), self.shared.a_room.wrapping_add(i * width));
+                    pack::<V>(mr, l.rows(), width, strided(Op::NoTrans, l), self.shared.a_buffer.wrapping_add(i * width));
                 }
             }
         }
@@ -211,7 +212,7 @@ impl<T: Lanes> Part<'_, T> {
         let Step { at, width, next } = step;
         let ((m, n), right) = (self.job.a.shape(), at + width);
         let (below, beside) = (m - right, n - right);
-        // columns in blocks: those of the next panel, to a whole panel of B, then the others
+        // the first block of columns is that of the next panel, rounded up to whole packed panels of B
         let first = next.next_multiple_of(V::NR).min(beside);
         let [rows, cols] = self.tile::<V>(below, beside - first, width);
         let down = below.div_ceil(rows);
@@ -219,10 +220,10 @@ impl<T: Lanes> Part<'_, T> {
         let group = self.group(below, next, below as f64 * (beside - first) as f64 * width as f64);
         let mut to_factor = next > 0 && self.member.index < group;
         loop {
-            // the panel's tiles were handed out first
+            // all tiles of the next panel have been claimed
             if to_factor && self.shared.tiles.taken() >= down {
                 self.member.wait_until(|| self.shared.ready.load(Ordering::Acquire) == down);
-                // SAFETY: the tiles of the panel are done, and nobody else touches it.
+                // SAFETY: the tiles of the panel are done, and only the group accesses it now.
                 unsafe { self.panel(right, next, group) }
                 to_factor = false;
             }
@@ -232,7 +233,7 @@ impl<T: Lanes> Part<'_, T> {
             let j = if is_first { 0 } else { first + (block - usize::from(first > 0)) * cols };
             let count = if is_first { first } else { cols.min(beside - j) };
             let c = self.job.a.sub(right + i, right + j, rows.min(below - i), count);
-            // SAFETY: the tile is nobody else's, and the factors are packed.
+            // SAFETY: no other member writes this tile, and the factors are packed.
             unsafe { self.multiply::<V>(i, j, width, c) }
             if is_first {
                 self.shared.ready.fetch_add(1, Ordering::Release);
@@ -243,13 +244,13 @@ impl<T: Lanes> Part<'_, T> {
     /// C ← C − L·U with the packed rows from `i` and columns from `j` on.
     #[inline(always)]
     unsafe fn multiply<V: Simd<Elem = T>>(&self, i: usize, j: usize, k: usize, c: Tile<T>) {
-        let a = Strided { ptr: self.shared.a_room.wrapping_add(i * k).cast_const(), rs: k, cs: MV * V::LANES };
-        let b = Strided { ptr: self.shared.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
+        let a = Strided { ptr: self.shared.a_buffer.wrapping_add(i * k).cast_const(), rs: k, cs: MV * V::LANES };
+        let b = Strided { ptr: self.shared.b_buffer.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
         // SAFETY: as the caller promises.
         unsafe { Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c }, packed_b: true }.run::<V>() }
     }
 
-    /// Rows and columns of a tile: no more rows than a second-level cache holds, and several tiles for each member.
+    /// Rows and columns of a tile: at most the rows that fit the second-level cache, and several tiles per member.
     #[inline(always)]
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
@@ -262,7 +263,7 @@ impl<T: Lanes> Part<'_, T> {
         [rows * mr, cols]
     }
 
-    /// Exchanges the rows of each panel as the pivots of those right of it say.
+    /// Applies to the columns of each panel the row exchanges of all later panels.
     unsafe fn exchange_left(&self) {
         let (m, n) = self.job.a.shape();
         let steps = m.min(n);
@@ -271,7 +272,7 @@ impl<T: Lanes> Part<'_, T> {
             let from = (first / self.width + 1) * self.width;
             if from < steps {
                 let later = self.job.part(from, m - from, steps - from);
-                // SAFETY: the strip is nobody else's. A panel's width is a multiple of a strip's.
+                // SAFETY: no other member writes this strip. It lies within one panel, whose width is a multiple of a strip's.
                 unsafe { later.swap(self.job.a.sub(from, first, m - from, LEFT_STRIP.min(steps - first))) }
             }
         }

@@ -15,7 +15,7 @@ pub(super) struct Strided<T> {
     pub cs: usize,
 }
 
-// SAFETY: it says where memory is. Whoever reads that does so by unsafe functions.
+// SAFETY: this is an address with strides. Only unsafe functions read the memory; their callers rule out data races.
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
 impl<T> Strided<T> {

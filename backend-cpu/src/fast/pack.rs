@@ -11,7 +11,7 @@ use crate::buffer::advise;
 use crate::tile::Tile;
 
 thread_local! {
-    /// Of a product on one thread, and of a team. A member works alone while the team's is in use.
+    /// Memory of a product on one thread, and of a team: a member computes products alone while the team's memory is in use.
     static PAGES: [Cell<Option<MmapMut>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
@@ -21,7 +21,7 @@ thread_local! {
 /// without the target features of the kernel.
 pub(super) struct Workspace {
     pages: Option<MmapMut>,
-    /// Where it is kept.
+    /// Index in [`PAGES`].
     index: usize,
 }
 

@@ -2,67 +2,68 @@
 //!
 //! Left-looking, with one pass over memory per column. The pass of column j
 //! scales column j − 1 by its pivot, subtracts the product of the columns
-//! before j, and finds the largest magnitude of what remains. The members of a
-//! group have rows of their own, and meet once for each column.
+//! before j, and finds the largest magnitude of what remains. The rows
+//! are divided among the members of a group, with one barrier for each column.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
 
 use lapidary_core::Scalar;
 
-use super::getrf::{Job, Place};
+use super::getrf::{Job, Rank};
 use super::simd::{Kernel, Lanes, Simd};
 use crate::reference::{find_pivot, note_zero_pivot, row_index, safe_reciprocal};
 use crate::tile::Tile;
 
 /// The most columns of a panel.
 pub(super) const COLUMNS: usize = 8;
-/// The rows of a member are a multiple of this.
+/// The rows of each member start at a multiple of this.
 const SHARED_ROWS: usize = 64;
 /// Rows between two looks at the largest magnitude so far.
 const CHUNK: usize = 512;
 
-/// What the members of a group tell one another about a panel. Each writes its own candidate; what is for all the last one at a
-/// meeting writes.
-pub(super) struct Search<T> {
-    /// For each member, the row of the largest magnitude that it found.
+/// The state that a group shares while it factors a panel. Each member writes its own candidate; the last one to arrive at a
+/// barrier writes the other fields.
+pub(super) struct PivotSearch<T> {
+    /// For each member, the row with the largest magnitude among its rows.
     candidates: Vec<Candidate>,
-    /// The rows of U of the next column; of a first column there are none.
+    /// The elements of U in the next column; zeros before the first column.
     u: UnsafeCell<[T; COLUMNS]>,
-    /// By what the column before is scaled on the way; before the first column, one.
+    /// The factor by which the next pass scales the previous column; one before the first column.
     scaling: UnsafeCell<T>,
 }
 
-/// A row on a cache line of its own; none if the member has no rows.
+/// The row of a candidate, `None` if the member has no rows; padded to a cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Candidate(UnsafeCell<Option<usize>>);
 
-// SAFETY: as the struct says, nobody reads between two meetings what another one writes there.
-unsafe impl<T: Sync> Sync for Search<T> {}
+// SAFETY: between two barriers no member reads what another one writes, as the struct says.
+unsafe impl<T: Sync> Sync for PivotSearch<T> {}
 
-impl<T: Scalar> Search<T> {
-    /// For a group of at most so many members.
+impl<T: Scalar> PivotSearch<T> {
+    /// For a group of at most `members` members.
     pub fn new(members: usize) -> Self {
         let candidates = (0..members).map(|_| Candidate::default()).collect();
-        Search { candidates, u: UnsafeCell::new([T::ZERO; COLUMNS]), scaling: UnsafeCell::new(T::ONE) }
+        PivotSearch { candidates, u: UnsafeCell::new([T::ZERO; COLUMNS]), scaling: UnsafeCell::new(T::ONE) }
     }
 }
 
 /// P·A = L·U of at most `COLUMNS` columns.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all members of the group call this, and it has `search` for itself.
-pub(super) unsafe fn panel<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &Search<T>) {
+/// The [contract of tiles](crate::tile); all members of the group call this, and only they use `search`.
+pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &PivotSearch<T>) {
     let (m, n) = job.a.shape();
-    let own = place.share(m, SHARED_ROWS);
+    let own = rank.share(m, SHARED_ROWS);
     for j in 0..n {
-        // SAFETY: the caller's contract: own rows are nobody else's until members meet; then the last one has all.
+        // SAFETY: the caller's contract. Before the barrier members write only their own rows; at the barrier the last one alone
+        // accesses the panel.
         unsafe {
             let (u, scaling) = (*search.u.get(), *search.scaling.get());
-            *search.candidates[place.index].0.get() = eliminate(job.a, j, u, scaling, own.clone());
-            place.meet(|| {
-                let candidates = search.candidates[..place.count].iter().filter_map(|candidate| *candidate.0.get());
+            *search.candidates[rank.index].0.get() = eliminate(job.a, j, u, scaling, own.clone());
+            rank.wait_for_all(|| {
+                let candidates = search.candidates[..rank.count].iter().filter_map(|candidate| *candidate.0.get());
                 *search.scaling.get() = if j < m { exchange(job, j, candidates) } else { T::ONE };
                 *search.u.get() = upper(job.a, j + 1);
             });
@@ -75,11 +76,11 @@ pub(super) unsafe fn panel<T: Lanes>(place: Place<'_>, job: &Job<T>, search: &Se
             (n.max(own.start)..own.end).for_each(|i| job.a.set(i, n - 1, job.a.get(i, n - 1) * scaling));
         }
     }
-    // SAFETY: the others wait.
-    place.meet(|| unsafe { (*search.scaling.get(), *search.u.get()) = (T::ONE, [T::ZERO; COLUMNS]) });
+    // SAFETY: the other members wait at the barrier.
+    rank.wait_for_all(|| unsafe { (*search.scaling.get(), *search.u.get()) = (T::ONE, [T::ZERO; COLUMNS]) });
 }
 
-/// Exchanges the largest candidate with the diagonal of column j; by what the column is to be scaled.
+/// Exchanges the row of the largest candidate with row j. Returns the factor by which column j is to be scaled.
 unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
     let Job { pivoting, first_row, a, ipiv, info } = *job;
     let (m, n) = a.shape();
@@ -109,7 +110,7 @@ fn exceeds<T: Scalar>(x: T, y: T) -> bool {
     x.abs() > y.abs() || (is_number(x) && !is_number(y))
 }
 
-/// The rows of U of column j, which are stored: u_i = a_ij − Σ_{t<i} l_it·u_t.
+/// Computes and stores the elements of U in column j: u_i = a_ij − Σ_{t<i} l_it·u_t.
 unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
     let mut u = [T::ZERO; COLUMNS];
     if j < a.cols() {
@@ -124,7 +125,7 @@ unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
     u
 }
 
-/// Brings the own rows of column j up to date; the one of them with the largest magnitude.
+/// Updates the rows `own` of column j. Returns the one with the largest magnitude.
 unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T, own: Range<usize>) -> Option<usize> {
     let rows = own.start.max(j)..own.end;
     if rows.is_empty() {

@@ -1,9 +1,9 @@
-//! A product by a team: A and B are packed once for all members, who then take tiles of C one after the other.
+//! A product by a team: A and B are packed once for all members, which then claim tiles of C.
 //!
-//! The structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). Blocks of B and of A are packed in pieces by all
-//! members; when all are packed, members take tiles of C. While the last tiles are computed, those who find none pack the
-//! next blocks into a second room. Members wait for pieces and not for one another: one whose thread wakes late, or loses its
-//! core, holds up nobody.
+//! The structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
+//! pieces of a block of B and of a block of A; when both are packed, members compute tiles of C. A member that finds no more
+//! tiles starts to pack the next blocks into a second buffer. Members wait for pieces to be done and not for one another: a thread that
+//! starts late, or is descheduled between two pieces, does not delay the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,24 +16,24 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::team::{Member, Pieces, Team};
 use crate::tile::Tile;
 
-/// Least operations for each member, times the bytes of an element: what repays its wake-up.
+/// Minimum work per member: floating-point operations times bytes per element.
 const WORK_OF_MEMBER: f64 = 16e6;
-/// Columns of B that are packed at a time.
+/// Maximum number of columns of B that are packed at a time.
 const NC: usize = 2048;
-/// Bytes of the blocks of A that are packed at a time, at least and for each member: a share of the last-level cache.
+/// Size of the block of A that is packed at a time, in bytes, if [`A_BYTES`] per member is not more: a part of the last-level cache.
 const SHARED_BYTES: usize = 8 << 20;
-/// Tiles for each member, so that a slow one takes fewer.
+/// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
 const TILES: usize = 8;
-/// Panels of B in the widest tile: A is read from a second-level cache for each.
+/// Maximum number of panels of B in a tile. The tile's rows of A are read once for each, from the second-level cache.
 const TILE_PANELS: usize = 64;
-/// Panels of an operand that a member packs at a time.
+/// Number of panels of an operand in a piece of packing.
 const PACKED_PANELS: usize = 8;
-/// Multiplications in the time that it takes to move an element.
+/// Number of multiplications that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 8.0;
-/// Rows or columns of a C so narrow that members share the other dimension only.
+/// If C has at most this many rows or columns, only its other dimension is split among members.
 const NARROW: usize = 32;
 
-/// Computes a product with as many members as it repays.
+/// Computes a product by as many members as its size justifies.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
@@ -48,24 +48,24 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
             let work = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
             team.in_strips(m.max(n), work, |strip| {
                 let part = if n <= m { gemm.part(strip, 0..n) } else { gemm.part(0..m, strip) };
-                part.here();
+                part.on_this_thread();
             });
         } else if members == 1 {
-            gemm.here();
+            gemm.on_this_thread();
         } else {
             T::dispatch(Shared { team, members, gemm });
         }
     }
 }
 
-/// A product whose operands are packed for all members of a team.
+/// A product whose packed operands all members share.
 struct Shared<'a, T> {
     team: &'a Team,
     members: usize,
     gemm: &'a Gemm<T>,
 }
 
-/// Sizes of the blocks: rows of A, columns of B and terms that are packed at a time.
+/// Block sizes: rows of A (`mc`), columns of B (`nc`) and the length of both along k (`kc`).
 #[derive(Clone, Copy)]
 struct Blocks {
     mc: usize,
@@ -73,7 +73,7 @@ struct Blocks {
     kc: usize,
 }
 
-/// Pieces of work, and how many of them are done.
+/// A number of pieces of work, and how many of them are done.
 #[derive(Default)]
 struct Stage {
     count: usize,
@@ -86,42 +86,42 @@ impl Stage {
         Stage { count, ..Stage::default() }
     }
 
-    /// Takes the next piece that nobody has taken.
+    /// Claims the next piece.
     #[inline(always)]
     fn take(&self) -> Option<usize> {
         self.pieces.take(self.count)
     }
 
-    /// Tells that a piece is done.
+    /// Counts a piece as done.
     #[inline(always)]
     fn end(&self) {
         self.done.fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until all pieces are done, whoever took them.
+    /// Waits until all pieces are done.
     fn wait(&self, member: &Member<'_>) {
         member.wait_until(|| self.done.load(Ordering::Acquire) == self.count);
     }
 }
 
-/// A block of A and a block of B that are multiplied with each other.
+/// The product of one block of A and one block of B, added to a block of C.
 struct Step<T> {
     a: Strided<T>,
     b: Strided<T>,
     c: Tile<T>,
     k: usize,
     beta: T,
-    a_room: *mut T,
-    b_room: *mut T,
-    /// Pieces of B, then of A; none of B where its block is in its room already.
+    a_buffer: *mut T,
+    b_buffer: *mut T,
+    /// Pieces of B, then of A. `of_b` is the number of pieces of B; 0 if an earlier step has packed its block.
     packing: Stage,
     of_b: usize,
-    /// Tiles of C, and the rows and columns of one.
+    /// Tiles of C, each of `tile` rows and columns.
     tiles: Stage,
     tile: [usize; 2],
 }
 
-// SAFETY: members write different panels of the rooms and different tiles of C, and read a room when its panels are done.
+// SAFETY: members write different panels of the buffers and different tiles of C, and read a buffer only once it is packed.
 unsafe impl<T: Sync> Sync for Step<T> {}
 
 impl<T: Lanes> Kernel<T> for Shared<'_, T> {
@@ -133,11 +133,11 @@ impl<T: Lanes> Kernel<T> for Shared<'_, T> {
         let a = blocks.mc.next_multiple_of(MV * V::LANES) * blocks.kc;
         let b = blocks.nc.next_multiple_of(V::NR) * blocks.kc;
         let mut workspace = Workspace::of_team::<T>(2 * (a + b));
-        let room = workspace.ptr::<T>();
-        let rooms = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| room.wrapping_add(at)));
-        let (steps, alpha) = (self.steps::<V>(blocks, rooms), self.gemm.alpha);
+        let memory = workspace.ptr::<T>();
+        let buffers = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| memory.wrapping_add(at)));
+        let (steps, alpha) = (self.steps::<V>(blocks, buffers), self.gemm.alpha);
         self.team.run_in_time(self.members, &|member| {
-            // SAFETY: the caller's tiles, and room for two blocks of each operand.
+            // SAFETY: the caller's tiles; the buffers hold two blocks of each operand.
             unsafe { V::call(Part { alpha, steps: &steps, member }) }
         });
     }
@@ -152,16 +152,16 @@ impl<T: Scalar> Shared<'_, T> {
         Blocks { mc: even(m, most, MV * V::LANES), nc: even(n, NC, V::NR), kc }
     }
 
-    /// The steps of the product, which use the rooms for A and those for B in turn.
-    fn steps<V: Simd<Elem = T>>(&self, Blocks { mc, nc, kc }: Blocks, rooms: [[*mut T; 2]; 2]) -> Vec<Step<T>> {
+    /// The steps of the product. Consecutive blocks of an operand use its two buffers alternately.
+    fn steps<V: Simd<Elem = T>>(&self, Blocks { mc, nc, kc }: Blocks, buffers: [[*mut T; 2]; 2]) -> Vec<Step<T>> {
         let Gemm { k, a, b, beta, c, .. } = *self.gemm;
         let (m, n) = c.shape();
         let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
-        let [mut of_a, mut of_b] = rooms.map(|two| two.into_iter().cycle());
+        let [mut of_a, mut of_b] = buffers.map(|two| two.into_iter().cycle());
         let mut steps = Vec::new();
         for j in (0..n).step_by(nc) {
             for p in (0..k).step_by(kc) {
-                let b_room = of_b.next().expect("endless");
+                let b_buffer = of_b.next().expect("endless");
                 for i in (0..m).step_by(mc) {
                     let (m, n, k) = (mc.min(m - i), nc.min(n - j), kc.min(k - p));
                     let tile = self.tile::<V>(m, n, k);
@@ -172,8 +172,8 @@ impl<T: Scalar> Shared<'_, T> {
                         c: c.sub(i, j, m, n),
                         k,
                         beta: if p == 0 { beta } else { T::ONE },
-                        a_room: of_a.next().expect("endless"),
-                        b_room,
+                        a_buffer: of_a.next().expect("endless"),
+                        b_buffer,
                         packing: Stage::of(of_b + m.div_ceil(rows)),
                         of_b,
                         tiles: Stage::of(m.div_ceil(tile[0]) * n.div_ceil(tile[1])),
@@ -185,7 +185,7 @@ impl<T: Scalar> Shared<'_, T> {
         steps
     }
 
-    /// Rows and columns of a tile: as large as the caches like, but small enough that there are several for each member.
+    /// Rows and columns of a tile: at most what fits the caches, but small enough that each member has several.
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
         let (all_rows, all_cols) = (m.div_ceil(mr), n.div_ceil(V::NR));
@@ -200,7 +200,7 @@ impl<T: Scalar> Shared<'_, T> {
     }
 }
 
-/// A member's part in a product.
+/// What each member runs.
 struct Part<'a, T> {
     alpha: T,
     steps: &'a [Step<T>],
@@ -213,8 +213,8 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         for (at, step) in self.steps.iter().enumerate() {
-            // SAFETY: the blocks lie in the operands and fit the rooms. A room was used two steps before, and a tile of C one
-            // step before at the latest: those are waited for.
+            // SAFETY: the blocks lie in the operands and fit the buffers. The last step that used the same buffer was two steps
+            // ago, the last one that wrote the same tile of C one step ago; this waits for both.
             unsafe {
                 if at >= 2 {
                     self.steps[at - 2].tiles.wait(self.member);
@@ -231,27 +231,27 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Scalar> Step<T> {
-    /// Packs pieces of the two blocks until none is left.
+    /// Claims and packs pieces of both blocks until none is left.
     #[inline(always)]
     unsafe fn pack<V: Simd<Elem = T>>(&self) {
         let ((m, n), k) = (self.c.shape(), self.k);
         let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
         while let Some(piece) = self.packing.take() {
-            // SAFETY: the caller's blocks and rooms; nobody else packs this piece.
+            // SAFETY: the caller's blocks and buffers; no other member packs this piece.
             unsafe {
                 if piece < self.of_b {
                     let j = piece * cols;
-                    pack::<V>(V::NR, cols.min(n - j), k, self.b.at(0, j).transposed(), self.b_room.wrapping_add(j * k));
+                    pack::<V>(V::NR, cols.min(n - j), k, self.b.at(0, j).transposed(), self.b_buffer.wrapping_add(j * k));
                 } else {
                     let i = (piece - self.of_b) * rows;
-                    pack::<V>(MV * V::LANES, rows.min(m - i), k, self.a.at(i, 0), self.a_room.wrapping_add(i * k));
+                    pack::<V>(MV * V::LANES, rows.min(m - i), k, self.a.at(i, 0), self.a_buffer.wrapping_add(i * k));
                 }
             }
             self.packing.end();
         }
     }
 
-    /// Computes tiles of C until none is left.
+    /// Claims and computes tiles of C until none is left.
     #[inline(always)]
     unsafe fn multiply<V: Simd<Elem = T>>(&self, alpha: T) {
         let ((m, n), k, mr) = (self.c.shape(), self.k, MV * V::LANES);
@@ -259,10 +259,10 @@ impl<T: Scalar> Step<T> {
         let down = m.div_ceil(rows);
         while let Some(tile) = self.tiles.take() {
             let (i, j) = (tile % down * rows, tile / down * cols);
-            let a = Strided { ptr: self.a_room.wrapping_add(i * k).cast_const(), rs: k, cs: mr };
-            let b = Strided { ptr: self.b_room.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
+            let a = Strided { ptr: self.a_buffer.wrapping_add(i * k).cast_const(), rs: k, cs: mr };
+            let b = Strided { ptr: self.b_buffer.wrapping_add(j * k).cast_const(), rs: V::NR, cs: 1 };
             let c = self.c.sub(i, j, rows.min(m - i), cols.min(n - j));
-            // SAFETY: the panels are packed, and the tile is nobody else's.
+            // SAFETY: the panels are packed, and no other member writes this tile.
             unsafe { Macro { product: Gemm { k, alpha, a, b, beta: self.beta, c }, packed_b: true }.run::<V>() }
             self.tiles.end();
         }

@@ -16,7 +16,7 @@ const STRIP_ORDER: usize = 256;
 /// Right-hand sides in a strip.
 const STRIP: usize = 384;
 
-/// Operations in the time that it takes to move an element.
+/// Number of operations that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 16.0;
 
 /// What stays the same through the recursion.

@@ -7,7 +7,7 @@ fn members_work_at_the_same_time_and_threads_are_kept() {
         let (sum, count) = (AtomicUsize::new(0), AtomicUsize::new(0));
         team.run(members, &|member| {
             sum.fetch_add(member.index + 1, Ordering::Relaxed);
-            member.meet(|| count.store(sum.load(Ordering::Relaxed), Ordering::Relaxed));
+            member.wait_for_all(|| count.store(sum.load(Ordering::Relaxed), Ordering::Relaxed));
             // nobody goes on before the last one has come
             assert_eq!(count.load(Ordering::Relaxed), member.count() * (member.count() + 1) / 2);
         });
@@ -26,7 +26,7 @@ fn every_piece_is_taken_once_in_each_round() {
             while let Some(piece) = pieces.take(counts.len()) {
                 counts[piece].fetch_add(1, Ordering::Relaxed);
             }
-            member.meet(|| pieces.refill());
+            member.wait_for_all(|| pieces.refill());
             assert!(counts.iter().all(|count| (round..=round + 1).contains(&count.load(Ordering::Relaxed))));
         }
     });
@@ -46,7 +46,7 @@ fn a_job_does_not_wait_for_those_who_come_too_late() {
         });
         assert!(done.into_inner() == 5 && (1..=3).contains(&begun.into_inner()));
         if round % 100 == 0 {
-            team.run(3, &|member| member.meet(|| ()));
+            team.run(3, &|member| member.wait_for_all(|| ()));
             // long enough for threads to sleep
             thread::sleep(2 * SPIN);
         }
@@ -62,12 +62,12 @@ fn a_panic_ends_the_job_of_those_who_wait_and_reaches_the_caller() {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             team.run(3, &|member| {
                 assert!(member.index != wrong, "member {wrong}");
-                member.meet(|| ());
+                member.wait_for_all(|| ());
             });
         }));
         let message = panicked.unwrap_err().downcast::<String>().unwrap();
         assert_eq!(*message, format!("member {wrong}"));
-        team.run(3, &|member| member.meet(|| ()));
+        team.run(3, &|member| member.wait_for_all(|| ()));
     }
 }
 
@@ -83,10 +83,10 @@ fn calls_from_several_threads_take_turns_also_after_a_rest() {
                     for _ in 0..200 {
                         team.run(2, &|member| {
                             assert!(working.fetch_add(1, Ordering::Relaxed) < 2);
-                            member.meet(|| ());
+                            member.wait_for_all(|| ());
                             working.fetch_sub(1, Ordering::Relaxed);
                             calls.fetch_add(1, Ordering::Relaxed);
-                            member.meet(|| ());
+                            member.wait_for_all(|| ());
                         });
                         thread::sleep(Duration::from_micros(pause));
                     }
@@ -120,11 +120,11 @@ fn a_job_has_no_more_members_than_cores_are_left() {
 #[test]
 fn threads_are_started_anew_in_another_process() {
     let team = Team::new(2);
-    team.run(2, &|member| member.meet(|| ()));
+    team.run(2, &|member| member.wait_for_all(|| ()));
     // as after a fork, which leaves the list but no threads
     team.workers.lock().unwrap().process += 1;
     let met = AtomicUsize::new(0);
-    team.run(2, &|member| member.meet(|| met.store(member.count(), Ordering::Relaxed)));
+    team.run(2, &|member| member.wait_for_all(|| met.store(member.count(), Ordering::Relaxed)));
     assert_eq!(met.into_inner(), 2);
 }
 

@@ -119,13 +119,18 @@ fn a_job_has_no_more_members_than_cores_are_left() {
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_are_started_anew_in_another_process() {
-    let team = Team::new(2);
+    let team = Arc::new(Team::new(2));
     team.run(2, &|member| member.wait_for_all(|| ()));
-    // as after a fork, which leaves the list but no threads
-    team.workers.lock().unwrap().process += 1;
-    let met = AtomicUsize::new(0);
-    team.run(2, &|member| member.wait_for_all(|| met.store(member.count(), Ordering::Relaxed)));
-    assert_eq!(met.into_inner(), 2);
+    // as after a fork: another process, and no thread that reads these mailboxes
+    let mut workers = team.workers.lock().unwrap();
+    workers.process += 1;
+    workers.list.iter_mut().for_each(|worker| worker.mailbox = Arc::default());
+    drop(workers);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        team.run(2, &|member| member.wait_for_all(|| sender.send(member.count()).unwrap()));
+    });
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(20)), Ok(2));
 }
 
 #[test]

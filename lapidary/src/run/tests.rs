@@ -377,6 +377,19 @@ fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
         let error = machine.gesv(a.view_mut(), b.view_mut()).unwrap_err();
         assert_eq!(error.outputs(), Some(outputs), "{error}");
     }
+    // the pivots of the solve are the last that is written to the device: B is not touched before
+    let solved = |device| {
+        let machine = Machine::of(vec![boxed(device)], &Settings::default());
+        let ones = vec![1.0; N * N];
+        let [mut a, mut b] = [0, 1].map(|_| machine.upload(MatRef::col_major(&ones, N, N).unwrap()).unwrap());
+        let outcome = machine.gesv(a.view_mut(), b.view_mut()).map(drop);
+        (outcome, record(&machine, 0).requests)
+    };
+    let (outcome, requests) = solved(NullDevice::new(Some(4 << 20)));
+    outcome.unwrap();
+    let pivots = requests.iter().rposition(|request| matches!(request, Request::Write(..))).unwrap();
+    let error = solved(NullDevice::new(Some(4 << 20)).failing_at(pivots)).0.unwrap_err();
+    assert_eq!(error.outputs(), Some("A holds its factors, B is as it was"), "{error}");
 }
 
 #[test]

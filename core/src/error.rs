@@ -116,6 +116,12 @@ impl Error {
         if self.outputs().is_some() { self } else { self.with(OUTPUTS, AS_THEY_WERE) }
     }
 
+    /// Whether the error says that matrices are as they were before the call.
+    #[must_use]
+    pub fn is_untouched(&self) -> bool {
+        self.outputs() == Some(AS_THEY_WERE)
+    }
+
     /// Says what became of the matrices that a call writes, in place of what the error said before.
     #[must_use]
     pub fn with_outputs(mut self, outputs: &str) -> Self {

@@ -286,23 +286,44 @@ impl<O: Copy> Instruction<O> {
     }
 }
 
-impl Instruction {
+/// An operand whose shape is known.
+pub trait Extent {
+    /// Rows and columns.
+    fn extent(&self) -> (usize, usize);
+}
+
+impl Extent for Tile {
+    fn extent(&self) -> (usize, usize) {
+        (self.rows(), self.cols())
+    }
+}
+
+impl<O: Extent + Copy> Instruction<O> {
     /// Floating-point operations, for cost models.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn flops(&self) -> f64 {
-        let area = |t: &Tile| t.rows() as f64 * t.cols() as f64;
+        let sides = |operand: &O| (operand.extent().0 as f64, operand.extent().1 as f64);
+        let area = |operand: &O| sides(operand).0 * sides(operand).1;
         match self {
-            Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape((a.rows(), a.cols())).1 as f64,
-            Instruction::Trsm { a, b, .. } => a.rows() as f64 * area(b),
-            Instruction::Trtri { a, .. } => area(a) * a.rows() as f64 / 3.0,
+            Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape(a.extent()).1 as f64,
+            Instruction::Trsm { a, b, .. } => sides(a).0 * area(b),
+            Instruction::Trtri { a, .. } => area(a) * sides(a).0 / 3.0,
             Instruction::Getrf { a, .. } => {
-                let (m, n) = (a.rows() as f64, a.cols() as f64);
+                let (m, n) = sides(a);
                 let r = m.min(n);
                 2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
             }
             Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => 0.0,
         }
+    }
+
+    /// Number of elements of all operands, for cost models.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        let mut count = 0;
+        self.operands(|operand, _| count += operand.extent().0 * operand.extent().1);
+        count
     }
 }
 
@@ -346,5 +367,6 @@ mod tests {
         let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));
         assert_eq!((square, tall), (2.0 / 3.0 * 216.0, 2.0 * 9.0 * 9.0 - 12.0 * 9.0 + 2.0 / 3.0 * 27.0));
         assert_eq!(count(Instruction::Scale { beta: Value::F64(2.0), c: tile(3, 3) }), 0.0);
+        assert_eq!([product.elements(), panel(9, 3).elements()], [15 + 20 + 12, 27 + 3 + 1]);
     }
 }

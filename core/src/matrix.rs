@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::enums::Layout;
 use crate::error::{Error, Result};
+use crate::instruction::Extent;
 use crate::scalar::{DType, Element};
 
 /// The name of a buffer that lives in one device's memory across calls.
@@ -59,6 +60,12 @@ pub struct RawMat {
     pub layout: Layout,
     /// Type of the elements.
     pub dtype: DType,
+}
+
+impl Extent for RawMat {
+    fn extent(&self) -> (usize, usize) {
+        (self.rows, self.cols)
+    }
 }
 
 impl RawMat {

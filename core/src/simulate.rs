@@ -9,7 +9,13 @@ use crate::dispatch::{Dispatcher, Issue, Lane, Step};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 
-/// What a command costs on one device.
+/// Time of commands on one device.
+pub trait Cost {
+    /// Seconds that a command of the plan takes.
+    fn seconds(&self, plan: &Plan, command: &Command) -> f64;
+}
+
+/// A cost by three constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// Floating-point operations per second of a kernel.
@@ -20,7 +26,7 @@ pub struct CostModel {
     pub latency: f64,
 }
 
-impl CostModel {
+impl Cost for CostModel {
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     fn seconds(&self, plan: &Plan, command: &Command) -> f64 {
         let transfer = |reg| plan.registers()[reg].bytes() as f64 / self.bandwidth;
@@ -87,10 +93,10 @@ fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane) -> Step {
 }
 
 impl Schedule {
-    /// Runs the schedule on paper: `costs` holds one model for each device.
+    /// Runs the schedule on paper, with one of `costs` for each device.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
-    pub fn simulate(&self, costs: &[CostModel]) -> Timeline {
+    pub fn simulate(&self, costs: &[impl Cost]) -> Timeline {
         let mut dispatcher = self.dispatcher();
         let mut idle: Vec<Lane> = dispatcher.lanes().collect();
         let (mut events, mut entries, mut now) = (BinaryHeap::new(), Vec::new(), 0_u64);

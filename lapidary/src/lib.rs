@@ -44,12 +44,14 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod bridges;
+mod call;
 mod condition;
 mod equilibrate;
 mod host;
 mod lu;
 mod machine;
 mod open;
+mod price;
 mod refine;
 mod resident;
 mod run;
@@ -58,6 +60,7 @@ mod select;
 mod settings;
 mod singular;
 
+pub use call::Call;
 pub use equilibrate::{Equilibration, Rounding, ScaledRhs};
 pub use host::HostVec;
 #[cfg(feature = "opencl")]
@@ -73,6 +76,7 @@ pub use lapidary_core::{
 };
 pub use lu::Lu;
 pub use machine::Machine;
+pub use price::{Explanation, PricedSet, Reason};
 pub use refine::Refinement;
 pub use resident::DeviceMatrix;
 pub use select::{Backend, Select};

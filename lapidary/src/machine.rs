@@ -13,6 +13,7 @@ use lapidary_core::{
 
 use crate::lu::{Lu, check_system};
 use crate::open::{boxed, open};
+use crate::price::Pricing;
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
@@ -20,7 +21,7 @@ use crate::singular::{A_IS_FACTORED, B_STAYS, singular};
 
 /// Up to this many operations the call is one kernel of the first device, if that works on host matrices:
 /// planning and waking another device would cost more than it could save.
-const DIRECT_FLOPS: f64 = 6.0e6;
+pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
@@ -49,6 +50,8 @@ struct Shared {
     cache: Arc<ProgramCache>,
     /// Set by [`Machine::traced`].
     trace: OnceLock<Trace>,
+    /// Of a machine that chooses the devices of each call: the selection names none.
+    pricing: Option<Pricing>,
     /// For each device: held while its memory is counted and used, by planned calls, calls with long columns, uploads and visits.
     turns: Vec<Mutex<()>>,
     notes: Vec<String>,
@@ -80,12 +83,14 @@ impl Machine {
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;
-        Ok(Self::share(Shared {
+        let shared = Shared {
             notes: opened.notes,
             #[cfg(feature = "program-cache")]
             cache: opened.cache,
             ..Shared::new(opened.devices, settings)
-        }))
+        };
+        let pricing = select.names_no_device().then(|| Pricing::new(&shared.drivers));
+        Ok(Self::share(Shared { pricing, ..shared }))
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -209,6 +214,14 @@ impl Machine {
 
     pub(crate) fn trace(&self) -> Option<&Trace> {
         self.0.trace.get()
+    }
+
+    pub(crate) fn pricing(&self) -> Option<&Pricing> {
+        self.0.pricing.as_ref()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
     }
 
     /// Waits for a turn with the memory of devices, whose numbers ascend, so that calls cannot deadlock.
@@ -338,12 +351,8 @@ impl Machine {
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
         let instruction = problem.instruction(memory);
         // SAFETY: checked host memory, uniquely borrowed where it is written.
-        let done = self.direct(T::DTYPE, flops, &memory).and_then(|driver| unsafe {
-            match problem.layout {
-                Layout::ColMajor => Some(driver.launch(&instruction)),
-                Layout::RowMajor => driver.launch_on_copy(&instruction, &memory[0]),
-            }
-        });
+        let direct = self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
+        let done = direct.map(|driver| unsafe { driver.launch(&instruction) });
         done.unwrap_or_else(|| self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory))?;
         Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
@@ -417,15 +426,13 @@ impl Machine {
         Ok(lu)
     }
 
-    /// The device for a call that is one kernel: a small one, or one on the host matrices of the only device.
+    /// The device for a call that is too small for others.
     #[inline]
     fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
         let first = self.drivers().first().filter(is_able)?;
-        let is_alone = self.drivers().len() == 1 && first.device().downcast::<CpuDevice>().is_some();
-        let is_alone = is_alone && self.0.settings.nb.is_none() && self.trace().is_none();
-        ((is_alone || flops <= DIRECT_FLOPS) && memory.iter().all(on_host)).then_some(first)
+        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
@@ -458,19 +465,20 @@ impl Shared {
             #[cfg(feature = "program-cache")]
             cache: Arc::new(settings.program_cache()),
             trace: OnceLock::new(),
+            pricing: None,
             notes: Vec::new(),
         }
     }
 }
 
 /// A slice of indices as a matrix of one column.
-fn column(indices: &mut [i32]) -> Result<RawMat> {
+pub(crate) fn column(indices: &mut [i32]) -> Result<RawMat> {
     let rows = indices.len();
     debug_assert_eq!(DType::I32.size(), size_of::<i32>());
     Ok(MatMut::col_major(indices, rows, 1)?.raw())
 }
 
 /// A slice of indices that is only read, as a matrix of one column.
-fn read_column(indices: &[i32]) -> Result<RawMat> {
+pub(crate) fn read_column(indices: &[i32]) -> Result<RawMat> {
     Ok(lapidary_core::MatRef::col_major(indices, indices.len(), 1)?.raw())
 }

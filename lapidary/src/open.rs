@@ -105,7 +105,7 @@ impl Opening<'_> {
                 return Err(Error::new(ErrorKind::NoSuchDevice, "open", message));
             }
             Which::Every => (0..kind.devices.len()).collect(),
-            Which::Present => (0..kind.devices.len()).filter(|&index| self.is_new(&kind.devices[index])).collect(),
+            Which::Present => (0..kind.devices.len()).filter(|&index| !kind.devices[index].1).collect(),
         };
         let (before, mut refused) = (self.opened.devices.len(), None);
         for opened in open(&indices) {
@@ -121,12 +121,5 @@ impl Opening<'_> {
             Some(error) if self.opened.devices.len() == before && pick.which == Which::Every => Err(error),
             Some(_) | None => Ok(()),
         }
-    }
-
-    /// Whether no device that is open already is this one under another kind: the
-    /// processor is there anyway, and drivers of one device agree on its name.
-    #[cfg(any(feature = "opencl", feature = "wgpu"))]
-    fn is_new(&self, (name, is_cpu): &(String, bool)) -> bool {
-        !is_cpu && !self.opened.devices.iter().any(|device| device.facts().identity.model == *name)
     }
 }

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach, resident_device,
-    run,
+    Cost, Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach,
+    resident_device, run,
 };
 
-use crate::machine::Machine;
+use crate::machine::{DIRECT_FLOPS, Machine};
+use crate::price::{HostCall, Reason};
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,9 @@ const MOST_ATTEMPTS: u32 = 12;
 /// so much in addition to its memory limit.
 const FEW_BYTES: usize = 64 << 10;
 
+/// Maximum number of commands of a plan that is simulated to find its price, which takes a few milliseconds.
+const MAX_SIMULATED: usize = 4096;
+
 impl Machine {
     /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
     /// before it runs leaves its outputs as they were.
@@ -30,10 +35,10 @@ impl Machine {
 
     /// The same as a part of an operation of another name.
     pub(crate) fn run_for(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
-        self.run_planned(operation, problem, memory).map_err(Error::untouched)
+        self.run_anywhere(operation, problem, memory).map_err(Error::untouched)
     }
 
-    fn run_planned(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
+    fn run_anywhere(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -48,18 +53,85 @@ impl Machine {
                 return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
             }
         }
-        let home = resident_device(operation, memory)?;
-        // a column, such as pivots, is copied to the device and back
-        let resident = home.is_some() && memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
-        let devices: Vec<usize> = home.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
-        let devices = self.able(problem.dtype(), operation, &devices)?;
-        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
-        if home.is_some() {
-            // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
-            self.drivers().iter().for_each(Driver::release_registers);
+        match resident_device(operation, memory)? {
+            Some(device) => self.run_resident(operation, problem, memory, device),
+            None => self.run_on_host(operation, problem, memory),
         }
-        let instructions = if resident { problem.instructions() } else { None };
-        if let (Some(instructions), &[driver]) = (instructions, &drivers[..]) {
+    }
+
+    /// Runs a call on host matrices. Where the machine chooses, others take the place of devices that are out of memory or
+    /// lost, if nothing is written yet.
+    fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
+        let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let mut able = self.able(problem.dtype(), operation, &all)?;
+        loop {
+            let call = HostCall { machine: self, problem, memory, able: &able };
+            let (devices, ticket) = match (self.pricing(), self.reason(&call)) {
+                (Some(pricing), Reason::Price) => pricing.choose(&call),
+                (_, Reason::Small) => (vec![able[0]], None),
+                _ => (able.clone(), None),
+            };
+            let done = match self.launch_on_host(&devices, problem, memory) {
+                Some(done) => done,
+                None => self.run_planned(problem, memory, &devices, false),
+            };
+            match done.map_err(Error::untouched) {
+                Ok(()) => {
+                    if let (Some(pricing), Some(ticket)) = (self.pricing(), ticket) {
+                        pricing.record(self, ticket);
+                    }
+                    return Ok(());
+                }
+                Err(error) if error.kind().leaves_it_to_others() && error.is_untouched() && devices.len() < able.len() => {
+                    able.retain(|device| !devices.contains(device));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Why devices take part in a call on host matrices.
+    pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
+        let first = self.drivers()[call.able[0]].facts();
+        match () {
+            () if call.able.len() == 1 => Reason::Alone,
+            () if call.able[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
+            () if self.pricing().is_some() => Reason::Price,
+            () => Reason::Selected,
+        }
+    }
+
+    /// Runs a call on host matrices as instructions of the processor, if that is the only device of the call and neither a
+    /// width of panels nor a trace is asked for. `None` if a plan is needed.
+    fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
+        let &[device] = devices else { return None };
+        let driver = &self.drivers()[device];
+        let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
+        if !is_processor || self.settings().nb.is_some() || self.trace().is_some() {
+            return None;
+        }
+        let instructions = problem.instructions()?;
+        let mut instructions = instructions.iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
+        // SAFETY: `memory` comes from checked arguments: matrices are lent for the call, and those that are written uniquely.
+        unsafe {
+            if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
+                // a matrix that is factored; all others are column-major in the normal form
+                driver.launch_on_copy(&instructions.next()?, &memory[0])
+            } else {
+                Some(instructions.try_for_each(|instruction| driver.launch(&instruction)))
+            }
+        }
+    }
+
+    /// Runs a call on matrices of a device. Others may lie in host memory.
+    fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
+        let devices = self.able(problem.dtype(), operation, &[device])?;
+        let driver = &self.drivers()[device];
+        // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
+        self.drivers().iter().for_each(Driver::release_registers);
+        // a column, such as pivots, is copied to the device and back
+        let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
+        if let Some(instructions) = problem.instructions().filter(|_| resident) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _turn = (columns > FEW_BYTES).then(|| self.turn(&devices));
             // a planned call that ran since has kept the memory of its registers
@@ -72,24 +144,22 @@ impl Machine {
             // call, and those that are written uniquely.
             return unsafe { driver.run_in_place(&call, self.trace()) };
         }
-        let _turn = self.turn(&devices);
+        self.run_planned(problem, memory, &devices, resident)
+    }
+
+    /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device.
+    fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
+        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
+        let _turn = self.turn(devices);
+        if let Some(pricing) = self.pricing() {
+            // what the other backend's device of a GPU keeps is memory of that GPU
+            pricing.twins(devices).iter().for_each(|&twin| self.drivers()[twin].release_registers());
+        }
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
-            let limited = |(&device, driver): (&usize, &&Driver)| {
-                let memory_of_device = driver.free_memory().min(most);
-                Reach { memory: memory_of_device, ..reach(device, driver.facts(), memory) }
-            };
-            let reaches: Vec<Reach> = devices.iter().zip(&drivers).map(limited).collect();
-            let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
-            let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
-            let name = |device: usize| drivers[device].facts().name.as_str();
-            let make = |reaches| {
-                let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
-                Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
-            };
-            let schedule = self.schedules().get(problem, &resources, reaches, make);
+            let scheduled = self.schedule(problem, memory, devices, most, resident);
             // the device's own refusal says more than that too little is left of its memory
-            let schedule = schedule.map_err(|error| refused.take().unwrap_or(error))?;
+            let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
             let outcome = self.with_crew(|crew| unsafe { run(crew, &drivers, &schedule, memory, self.trace()) });
@@ -112,6 +182,38 @@ impl Machine {
 }
 
 impl Machine {
+    /// The schedule of a call for devices of which each may use `most` bytes, and the least of their limits if they copy.
+    fn schedule(
+        &self,
+        problem: &Problem,
+        memory: &[RawMat],
+        devices: &[usize],
+        most: usize,
+        resident: bool,
+    ) -> Result<(Arc<Schedule>, Option<usize>)> {
+        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
+        let limited = |(&device, driver): (&usize, &&Driver)| {
+            let memory_of_device = driver.free_memory().min(most);
+            Reach { memory: memory_of_device, ..reach(device, driver.facts(), memory) }
+        };
+        let reaches: Vec<Reach> = devices.iter().zip(&drivers).map(limited).collect();
+        let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
+        let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
+        let name = |device: usize| drivers[device].facts().name.as_str();
+        let make = |reaches| {
+            let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
+        };
+        Ok((self.schedules().get(problem, &resources, reaches, make)?, copy_limit))
+    }
+
+    /// Seconds of a call on paper, with one of `costs` for each device; `None` if the devices cannot run it, or if its plan is so
+    /// long that the simulation would take a noticeable time.
+    pub(crate) fn seconds_on_paper(&self, call: &HostCall<'_>, devices: &[usize], costs: &[impl Cost]) -> Option<f64> {
+        let (schedule, _) = self.schedule(call.problem, call.memory, devices, usize::MAX, false).ok()?;
+        (schedule.plan().commands().len() <= MAX_SIMULATED).then(|| schedule.simulate(costs).seconds())
+    }
+
     /// The schedule of a call on `matrices` resident matrices of a device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();

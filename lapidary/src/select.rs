@@ -76,7 +76,8 @@ pub struct Select {
 }
 
 impl Select {
-    /// Whatever is there. A processor that several kinds offer counts once.
+    /// All devices that are there. For each call the machine chooses those that take part
+    /// ([`Machine::explain`](crate::Machine::explain)). A processor that several kinds offer counts once.
     #[must_use]
     pub fn all() -> Self {
         Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
@@ -87,6 +88,11 @@ impl Select {
     pub fn first(backend: Backend, count: usize) -> Self {
         let pick = Pick { backend, which: Which::Listed((0..count).collect()) };
         Select { picks: if count == 0 { Vec::new() } else { vec![pick] } }
+    }
+
+    /// Whether a machine of the selection chooses for each call which of its devices take part.
+    pub(crate) fn names_no_device(&self) -> bool {
+        self.picks.iter().all(|pick| pick.which == Which::Present)
     }
 
     /// The selection with every device that is named by its number so many times: logical devices

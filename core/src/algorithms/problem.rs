@@ -68,6 +68,9 @@ impl LimitTooSmall {
 }
 
 impl Problem {
+    /// The names of all routines.
+    pub const OPERATIONS: [&'static str; 5] = ["gemm", "trsm", "getrf", "getrs", "laswp"];
+
     /// The routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
@@ -89,6 +92,18 @@ impl Problem {
             Problem::Getrf { problem, .. } => problem.dtype,
             Problem::Getrs(p) => p.dtype(),
             Problem::Laswp(p) => p.dtype,
+        }
+    }
+
+    /// The sizes that its time depends on; where there are fewer than three, the last are 1.
+    #[must_use]
+    pub fn extents(&self) -> [usize; 3] {
+        match self {
+            Problem::Gemm(p) => [p.m, p.n, p.k],
+            Problem::Trsm(p) => [p.order(), p.nrhs(), 1],
+            Problem::Getrf { problem, .. } => [problem.m, problem.n, 1],
+            Problem::Getrs(p) => [p.size().0, p.size().1, 1],
+            Problem::Laswp(p) => [p.m, p.n, p.pivots],
         }
     }
 

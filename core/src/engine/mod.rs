@@ -8,6 +8,7 @@ mod columns;
 mod driver;
 mod in_flight;
 mod in_place;
+mod measure;
 mod registers;
 mod startup;
 #[cfg(all(test, not(loom)))]
@@ -30,6 +31,7 @@ use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
 pub use driver::Driver;
 pub use in_place::InPlace;
+pub use measure::TimedKernel;
 pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 

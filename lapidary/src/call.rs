@@ -1,0 +1,100 @@
+//! Calls as values: which devices would take part in one, and why.
+
+use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
+use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm, resident_device};
+
+use crate::machine::{Machine, column, read_column};
+use crate::price::{Explanation, HostCall, Reason};
+
+/// A call that can be [explained](Machine::explain): the arguments of a routine.
+pub trait Call: sealed::Call {}
+
+mod sealed {
+    use super::{Problem, RawMat, Result};
+
+    pub trait Call {
+        /// The problem in normal form, and the memory of its matrices.
+        fn normal_form(self) -> Result<(Problem, Vec<RawMat>)>;
+    }
+}
+
+impl<T: Scalar> Call for Gemm<'_, T> {}
+impl<T: Scalar> sealed::Call for Gemm<'_, T> {
+    fn normal_form(self) -> Result<(Problem, Vec<RawMat>)> {
+        let (problem, memory) = gemm::normalise(&self.check()?);
+        Ok((Problem::Gemm(problem), memory.into()))
+    }
+}
+
+impl<T: Scalar> Call for Trsm<'_, T> {}
+impl<T: Scalar> sealed::Call for Trsm<'_, T> {
+    fn normal_form(self) -> Result<(Problem, Vec<RawMat>)> {
+        let (problem, memory) = trsm::normalise(&self.check()?);
+        Ok((Problem::Trsm(problem), memory.into()))
+    }
+}
+
+impl<T: Scalar> Call for Getrf<'_, T> {}
+impl<T: Scalar> sealed::Call for Getrf<'_, T> {
+    fn normal_form(self) -> Result<(Problem, Vec<RawMat>)> {
+        let args = self.check()?;
+        let problem = getrf::Problem::new(&args);
+        let args = args.into_inner();
+        let memory = vec![args.a.raw(), column(args.ipiv)?, column(&mut [0])?];
+        Ok((Problem::Getrf { problem, nb: None }, memory))
+    }
+}
+
+impl<T: Scalar> Call for Getrs<'_, T> {}
+impl<T: Scalar> sealed::Call for Getrs<'_, T> {
+    fn normal_form(self) -> Result<(Problem, Vec<RawMat>)> {
+        let args = self.check()?;
+        let (problem, [lu, b]) = getrs::normalise(&args);
+        Ok((Problem::Getrs(problem), vec![lu, read_column(args.ipiv)?, b]))
+    }
+}
+
+impl<T: Scalar> Call for Laswp<'_, T> {}
+impl<T: Scalar> sealed::Call for Laswp<'_, T> {
+    fn normal_form(self) -> Result<(Problem, Vec<RawMat>)> {
+        let args = self.check()?;
+        let (problem, a) = laswp::normalise(&args);
+        Ok((Problem::Laswp(problem), vec![a, read_column(args.ipiv)?]))
+    }
+}
+
+impl Machine {
+    /// Which devices would take part in a call now, and why. The call does not run. A machine that chooses by price
+    /// measures the speeds that it does not know yet, which may take some seconds once for a driver.
+    ///
+    /// ```
+    /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
+    /// let machine = Machine::open(&Select::all())?;
+    /// let (a, mut c) = (vec![1.0; 500 * 500], vec![0.0; 500 * 500]);
+    /// let a = MatRef::col_major(&a, 500, 500)?;
+    /// println!("{}", machine.explain(Gemm::new(a, a, MatMut::col_major(&mut c, 500, 500)?))?);
+    /// # Ok::<(), lapidary::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The arguments do not agree, or no device computes with their type.
+    pub fn explain(&self, call: impl Call) -> Result<Explanation> {
+        let (problem, memory) = call.normal_form()?;
+        let operation = problem.operation();
+        let resident = resident_device(operation, &memory)?;
+        let all = resident.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
+        let able = self.able(problem.dtype(), operation, &all)?;
+        let host = HostCall { machine: self, problem: &problem, memory: &memory, able: &able };
+        let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
+        let considered = match (self.pricing(), reason) {
+            (Some(pricing), Reason::Price) => pricing.considered(&host),
+            _ => Vec::new(),
+        };
+        let named = if reason == Reason::Small { &able[..1] } else { &able[..] };
+        let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
+        let devices = considered.first().map_or_else(names, |set| set.devices.clone());
+        let sizes: Vec<String> = problem.extents().iter().map(ToString::to_string).collect();
+        let call = format!("{operation} {} {}", problem.dtype(), sizes.join("×"));
+        Ok(Explanation { call, devices, reason, considered })
+    }
+}

@@ -1,0 +1,90 @@
+//! Why devices take part in a call, for people and programs.
+
+use std::fmt;
+
+use super::{Price, Pricing};
+
+/// Which devices take part in a call, and why. It prints as a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// The call: the routine, the element type and the sizes.
+    pub call: String,
+    /// Names of the devices that take part.
+    pub devices: Vec<String>,
+    /// Why these.
+    pub reason: Reason,
+    /// The sets of devices that were considered, the chosen one first; empty unless the price decides.
+    pub considered: Vec<PricedSet>,
+}
+
+/// Why devices take part in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The selection, or the application that made the machine, names them.
+    Selected,
+    /// No other device is able.
+    Alone,
+    /// The call is so small that another device would cost more time than it could save.
+    Small,
+    /// The matrices lie on the device.
+    Resident,
+    /// Their price is the lowest, or they have hardly run at this size and may be faster than the others.
+    Price,
+}
+
+/// A set of devices with its price for a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PricedSet {
+    /// Names of the devices.
+    pub devices: Vec<String>,
+    /// Expected time of the call in seconds.
+    pub seconds: f64,
+    /// Runs of about this size by which the time was corrected, at most two. Without any the time comes from measured
+    /// speeds, and from runs of other sizes.
+    pub runs: usize,
+}
+
+impl PricedSet {
+    pub(super) fn new(price: &Price, name: impl Fn(usize) -> String) -> Self {
+        PricedSet { devices: price.devices.iter().map(|&device| name(device)).collect(), seconds: price.seconds, runs: price.runs }
+    }
+}
+
+impl Pricing {
+    /// The sets that are considered for a call.
+    pub fn considered(&self, call: &super::HostCall<'_>) -> Vec<PricedSet> {
+        let name = |device: usize| call.driver(device).facts().name.clone();
+        self.prices(call).iter().map(|price| PricedSet::new(price, name)).collect()
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Selected => "the selection names these devices",
+            Reason::Alone => "no other device is able",
+            Reason::Small => "the call is too small to be shared",
+            Reason::Resident => "the matrices lie there",
+            Reason::Price => "of these sets, the first is expected to be the fastest",
+        })
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Explanation { call, devices, reason, considered } = self;
+        write!(f, "{call}: on {}, since {reason}", devices.join("+"))?;
+        let names: Vec<String> = considered.iter().map(|set| set.devices.join("+")).collect();
+        let width = names.iter().map(String::len).max().unwrap_or(0);
+        for (set, name) in considered.iter().zip(names) {
+            let basis = match set.runs {
+                0 => "by measured speeds".to_owned(),
+                1 => "corrected by 1 run".to_owned(),
+                runs => format!("corrected by {runs} runs"),
+            };
+            write!(f, "\n  {name:<width$}  {:>10.4} ms  {basis}", set.seconds * 1e3)?;
+        }
+        Ok(())
+    }
+}

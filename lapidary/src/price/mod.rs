@@ -1,0 +1,285 @@
+//! Who takes part in a call: the price of each set of devices (docs/decisions/0017-calls-choose-by-price.md).
+//!
+//! A price is the time by the measured speeds of the devices, multiplied by how much more or less calls of that size took.
+
+mod explain;
+mod runs;
+mod speeds;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use lapidary_core::algorithms::Problem;
+use lapidary_core::{DType, Driver, Instruction, RawMat};
+
+pub use explain::{Explanation, PricedSet, Reason};
+use runs::{Bucket, KEPT, Runs};
+use speeds::Speeds;
+
+use crate::machine::Machine;
+
+/// A set that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
+const WORTH_A_TRY: f64 = 1.5;
+
+/// Prices of a machine that chooses who takes part in a call.
+#[derive(Debug)]
+pub(crate) struct Pricing {
+    /// For each device the first one that is the same hardware. Two backends may open one GPU.
+    hardware: Vec<usize>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Measured speeds of each device.
+    speeds: Vec<Speed>,
+    /// Sets that were priced so far.
+    sets: Vec<Set>,
+    /// Sets that have run a routine in this process. The first run compiles and does not count.
+    warm: HashSet<(Vec<usize>, &'static str, DType)>,
+}
+
+#[derive(Debug)]
+enum Speed {
+    /// Nothing was measured or loaded yet.
+    Unknown,
+    Measured(Speeds),
+    /// The device failed while it was measured. It takes part in no call that is priced.
+    Failed,
+}
+
+/// A set of devices, by ascending number, and how long calls took there.
+#[derive(Debug)]
+struct Set {
+    devices: Vec<usize>,
+    runs: Runs,
+    /// Of several devices: how many times as long a call takes on paper as it would without any waiting.
+    on_paper: HashMap<Bucket, f64>,
+}
+
+/// The price of a set of devices for a call.
+#[derive(Clone, Debug)]
+struct Price {
+    devices: Vec<usize>,
+    /// Seconds by the measured speeds.
+    estimate: f64,
+    /// Seconds, corrected by runs.
+    seconds: f64,
+    /// Runs of about this size that are known.
+    runs: usize,
+}
+
+impl Price {
+    /// The time that decides: a set that has hardly run is given the benefit of the doubt.
+    fn for_choice(&self) -> f64 {
+        if self.runs < KEPT { self.seconds / WORTH_A_TRY } else { self.seconds }
+    }
+}
+
+/// A call that runs on devices that were chosen for it.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    devices: Vec<usize>,
+    bucket: Bucket,
+    estimate: f64,
+    start: Instant,
+}
+
+/// A call on host matrices, and the devices that can take part.
+pub(crate) struct HostCall<'a> {
+    pub machine: &'a Machine,
+    pub problem: &'a Problem,
+    pub memory: &'a [RawMat],
+    pub able: &'a [usize],
+}
+
+impl HostCall<'_> {
+    /// The instructions of the call. A triangular solve by inverted blocks counts as one by substitution.
+    fn instructions(&self) -> Vec<Instruction<RawMat>> {
+        let of_matrices = match self.problem {
+            Problem::Trsm(problem) => vec![problem.instruction([0, 1])],
+            other => other.instructions().unwrap_or_default(),
+        };
+        of_matrices.iter().map(|instruction| instruction.map(|matrix| self.memory[matrix])).collect()
+    }
+
+    /// Floating-point operations.
+    pub fn flops(&self) -> f64 {
+        self.instructions().iter().map(Instruction::flops).sum()
+    }
+
+    fn driver(&self, device: usize) -> &Driver {
+        &self.machine.drivers()[device]
+    }
+}
+
+impl Pricing {
+    pub fn new(drivers: &[Driver]) -> Self {
+        let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
+        let state = State { speeds, sets: Vec::new(), warm: HashSet::new() };
+        Pricing { hardware: hardware(drivers), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Other devices that are the same hardware as one of these.
+    pub fn twins(&self, devices: &[usize]) -> Vec<usize> {
+        let is_same = |device: usize| devices.iter().any(|&other| self.hardware[other] == self.hardware[device]);
+        (0..self.hardware.len()).filter(|device| !devices.contains(device) && is_same(*device)).collect()
+    }
+
+    /// The devices that are to run the call, and a ticket to tell how long it took; all that are able if none has a price.
+    pub fn choose(&self, call: &HostCall<'_>) -> (Vec<usize>, Option<Ticket>) {
+        let chosen = self.prices(call).into_iter().next();
+        chosen.map_or_else(
+            || (call.able.to_vec(), None),
+            |Price { devices, estimate, .. }| {
+                let bucket = Bucket::of(call.problem);
+                (devices.clone(), Some(Ticket { devices, bucket, estimate, start: Instant::now() }))
+            },
+        )
+    }
+
+    /// The prices of all sets that can run the call. The first set is the one to be chosen.
+    fn prices(&self, call: &HostCall<'_>) -> Vec<Price> {
+        let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
+        let mut prices = Vec::new();
+        for &device in call.able {
+            if let Some(speeds) = state.speeds_of(call, device, &instructions) {
+                let estimate = speeds.call(bucket.dtype, &instructions);
+                prices.push(state.price(call.machine, vec![device], &bucket, estimate));
+            }
+        }
+        let alone = prices.iter().map(Price::for_choice).fold(f64::INFINITY, f64::min);
+        for devices in self.teams(&prices, call.machine.drivers()) {
+            // a set is never faster than its devices side by side without any waiting
+            let bound = |seconds: fn(&Price) -> f64| {
+                let together = prices.iter().filter(|price| devices.contains(&price.devices[0]));
+                1.0 / together.map(|price| 1.0 / seconds(price)).sum::<f64>()
+            };
+            if bound(|price| price.seconds) < alone {
+                let estimate = bound(|price| price.estimate);
+                let estimate = estimate * state.on_paper(call, &devices, &bucket, estimate);
+                prices.push(state.price(call.machine, devices, &bucket, estimate));
+            }
+        }
+        prices.sort_by(|a, b| a.for_choice().total_cmp(&b.for_choice()));
+        prices
+    }
+
+    /// The sets of several devices that are considered: all hardware together, and all of it but the processor. Hardware
+    /// that several devices stand for is represented by the cheapest.
+    fn teams(&self, alone: &[Price], drivers: &[Driver]) -> Vec<Vec<usize>> {
+        let is_cheapest = |price: &&Price| {
+            let hardware = self.hardware[price.devices[0]];
+            let twins = alone.iter().filter(|other| self.hardware[other.devices[0]] == hardware);
+            twins.map(|twin| twin.seconds).fold(f64::INFINITY, f64::min) >= price.seconds
+        };
+        let all: Vec<usize> = alone.iter().filter(is_cheapest).map(|price| price.devices[0]).collect();
+        let apart: Vec<usize> = all.iter().copied().filter(|&device| !drivers[device].facts().host_memory).collect();
+        let mut teams = vec![all, apart];
+        teams.dedup();
+        teams.retain(|devices| devices.len() > 1);
+        teams
+    }
+
+    /// Notes that a call has ended well.
+    pub fn record(&self, machine: &Machine, ticket: Ticket) {
+        let (seconds, mut state) = (ticket.start.elapsed().as_secs_f64(), self.state());
+        let Ticket { devices, bucket, estimate, .. } = ticket;
+        if state.warm.insert((devices.clone(), bucket.operation, bucket.dtype)) {
+            return;
+        }
+        let set = state.set(machine, &devices);
+        let before = set.runs.count(&bucket);
+        set.runs.add(bucket, seconds / estimate);
+        if before < KEPT && set.runs.count(&bucket) == KEPT {
+            state.save(machine, &devices);
+        }
+    }
+}
+
+impl State {
+    /// The speeds of a device, with what these instructions need.
+    fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
+        if matches!(self.speeds[device], Speed::Unknown) {
+            // the set's record holds both
+            self.set(call.machine, &[device]);
+            if matches!(self.speeds[device], Speed::Unknown) {
+                self.speeds[device] = Speed::Measured(Speeds::default());
+            }
+        }
+        let Speed::Measured(speeds) = &mut self.speeds[device] else { return None };
+        let (driver, dtype) = (call.driver(device), call.problem.dtype());
+        if !speeds.has(driver, dtype, instructions) {
+            let _turn = call.machine.turn(&[device]);
+            if speeds.measure(driver, dtype, instructions).is_err() {
+                self.speeds[device] = Speed::Failed;
+                return None;
+            }
+            self.save(call.machine, &[device]);
+        }
+        match &self.speeds[device] {
+            Speed::Measured(speeds) => Some(speeds),
+            Speed::Unknown | Speed::Failed => None,
+        }
+    }
+
+    /// What is known of a set; loaded when first asked for.
+    fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
+        let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
+            let runs = self.load(machine, devices);
+            self.sets.push(Set { devices: devices.to_vec(), runs, on_paper: HashMap::new() });
+            self.sets.len() - 1
+        });
+        &mut self.sets[at]
+    }
+
+    fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, estimate: f64) -> Price {
+        let runs = &self.set(machine, &devices).runs;
+        Price { estimate, seconds: estimate * runs.correction(bucket), runs: runs.count(bucket), devices }
+    }
+
+    /// How many times as long as `bound` the call takes on several devices on paper; 1 if it is not planned for that.
+    fn on_paper(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
+        if let Some(&ratio) = self.set(call.machine, devices).on_paper.get(bucket) {
+            return ratio;
+        }
+        let ratio = self.simulate(call, devices).map_or(1.0, |seconds| (seconds / bound).max(1.0));
+        self.set(call.machine, devices).on_paper.insert(*bucket, ratio);
+        ratio
+    }
+
+    /// Seconds of the call on several devices on paper; `None` if a plan is not possible, or long.
+    fn simulate(&self, call: &HostCall<'_>, devices: &[usize]) -> Option<f64> {
+        let measured = |&device: &usize| match &self.speeds[device] {
+            Speed::Measured(speeds) => Some(speeds),
+            Speed::Unknown | Speed::Failed => None,
+        };
+        let costs = devices.iter().map(measured).collect::<Option<Vec<_>>>()?;
+        call.machine.seconds_on_paper(call, devices, &costs)
+    }
+}
+
+/// For each device the first one of the same model, kind by kind: the second GPU of one backend is the second of the other.
+fn hardware(drivers: &[Driver]) -> Vec<usize> {
+    let kind = |driver: &Driver| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
+    let model = |driver: &Driver| driver.facts().identity.model.clone();
+    let rank = |device: usize| {
+        let before = drivers[..device]
+            .iter()
+            .filter(|other| (kind(other), model(other)) == (kind(&drivers[device]), model(&drivers[device])));
+        before.count()
+    };
+    let is_same = |a: usize, b: usize| {
+        let (of_a, of_b) = (&drivers[a], &drivers[b]);
+        a == b || (!model(of_a).is_empty() && model(of_a) == model(of_b) && kind(of_a) != kind(of_b) && rank(a) == rank(b))
+    };
+    (0..drivers.len()).map(|device| (0..device).find(|&other| is_same(other, device)).unwrap_or(device)).collect()
+}

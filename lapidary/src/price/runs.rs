@@ -1,0 +1,64 @@
+//! How long calls of some sizes took, compared with their estimates.
+
+use std::collections::HashMap;
+
+use lapidary_core::DType;
+use lapidary_core::algorithms::Problem;
+
+/// Number of runs that are kept for each size. The shortest of them counts, so that a disturbed one does not.
+pub(super) const KEPT: usize = 2;
+
+/// A size that has not run is corrected as a measured one that is at most this far: two octaves in total.
+const NEAR: u32 = 4;
+
+/// Calls of a routine of about the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Bucket {
+    pub operation: &'static str,
+    pub dtype: DType,
+    /// Twice the binary logarithm of each extent, rounded.
+    pub size: [u32; 3],
+}
+
+impl Bucket {
+    pub fn of(problem: &Problem) -> Self {
+        let half_octaves = |extent: usize| (2.0 * (extent.max(1) as f64).log2()).round() as u32;
+        Bucket { operation: problem.operation(), dtype: problem.dtype(), size: problem.extents().map(half_octaves) }
+    }
+
+    /// Half octaves between the sizes of two buckets of one routine and type, added up.
+    fn distance(&self, other: &Bucket) -> Option<u32> {
+        let is_alike = (self.operation, self.dtype) == (other.operation, other.dtype);
+        is_alike.then(|| self.size.iter().zip(other.size).map(|(a, b)| a.abs_diff(b)).sum())
+    }
+}
+
+/// Ratios of the time of a run to its estimate, the latest of each bucket.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Runs(pub HashMap<Bucket, Vec<f64>>);
+
+impl Runs {
+    /// Number of runs in the bucket that are kept.
+    pub fn count(&self, bucket: &Bucket) -> usize {
+        self.0.get(bucket).map_or(0, Vec::len)
+    }
+
+    /// The factor of estimates in the bucket: the ratio of its shortest run, or that of the nearest bucket which has all its
+    /// runs.
+    pub fn correction(&self, bucket: &Bucket) -> f64 {
+        let complete = self.0.iter().filter(|(_, ratios)| ratios.len() == KEPT);
+        let near = complete.filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
+        // of two that are as near, always the same one
+        let nearest = near.filter(|(distance, ..)| *distance <= NEAR).min_by_key(|(distance, other, _)| (*distance, **other));
+        nearest.map_or(1.0, |(_, _, ratios)| ratios.iter().copied().fold(f64::INFINITY, f64::min))
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, bucket: Bucket, ratio: f64) {
+        let ratios = self.0.entry(bucket).or_default();
+        ratios.push(ratio);
+        if ratios.len() > KEPT {
+            ratios.remove(0);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Speeds and runs on disk, beside the compiled programs.
+//!
+//! The record of a set of devices has a key that names their models, drivers and numbers of cores, so that another driver
+//! finds nothing. A record that does not read is no record, and what it held is measured again.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use lapidary_core::algorithms::Problem;
+use lapidary_core::{DType, Driver, TimedKernel};
+
+use super::runs::{Bucket, KEPT, Runs};
+use super::speeds::{Kernel, Speeds, Transfer};
+use super::{Speed, State};
+use crate::machine::Machine;
+
+const DTYPES: [DType; 2] = [DType::F32, DType::F64];
+const KERNELS: [(TimedKernel, &str); 3] = [(TimedKernel::Gemm, "gemm"), (TimedKernel::Trsm, "trsm"), (TimedKernel::Getrf, "getrf")];
+
+impl State {
+    /// The runs of a set, and the speeds of its only device, from disk.
+    pub(super) fn load(&mut self, machine: &Machine, devices: &[usize]) -> Runs {
+        let text = load(machine, &key(machine.drivers(), devices));
+        let Some((speeds, runs)) = text.and_then(|text| read(&text)) else { return Runs::default() };
+        if let ([device], Some(speeds)) = (devices, speeds) {
+            self.speeds[*device] = Speed::Measured(speeds);
+        }
+        runs
+    }
+
+    /// Stores what is known of a set.
+    pub(super) fn save(&mut self, machine: &Machine, devices: &[usize]) {
+        let runs = self.set(machine, devices).runs.clone();
+        let speeds = match devices {
+            [device] => match &self.speeds[*device] {
+                Speed::Measured(speeds) => Some(speeds),
+                Speed::Unknown | Speed::Failed => None,
+            },
+            _ => None,
+        };
+        store(machine, &key(machine.drivers(), devices), &write(speeds, &runs));
+    }
+}
+
+#[cfg(feature = "program-cache")]
+fn load(machine: &Machine, key: &str) -> Option<String> {
+    machine.program_cache().load(key).and_then(|bytes| String::from_utf8(bytes).ok())
+}
+
+#[cfg(feature = "program-cache")]
+fn store(machine: &Machine, key: &str, text: &str) {
+    machine.program_cache().store(key, text.as_bytes());
+}
+
+/// A build for the processor alone has no folder, and little to choose between.
+#[cfg(not(feature = "program-cache"))]
+fn load(_: &Machine, _: &str) -> Option<String> {
+    None
+}
+
+#[cfg(not(feature = "program-cache"))]
+fn store(_: &Machine, _: &str, _: &str) {}
+
+/// Everything that changes the speed of a set.
+fn key(drivers: &[Driver], devices: &[usize]) -> String {
+    let mut key = format!("prices of lapidary {}\n", env!("CARGO_PKG_VERSION"));
+    for &device in devices {
+        let facts = drivers[device].facts();
+        let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
+        let (model, driver, memory) = (&identity.model, &identity.driver, facts.memory);
+        let _ = writeln!(key, "{} model={model} driver={driver} units={units} memory={memory:?}", facts.name);
+    }
+    key
+}
+
+/// The record as lines of words.
+fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
+    let mut text = String::new();
+    if let Some(Speeds { transfers, kernels, memory }) = speeds {
+        for Transfer { latency, bandwidth } in transfers.iter().flatten() {
+            let _ = writeln!(text, "transfer {latency:e} {bandwidth:e}");
+        }
+        if let Some(bandwidth) = memory {
+            let _ = writeln!(text, "memory {bandwidth:e}");
+        }
+        for ((kernel, dtype), Kernel(points)) in kernels {
+            let name = KERNELS.iter().find(|(other, _)| other == kernel).map_or("", |(_, name)| name);
+            let points: String = points.iter().map(|(flops, seconds)| format!(" {flops:e} {seconds:e}")).collect();
+            let _ = writeln!(text, "kernel {name} {dtype}{points}");
+        }
+    }
+    for (Bucket { operation, dtype, size: [m, n, k] }, ratios) in &runs.0 {
+        let ratios: String = ratios.iter().map(|ratio| format!(" {ratio:e}")).collect();
+        let _ = writeln!(text, "runs {operation} {dtype} {m} {n} {k}{ratios}");
+    }
+    text
+}
+
+/// The record's speeds, if it holds any, and runs; `None` if a line does not read.
+fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
+    let (mut speeds, mut runs, mut transfers) = (Speeds::default(), HashMap::new(), Vec::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match *words.first()? {
+            "transfer" => match numbers(&words[1..])?[..] {
+                [latency, bandwidth] => transfers.push(Transfer { latency, bandwidth }),
+                _ => return None,
+            },
+            "memory" => match numbers(&words[1..])?[..] {
+                [bandwidth] => speeds.memory = Some(bandwidth),
+                _ => return None,
+            },
+            "kernel" => {
+                let (kernel, _) = KERNELS.iter().find(|(_, name)| Some(name) == words.get(1))?;
+                let points: Vec<(f64, f64)> = numbers(words.get(3..)?)?.chunks_exact(2).map(|point| (point[0], point[1])).collect();
+                let is_ascending = points.is_sorted_by(|a, b| a.0 < b.0);
+                (!points.is_empty() && is_ascending).then_some(())?;
+                speeds.kernels.insert((*kernel, dtype(words.get(2)?)?), Kernel(points));
+            }
+            "runs" => {
+                let operation = Problem::OPERATIONS.into_iter().find(|name| Some(name) == words.get(1))?;
+                let size = words.get(3..6)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
+                let ratios = numbers(words.get(6..)?)?;
+                (ratios.len() <= KEPT).then_some(())?;
+                runs.insert(Bucket { operation, dtype: dtype(words.get(2)?)?, size: size.try_into().ok()? }, ratios);
+            }
+            _ => return None,
+        }
+    }
+    speeds.transfers = match transfers.len() {
+        0 => None,
+        _ => Some(transfers.try_into().ok()?),
+    };
+    Some(((speeds != Speeds::default()).then_some(speeds), Runs(runs)))
+}
+
+fn dtype(word: &str) -> Option<DType> {
+    DTYPES.into_iter().find(|dtype| dtype.to_string() == word)
+}
+
+/// Positive numbers.
+fn numbers(words: &[&str]) -> Option<Vec<f64>> {
+    let number = |word: &&str| word.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    words.iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> (Speeds, Runs) {
+        let kernel = Kernel(vec![(1e3, 1e-6), (1e6, 0.1)]);
+        let transfer = Transfer { latency: 1e-5, bandwidth: 2.5e10 };
+        let speeds = Speeds {
+            transfers: Some([transfer, Transfer { latency: 1.0 / 3.0, ..transfer }]),
+            kernels: [((TimedKernel::Getrf, DType::F32), kernel)].into(),
+            memory: Some(1e11),
+        };
+        let mut runs = Runs::default();
+        for ratio in [0.1, 1.0 / 3.0] {
+            runs.add(Bucket { operation: "getrs", dtype: DType::F64, size: [20, 0, 7] }, ratio);
+        }
+        (speeds, runs)
+    }
+
+    #[test]
+    fn a_record_reads_as_it_was_written() {
+        let (speeds, runs) = record();
+        assert_eq!(read(&write(Some(&speeds), &runs)), Some((Some(speeds), runs.clone())));
+        assert_eq!(read(&write(None, &runs)), Some((None, runs)));
+        assert_eq!(read(""), Some((None, Runs::default())));
+    }
+
+    #[test]
+    fn a_damaged_record_is_none() {
+        let (speeds, runs) = record();
+        let text = write(Some(&speeds), &runs);
+        for (old, new) in [
+            ("transfer 1e-5", "transfer -1e-5"),
+            ("transfer 1e-5", "transfer NaN"),
+            ("kernel getrf", "kernel potrf"),
+            (" f32 ", " f16 "),
+            ("1e3 1e-6", "1e7 1e-6"),
+            ("runs getrs", "runs"),
+            (" 20 0 7 ", " 20 0 -7 "),
+            ("memory", "memoir"),
+        ] {
+            assert!(text.contains(old), "{old} is not in\n{text}");
+            assert_eq!(read(&text.replacen(old, new, 1)), None, "{old} → {new}");
+        }
+    }
+}

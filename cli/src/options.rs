@@ -1,6 +1,7 @@
 //! Flags that several verbs share.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::{Args, ValueEnum};
 use lapidary::{DType, DeviceFacts, Machine, ProgramCache, Select, Settings};
@@ -18,6 +19,9 @@ pub struct DeviceOptions {
     /// Most memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
+    /// Say on standard error which devices take part in each call, and why
+    #[arg(long)]
+    explain: bool,
 }
 
 impl DeviceOptions {
@@ -31,7 +35,7 @@ impl DeviceOptions {
         let settings = Settings { nb, ..self.settings()? };
         let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?;
         remember_programs(&machine);
-        Ok(machine)
+        Ok(if self.explain { explained(machine) } else { machine })
     }
 
     /// An error of what is selected, with who selected it.
@@ -49,6 +53,18 @@ impl DeviceOptions {
     pub fn selection(&self) -> Result<Select> {
         Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
     }
+}
+
+/// The machine, which says of each kind of call once who takes part.
+fn explained(machine: Machine) -> Machine {
+    let told = Mutex::new(HashSet::new());
+    machine.explained(move |explanation| {
+        let is_new =
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert((explanation.call.clone(), explanation.devices.clone()));
+        if is_new {
+            note(&explanation.to_string());
+        }
+    })
 }
 
 /// The compiled programs of the first machine; others share the folder.

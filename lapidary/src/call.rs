@@ -80,21 +80,33 @@ impl Machine {
     /// The arguments do not agree, or no device computes with their type.
     pub fn explain(&self, call: impl Call) -> Result<Explanation> {
         let (problem, memory) = call.normal_form()?;
-        let operation = problem.operation();
-        let resident = resident_device(operation, &memory)?;
+        let resident = resident_device(problem.operation(), &memory)?;
         let all = resident.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
-        let able = self.able(problem.dtype(), operation, &all)?;
+        let able = self.able(problem.dtype(), problem.operation(), &all)?;
         let host = HostCall { machine: self, problem: &problem, memory: &memory, able: &able };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
+        Ok(self.explanation(&host, reason))
+    }
+
+    /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
+    /// before it runs. Calls that are too small to be shared are left out. `tell` must not call this machine; that of the first
+    /// call of this method stays.
+    #[must_use]
+    pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
+        self.listen(Box::new(tell));
+        self
+    }
+
+    pub(crate) fn explanation(&self, call: &HostCall<'_>, reason: Reason) -> Explanation {
         let considered = match (self.pricing(), reason) {
-            (Some(pricing), Reason::Price) => pricing.considered(&host),
+            (Some(pricing), Reason::Price) => pricing.considered(call),
             _ => Vec::new(),
         };
-        let named = if reason == Reason::Small { &able[..1] } else { &able[..] };
+        let named = if reason == Reason::Small { &call.able[..1] } else { call.able };
         let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
-        let sizes: Vec<String> = problem.extents().iter().map(ToString::to_string).collect();
-        let call = format!("{operation} {} {}", problem.dtype(), sizes.join("×"));
-        Ok(Explanation { call, devices, reason, considered })
+        let (routine, dtype) = (call.problem.operation(), call.problem.dtype());
+        let sizes: String = call.problem.sizes().iter().map(|(name, size)| format!(" {name}={size}")).collect();
+        Explanation { call: format!("{routine} {dtype}{sizes}"), devices, reason, considered }
     }
 }

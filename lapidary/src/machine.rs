@@ -13,7 +13,7 @@ use lapidary_core::{
 
 use crate::lu::{Lu, check_system};
 use crate::open::{boxed, open};
-use crate::price::Pricing;
+use crate::price::{Listener, Pricing, Tell};
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
@@ -52,6 +52,8 @@ struct Shared {
     trace: OnceLock<Trace>,
     /// Of a machine that chooses the devices of each call: the selection names none.
     pricing: Option<Pricing>,
+    /// Set by [`Machine::explained`].
+    listener: OnceLock<Listener>,
     /// For each device: held while its memory is counted and used, by planned calls, calls with long columns, uploads and visits.
     turns: Vec<Mutex<()>>,
     notes: Vec<String>,
@@ -218,6 +220,14 @@ impl Machine {
 
     pub(crate) fn pricing(&self) -> Option<&Pricing> {
         self.0.pricing.as_ref()
+    }
+
+    pub(crate) fn listener(&self) -> Option<&Listener> {
+        self.0.listener.get()
+    }
+
+    pub(crate) fn listen(&self, tell: Box<Tell>) {
+        self.0.listener.get_or_init(|| Listener(tell));
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -466,6 +476,7 @@ impl Shared {
             cache: Arc::new(settings.program_cache()),
             trace: OnceLock::new(),
             pricing: None,
+            listener: OnceLock::new(),
             notes: Vec::new(),
         }
     }

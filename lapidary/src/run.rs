@@ -10,7 +10,7 @@ use lapidary_core::{
 };
 
 use crate::machine::{DIRECT_FLOPS, Machine};
-use crate::price::{HostCall, Reason};
+use crate::price::{HostCall, Listener, Reason};
 
 #[cfg(test)]
 mod tests;
@@ -66,7 +66,11 @@ impl Machine {
         let mut able = self.able(problem.dtype(), operation, &all)?;
         loop {
             let call = HostCall { machine: self, problem, memory, able: &able };
-            let (devices, ticket) = match (self.pricing(), self.reason(&call)) {
+            let reason = self.reason(&call);
+            if let Some(Listener(tell)) = self.listener() {
+                tell(&self.explanation(&call, reason));
+            }
+            let (devices, ticket) = match (self.pricing(), reason) {
                 (Some(pricing), Reason::Price) => pricing.choose(&call),
                 (_, Reason::Small) => (vec![able[0]], None),
                 _ => (able.clone(), None),
@@ -149,7 +153,8 @@ impl Machine {
 
     /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device.
     fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
-        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
+        let planner = Planner { machine: self, problem, memory, devices, resident };
+        let drivers = planner.drivers();
         let _turn = self.turn(devices);
         if let Some(pricing) = self.pricing() {
             // what the other backend's device of a GPU keeps is memory of that GPU
@@ -157,7 +162,7 @@ impl Machine {
         }
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
-            let scheduled = self.schedule(problem, memory, devices, most, resident);
+            let scheduled = planner.schedule(most);
             // the device's own refusal says more than that too little is left of its memory
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
@@ -181,39 +186,62 @@ impl Machine {
     }
 }
 
-impl Machine {
-    /// The schedule of a call for devices of which each may use `most` bytes, and the least of their limits if they copy.
-    fn schedule(
-        &self,
-        problem: &Problem,
-        memory: &[RawMat],
-        devices: &[usize],
-        most: usize,
-        resident: bool,
-    ) -> Result<(Arc<Schedule>, Option<usize>)> {
-        let drivers: Vec<&Driver> = devices.iter().map(|&device| &self.drivers()[device]).collect();
-        let limited = |(&device, driver): (&usize, &&Driver)| {
-            let memory_of_device = driver.free_memory().min(most);
-            Reach { memory: memory_of_device, ..reach(device, driver.facts(), memory) }
+/// Makes the schedule of a call for certain devices.
+pub(crate) struct Planner<'a> {
+    pub machine: &'a Machine,
+    pub problem: &'a Problem,
+    pub memory: &'a [RawMat],
+    pub devices: &'a [usize],
+    /// Whether all matrices lie on the only device.
+    pub resident: bool,
+}
+
+impl<'a> Planner<'a> {
+    fn drivers(&self) -> Vec<&'a Driver> {
+        self.devices.iter().map(|&device| &self.machine.drivers()[device]).collect()
+    }
+
+    /// How the devices, of which each may use `most` bytes, see the matrices.
+    fn reaches(&self, most: usize) -> Vec<Reach> {
+        let limited = |(&device, driver): (&usize, &Driver)| {
+            let memory = driver.free_memory().min(most);
+            Reach { memory, ..reach(device, driver.facts(), self.memory) }
         };
-        let reaches: Vec<Reach> = devices.iter().zip(&drivers).map(limited).collect();
-        let (smallest, copy_limit) = copy_limit(&drivers, &reaches).unzip();
-        let resources = Resources { devices: devices.len(), copy_limit, element: problem.dtype().size(), resident };
+        self.devices.iter().zip(self.drivers()).map(limited).collect()
+    }
+
+    /// What the choice of block sizes needs to know, and the device that has the least memory of those that copy.
+    fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
+        let (smallest, copy_limit) = copy_limit(&self.drivers(), reaches).unzip();
+        let element = self.problem.dtype().size();
+        (Resources { devices: self.devices.len(), copy_limit, element, resident: self.resident }, smallest)
+    }
+
+    /// The schedule where each device may use `most` bytes, and the least memory of the devices that copy.
+    fn schedule(&self, most: usize) -> Result<(Arc<Schedule>, Option<usize>)> {
+        let (reaches, drivers) = (self.reaches(most), self.drivers());
+        let (resources, smallest) = self.resources(&reaches);
         let name = |device: usize| drivers[device].facts().name.as_str();
         let make = |reaches| {
-            let plan = problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
+            let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
         };
-        Ok((self.schedules().get(problem, &resources, reaches, make)?, copy_limit))
+        Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit))
     }
 
-    /// Seconds of a call on paper, with one of `costs` for each device; `None` if the devices cannot run it, or if its plan is so
-    /// long that the simulation would take a noticeable time.
-    pub(crate) fn seconds_on_paper(&self, call: &HostCall<'_>, devices: &[usize], costs: &[impl Cost]) -> Option<f64> {
-        let (schedule, _) = self.schedule(call.problem, call.memory, devices, usize::MAX, false).ok()?;
-        (schedule.plan().commands().len() <= MAX_SIMULATED).then(|| schedule.simulate(costs).seconds())
+    /// Seconds of the call on paper, with one of `costs` for each device; `None` if the devices cannot run it, or if its
+    /// plan has so many commands that a simulation takes a noticeable time.
+    pub(crate) fn seconds_on_paper(&self, costs: &[impl Cost]) -> Option<f64> {
+        let (resources, _) = self.resources(&self.reaches(usize::MAX));
+        if self.problem.commands(&resources) > MAX_SIMULATED {
+            return None;
+        }
+        let (schedule, _) = self.schedule(usize::MAX).ok()?;
+        Some(schedule.simulate(costs).seconds())
     }
+}
 
+impl Machine {
     /// The schedule of a call on `matrices` resident matrices of a device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();

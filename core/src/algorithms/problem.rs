@@ -95,15 +95,15 @@ impl Problem {
         }
     }
 
-    /// The sizes that its time depends on; where there are fewer than three, the last are 1.
+    /// The sizes that its time depends on, by name.
     #[must_use]
-    pub fn extents(&self) -> [usize; 3] {
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         match self {
-            Problem::Gemm(p) => [p.m, p.n, p.k],
-            Problem::Trsm(p) => [p.order(), p.nrhs(), 1],
-            Problem::Getrf { problem, .. } => [problem.m, problem.n, 1],
-            Problem::Getrs(p) => [p.size().0, p.size().1, 1],
-            Problem::Laswp(p) => [p.m, p.n, p.pivots],
+            Problem::Gemm(p) => vec![("m", p.m), ("n", p.n), ("k", p.k)],
+            Problem::Trsm(p) => vec![("n", p.order()), ("nrhs", p.nrhs())],
+            Problem::Getrf { problem, .. } => vec![("m", problem.m), ("n", problem.n)],
+            Problem::Getrs(p) => vec![("n", p.size().0), ("nrhs", p.size().1)],
+            Problem::Laswp(p) => vec![("m", p.m), ("n", p.n), ("pivots", p.pivots)],
         }
     }
 

@@ -45,6 +45,18 @@ pub struct PricedSet {
     pub runs: usize,
 }
 
+/// What [`Machine::explained`](crate::Machine::explained) calls.
+pub(crate) type Tell = dyn Fn(&Explanation) + Send + Sync;
+
+/// Who is told of explanations.
+pub(crate) struct Listener(pub Box<Tell>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
 impl PricedSet {
     pub(super) fn new(price: &Price, name: impl Fn(usize) -> String) -> Self {
         PricedSet { devices: price.devices.iter().map(|&device| name(device)).collect(), seconds: price.seconds, runs: price.runs }

@@ -17,12 +17,14 @@ use lapidary_core::algorithms::Problem;
 use lapidary_core::{DType, Driver, Instruction, RawMat};
 
 pub use explain::{Explanation, PricedSet, Reason};
+pub(crate) use explain::{Listener, Tell};
 use runs::{Bucket, KEPT, Runs};
 use speeds::Speeds;
 
 use crate::machine::Machine;
+use crate::run::Planner;
 
-/// A set that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
+/// A device that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
 const WORTH_A_TRY: f64 = 1.5;
 
 /// Prices of a machine that chooses who takes part in a call.
@@ -57,7 +59,7 @@ enum Speed {
 struct Set {
     devices: Vec<usize>,
     runs: Runs,
-    /// Of several devices: how many times as long a call takes on paper as it would without any waiting.
+    /// How many times as long a planned call takes on paper as it would without any waiting.
     on_paper: HashMap<Bucket, f64>,
 }
 
@@ -74,9 +76,10 @@ struct Price {
 }
 
 impl Price {
-    /// The time that decides: a set that has hardly run is given the benefit of the doubt.
+    /// The time that decides. A device that has hardly run is given the benefit of the doubt; a set of devices has had it
+    /// already, since paper knows of no disturbance.
     fn for_choice(&self) -> f64 {
-        if self.runs < KEPT { self.seconds / WORTH_A_TRY } else { self.seconds }
+        if self.runs < KEPT && self.devices.len() == 1 { self.seconds / WORTH_A_TRY } else { self.seconds }
     }
 }
 
@@ -153,6 +156,9 @@ impl Pricing {
         for &device in call.able {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
                 let estimate = speeds.call(bucket.dtype, &instructions);
+                let is_planned = !call.driver(device).facts().host_memory;
+                let ratio = if is_planned { state.on_paper(call, &[device], &bucket, estimate) } else { 1.0 };
+                let estimate = estimate * ratio;
                 prices.push(state.price(call.machine, vec![device], &bucket, estimate));
             }
         }
@@ -246,7 +252,7 @@ impl State {
         Price { estimate, seconds: estimate * runs.correction(bucket), runs: runs.count(bucket), devices }
     }
 
-    /// How many times as long as `bound` the call takes on several devices on paper; 1 if it is not planned for that.
+    /// How many times as long as `bound` the planned call takes on paper; 1 if it is not planned for that.
     fn on_paper(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
         if let Some(&ratio) = self.set(call.machine, devices).on_paper.get(bucket) {
             return ratio;
@@ -256,14 +262,15 @@ impl State {
         ratio
     }
 
-    /// Seconds of the call on several devices on paper; `None` if a plan is not possible, or long.
+    /// Seconds of the planned call on paper; `None` if a plan is not possible, or long.
     fn simulate(&self, call: &HostCall<'_>, devices: &[usize]) -> Option<f64> {
         let measured = |&device: &usize| match &self.speeds[device] {
             Speed::Measured(speeds) => Some(speeds),
             Speed::Unknown | Speed::Failed => None,
         };
         let costs = devices.iter().map(measured).collect::<Option<Vec<_>>>()?;
-        call.machine.seconds_on_paper(call, devices, &costs)
+        let HostCall { machine, problem, memory, .. } = *call;
+        Planner { machine, problem, memory, devices, resident: false }.seconds_on_paper(&costs)
     }
 }
 

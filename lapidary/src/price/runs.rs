@@ -16,14 +16,17 @@ const NEAR: u32 = 4;
 pub(super) struct Bucket {
     pub operation: &'static str,
     pub dtype: DType,
-    /// Twice the binary logarithm of each extent, rounded.
+    /// Twice the binary logarithm of each size, rounded; 0 where there are fewer than three.
     pub size: [u32; 3],
 }
 
 impl Bucket {
     pub fn of(problem: &Problem) -> Self {
-        let half_octaves = |extent: usize| (2.0 * (extent.max(1) as f64).log2()).round() as u32;
-        Bucket { operation: problem.operation(), dtype: problem.dtype(), size: problem.extents().map(half_octaves) }
+        let mut size = [0; 3];
+        for (half_octaves, (_, extent)) in size.iter_mut().zip(problem.sizes()) {
+            *half_octaves = (2.0 * (extent.max(1) as f64).log2()).round() as u32;
+        }
+        Bucket { operation: problem.operation(), dtype: problem.dtype(), size }
     }
 
     /// Half octaves between the sizes of two buckets of one routine and type, added up.

@@ -144,16 +144,49 @@ impl Device for CpuDevice {
     #[inline]
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` is that of tiles.
-        unsafe {
-            match (self.path, instruction.dtype()) {
-                (Path::Reference, DType::F32) => by_definition::<f32>(instruction),
-                (Path::Reference, DType::F64) => by_definition::<f64>(instruction),
-                (Path::Fast, DType::F32) => at_speed::<f32>(&self.team, instruction),
-                (Path::Fast, DType::F64) => at_speed::<f64>(&self.team, instruction),
-                (_, DType::I32) => unreachable!("instructions compute with no integers"),
-            }
-        }
+        unsafe { carry_out_by(self.path, &self.team, instruction) }
         Ok(())
+    }
+
+    /// Members claim sequences. One with so much work that a member would finish long after the others is carried out by the
+    /// whole team.
+    unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
+        let is_large =
+            |sequence: &&[Instruction<Operand<'_>>]| sequence.iter().map(Instruction::flops).sum::<f64>() > MAX_FLOPS_OF_MEMBER;
+        let (large, small): (Vec<_>, Vec<_>) = instructions.chunks_exact(length).partition(is_large);
+        let run = |team: &Team, sequence: &[Instruction<Operand<'_>>]| {
+            // SAFETY: the contract of `Device::launch` is that of tiles.
+            sequence.iter().for_each(|instruction| unsafe { carry_out_by(self.path, team, instruction) });
+        };
+        large.into_iter().for_each(|sequence| run(&self.team, sequence));
+        let work = small.iter().flat_map(|sequence| sequence.iter()).map(Instruction::flops).sum::<f64>()
+            + small.len() as f64 * FLOPS_OF_CALL;
+        fast::in_groups(&self.team, small.len(), work, |group| {
+            small[group].iter().for_each(|sequence| run(&Team::alone(), sequence));
+        });
+        Ok(())
+    }
+}
+
+/// Most floating-point operations of a sequence that one member carries out alone.
+const MAX_FLOPS_OF_MEMBER: f64 = 64e6;
+
+/// Floating-point operations that take as long as the rest of a small call.
+const FLOPS_OF_CALL: f64 = 1e3;
+
+/// # Safety
+/// The contract of tiles.
+#[inline]
+unsafe fn carry_out_by(path: Path, team: &Team, instruction: &Instruction<Operand<'_>>) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match (path, instruction.dtype()) {
+            (Path::Reference, DType::F32) => by_definition::<f32>(instruction),
+            (Path::Reference, DType::F64) => by_definition::<f64>(instruction),
+            (Path::Fast, DType::F32) => at_speed::<f32>(team, instruction),
+            (Path::Fast, DType::F64) => at_speed::<f64>(team, instruction),
+            (_, DType::I32) => unreachable!("instructions compute with no integers"),
+        }
     }
 }
 
@@ -218,6 +251,18 @@ macro_rules! carry_out {
             Instruction::Laswp { swaps, a, ipiv } => $module::laswp($($first,)? swaps, tile::<T>(a), tile(ipiv)),
             Instruction::Copy { a, b } => $module::copy($($first,)? Op::NoTrans, tile::<T>(a), tile(b)),
             Instruction::Scale { beta, c } => $module::scale($($first,)? beta.get::<T>(), tile(c)),
+            Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
+                $module::gemm_batched($($first,)? count, op_a, op_b, alpha.get::<T>(), tile(a), tile(b), beta.get(), tile(c));
+            }
+            Instruction::GetrfBatched { count, pivoting, a, ipiv, info } => {
+                $module::getrf_batched($($first,)? count, pivoting, tile::<T>(a), tile(ipiv), tile(info));
+            }
+            Instruction::GetrsBatched { count, op, lu, ipiv, b } => {
+                $module::getrs_batched($($first,)? count, op, tile::<T>(lu), tile(ipiv), tile(b));
+            }
+            Instruction::ZeroPivots { count, lu, info } => {
+                $module::zero_pivots($($first,)? count, tile::<T>(lu), tile(info));
+            }
         }
     };
 }

@@ -232,3 +232,79 @@ pub unsafe fn copy<T: Scalar>(op: Op, a: Tile<T>, b: Tile<T>) {
         }
     }
 }
+
+/// Matrix `i` of `count` that lie side by side.
+pub(crate) fn matrix<T: Copy>(side_by_side: Tile<T>, count: usize, i: usize) -> Tile<T> {
+    let cols = side_by_side.cols() / count;
+    side_by_side.sub(0, i * cols, side_by_side.rows(), cols)
+}
+
+/// Piece `i` of `count` of a column.
+pub(crate) fn piece(column: Tile<i32>, count: usize, i: usize) -> Tile<i32> {
+    let rows = column.rows() / count;
+    column.sub(i * rows, 0, rows, 1)
+}
+
+/// [`gemm`] of each of `count` matrices.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+#[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and their number")]
+pub unsafe fn gemm_batched<T: Scalar>(count: usize, op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
+    for i in 0..count {
+        // SAFETY: the caller's contract for one matrix of each operand.
+        unsafe { gemm(op_a, op_b, alpha, matrix(a, count, i), matrix(b, count, i), beta, matrix(c, count, i)) }
+    }
+}
+
+/// [`getrf`] of each of `count` matrices; `info` is written without being read.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn getrf_batched<T: Scalar>(count: usize, pivoting: bool, a: Tile<T>, ipiv: Tile<i32>, info: Tile<i32>) {
+    for i in 0..count {
+        // SAFETY: the caller's contract for one matrix.
+        unsafe {
+            info.set(i, 0, 0);
+            getrf(pivoting, 0, matrix(a, count, i), piece(ipiv, count, i), &mut *info.at(i, 0));
+        }
+    }
+}
+
+/// B ← op(A)⁻¹·B from the factors of each of `count` matrices.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile); all pivots lie in their matrix.
+pub unsafe fn getrs_batched<T: Scalar>(count: usize, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
+    let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
+    for i in 0..count {
+        let (lu, ipiv, b) = (matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i));
+        // SAFETY: the caller's contract for one matrix.
+        unsafe {
+            if op.is_trans() {
+                trsm(Side::Left, Uplo::Upper, op, Diag::NonUnit, T::ONE, lu, b);
+                trsm(Side::Left, Uplo::Lower, op, Diag::Unit, T::ONE, lu, b);
+                laswp(exchanges, b, ipiv);
+            } else {
+                laswp(exchanges, b, ipiv);
+                trsm(Side::Left, Uplo::Lower, op, Diag::Unit, T::ONE, lu, b);
+                trsm(Side::Left, Uplo::Upper, op, Diag::NonUnit, T::ONE, lu, b);
+            }
+        }
+    }
+}
+
+/// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn zero_pivots<T: Scalar>(count: usize, lu: Tile<T>, info: Tile<i32>) {
+    for i in 0..count {
+        let lu = matrix(lu, count, i);
+        // SAFETY: the caller's contract for one matrix.
+        unsafe {
+            let first = (0..lu.rows()).find(|&r| lu.get(r, r) == T::ZERO);
+            info.set(i, 0, first.map_or(0, |first| row_index(first + 1)));
+        }
+    }
+}

@@ -87,7 +87,8 @@ impl Kernels {
         // compilers for CPUs take minutes on kernels with large work-groups
         let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
-        self.choices = Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], max_scratch_bytes, ..choices };
+        self.choices =
+            Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], batch_group: 16, max_scratch_bytes, ..choices };
         Ok(())
     }
 
@@ -120,11 +121,20 @@ impl Kernels {
     /// Before the first instruction of its kind: goes down to tiles, strips of panels and groups that
     /// search, solve and exchange of a size that the device's compiler takes.
     fn settle(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
+        // a batch of large matrices runs as single instructions
+        let single = instructions::single(&self.choices, &self.found.facts.limits, dtype, instruction);
+        let instruction = single.as_ref().unwrap_or(instruction);
         // products, and the heights of panels
         let (multiplies, panel) = match instruction {
             Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
             Instruction::Getrf { a, .. } => (true, Some((a.rows - a.rows.min(a.cols)).max(1)..=a.rows)),
-            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => (false, None),
+            Instruction::Laswp { .. }
+            | Instruction::Copy { .. }
+            | Instruction::Scale { .. }
+            | Instruction::GemmBatched { .. }
+            | Instruction::GetrfBatched { .. }
+            | Instruction::GetrsBatched { .. }
+            | Instruction::ZeroPivots { .. } => (false, None),
         };
         let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, settled, .. } = self;

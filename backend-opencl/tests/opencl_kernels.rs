@@ -36,6 +36,7 @@ fn with_local_memory() {
         Instructions(&device).products::<f64>();
         Instructions(&device).panels::<f64>();
         Instructions(&device).panels::<f32>();
+        Instructions(&device).batches::<f64>();
     }
 }
 

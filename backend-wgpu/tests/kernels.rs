@@ -50,10 +50,12 @@ fn with_workgroup_memory() {
         Instructions(&device).products::<f32>();
         Instructions(&device).wide_products::<f32>();
         Instructions(&device).panels::<f32>();
+        Instructions(&device).batches::<f32>();
         if f64 {
             Instructions(&device).products::<f64>();
             Instructions(&device).wide_products::<f64>();
             Instructions(&device).panels::<f64>();
+            Instructions(&device).batches::<f64>();
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::mem::ManuallyDrop;
 
-use lapidary_core::{DType, Device, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary_core::{DType, Device, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
 use crate::Subject;
 use crate::report::Identity;
@@ -53,6 +53,12 @@ pub enum Call<'a, T: Scalar> {
     Getrs(Getrs<'a, T>),
     /// See [`Subject::laswp`].
     Laswp(Laswp<'a, T>),
+    /// See [`Subject::gemm_batched`].
+    GemmBatched(GemmBatched<'a, T>),
+    /// See [`Subject::getrf_batched`].
+    GetrfBatched(GetrfBatched<'a, T>),
+    /// See [`Subject::getrs_batched`].
+    GetrsBatched(GetrsBatched<'a, T>),
 }
 
 impl<'a, T: Scalar> Call<'a, T> {
@@ -64,6 +70,9 @@ impl<'a, T: Scalar> Call<'a, T> {
             Call::Getrf(args) => subject.getrf(args),
             Call::Getrs(args) => subject.getrs(args).map(|()| 0),
             Call::Laswp(args) => subject.laswp(args).map(|()| 0),
+            Call::GemmBatched(args) => subject.gemm_batched(args).map(|()| 0),
+            Call::GetrfBatched(args) => subject.getrf_batched(args).map(|()| 0),
+            Call::GetrsBatched(args) => subject.getrs_batched(args).map(|()| 0),
         }
     }
 
@@ -152,5 +161,14 @@ impl Subject for AnySubject {
     }
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         run(self, Call::Laswp(args)).map(drop)
+    }
+    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
+        run(self, Call::GemmBatched(args)).map(drop)
+    }
+    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
+        run(self, Call::GetrfBatched(args)).map(drop)
+    }
+    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
+        run(self, Call::GetrsBatched(args)).map(drop)
     }
 }

@@ -7,7 +7,9 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use lapidary_core::{DType, Device, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+use lapidary_core::{
+    DType, Device, Error, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm,
+};
 
 use crate::Subject;
 use crate::report::Identity;
@@ -71,5 +73,14 @@ impl<S: Subject> Subject for Guarded<S> {
     }
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         guarded("laswp", || self.0.laswp(args))
+    }
+    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
+        guarded("gemm_batched", || self.0.gemm_batched(args))
+    }
+    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
+        guarded("getrf_batched", || self.0.getrf_batched(args))
+    }
+    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
+        guarded("getrs_batched", || self.0.getrs_batched(args))
     }
 }

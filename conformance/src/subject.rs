@@ -2,7 +2,7 @@
 
 use lapidary_core::{DType, Device, MatMut, MatRef};
 // a subject is written in these words, by `routines_of` too
-pub use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
+pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
 use crate::report::Identity;
@@ -95,6 +95,42 @@ pub trait Subject: Sync {
     /// # Errors
     /// Wrong row indices, or a failed device.
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
+
+    /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch; by default one call for each.
+    ///
+    /// # Errors
+    /// Wrong shapes, or a failed device.
+    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
+        let GemmBatched { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
+        let mut each = c.into_matrices().enumerate();
+        each.try_for_each(|(i, c)| self.gemm(Gemm { alpha, op_a, a: a.get(i), op_b, b: b.get(i), beta, c }))
+    }
+
+    /// `A = P·L·U` of each matrix of a batch, in place; by default one call for each.
+    ///
+    /// # Errors
+    /// Wrong shapes, or a failed device; never a zero pivot.
+    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
+        let GetrfBatched { a, ipiv, info, pivoting } = args.check()?.into_inner();
+        let order = a.shape().0.min(a.shape().1);
+        let mut each = a.into_matrices().zip(info).enumerate();
+        each.try_for_each(|(i, (a, info))| {
+            let told = self.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting })?;
+            *info = i32::try_from(told).expect("info counts rows");
+            Ok(())
+        })
+    }
+
+    /// `B ← op(A)⁻¹·B` from the factors of each matrix of a batch; by default one call for each.
+    ///
+    /// # Errors
+    /// Wrong shapes or row indices, or a failed device.
+    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
+        let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
+        let order = lu.shape().0;
+        let mut each = b.into_matrices().enumerate();
+        each.try_for_each(|(i, b)| self.getrs(Getrs { op, lu: lu.get(i), ipiv: &ipiv[i * order..][..order], b }))
+    }
 }
 
 /// The routines of a [`Subject`] as those of one of its fields, which may call its
@@ -117,6 +153,24 @@ macro_rules! routines_of {
         }
         fn laswp<T: $crate::subject::Scalar>(&self, args: $crate::subject::Laswp<'_, T>) -> $crate::subject::Result<()> {
             self.$field.laswp(args)
+        }
+        fn gemm_batched<T: $crate::subject::Scalar>(
+            &self,
+            args: $crate::subject::GemmBatched<'_, T>,
+        ) -> $crate::subject::Result<()> {
+            self.$field.gemm_batched(args)
+        }
+        fn getrf_batched<T: $crate::subject::Scalar>(
+            &self,
+            args: $crate::subject::GetrfBatched<'_, T>,
+        ) -> $crate::subject::Result<()> {
+            self.$field.getrf_batched(args)
+        }
+        fn getrs_batched<T: $crate::subject::Scalar>(
+            &self,
+            args: $crate::subject::GetrsBatched<'_, T>,
+        ) -> $crate::subject::Result<()> {
+            self.$field.getrs_batched(args)
         }
     };
 }

@@ -5,10 +5,14 @@
 
 use std::ops::Deref;
 
+mod batched;
+
 use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, Result};
 use crate::matrix::{MatMut, MatRef};
 use crate::scalar::Scalar;
+
+pub use batched::{GemmBatched, GetrfBatched, GetrsBatched};
 
 /// Arguments that have passed their check.
 #[must_use]
@@ -98,21 +102,30 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     /// A dimension of A or B does not agree with the others.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        let (m, n) = self.c.shape();
-        let (am, ak) = self.op_a.shape(self.a.shape());
-        let (bk, bn) = self.op_b.shape(self.b.shape());
-        if (am, bn, bk) == (m, n, ak) {
-            return Ok(Checked(self));
-        }
-        let message = if am != m {
-            format!("op(A) has {am} rows, C has {m}")
-        } else if bn != n {
-            format!("op(B) has {bn} columns, C has {n}")
-        } else {
-            format!("op(A) has {ak} columns, op(B) has {bk} rows")
-        };
-        Err(Error::invalid("gemm", message))
+        check_product("gemm", self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
+        Ok(Checked(self))
     }
+}
+
+/// Checks the shapes of op(A), op(B) and C.
+#[inline]
+fn check_product(
+    operation: &'static str,
+    (am, ak): (usize, usize),
+    (bk, bn): (usize, usize),
+    (m, n): (usize, usize),
+) -> Result<()> {
+    if (am, bn, bk) == (m, n, ak) {
+        return Ok(());
+    }
+    let message = if am != m {
+        format!("op(A) has {am} rows, C has {m}")
+    } else if bn != n {
+        format!("op(B) has {bn} columns, C has {n}")
+    } else {
+        format!("op(A) has {ak} columns, op(B) has {bk} rows")
+    };
+    Err(Error::invalid(operation, message))
 }
 
 /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A; B is m×n.
@@ -188,7 +201,7 @@ impl<'a, T: Scalar> Trsm<'a, T> {
     /// A is not square, or its order is not B's extent on that side.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        let order = square("trsm", &self.a)?;
+        let order = square("trsm", self.a.shape())?;
         let (extent, what) = match self.side {
             Side::Left => (self.b.rows(), "rows"),
             Side::Right => (self.b.cols(), "columns"),
@@ -273,7 +286,7 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     /// of another length or names a row that does not exist.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        let n = square("getrs", &self.lu)?;
+        let n = square("getrs", self.lu.shape())?;
         if self.b.rows() != n {
             return Err(Error::invalid("getrs", format!("A is of order {n}, B has {} rows", self.b.rows())));
         }
@@ -316,8 +329,7 @@ impl<'a, T: Scalar> Laswp<'a, T> {
     }
 }
 
-fn square<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>) -> Result<usize> {
-    let (rows, cols) = a.shape();
+fn square(operation: &'static str, (rows, cols): (usize, usize)) -> Result<usize> {
     if rows == cols { Ok(rows) } else { Err(Error::invalid(operation, format!("A is {rows}×{cols}, not square"))) }
 }
 

@@ -23,7 +23,7 @@ use std::ptr::NonNull;
 use crate::enums::Layout;
 use crate::error::{Error, Result};
 use crate::facts::DeviceFacts;
-use crate::instruction::Instruction;
+use crate::instruction::{Extent, Instruction};
 use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
 use crate::token::Token;
@@ -71,6 +71,12 @@ impl<'a> Operand<'a> {
     #[must_use]
     pub fn packed(buffer: &'a DeviceBuffer, rows: usize, cols: usize, dtype: DType) -> Self {
         Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1), dtype }
+    }
+}
+
+impl Extent for Operand<'_> {
+    fn extent(&self) -> (usize, usize) {
+        (self.rows, self.cols)
     }
 }
 
@@ -246,6 +252,20 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// The kernel could not be built or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
+
+    /// Runs sequences of `length` instructions each. Instructions of one sequence run in order; those of different sequences
+    /// do not conflict and may run in any order, or at the same time. By default they run one after the other.
+    ///
+    /// # Safety
+    /// As [`Device::launch`].
+    ///
+    /// # Errors
+    /// As [`Device::launch`]; other sequences may have run.
+    unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
+        let _ = length;
+        // SAFETY: as the caller promises.
+        instructions.iter().try_for_each(|instruction| unsafe { self.launch(instruction) })
+    }
 
     /// Gives the device work; returns when it has taken it, which may be long before it is done. Kernels of one queue run in
     /// the order in which they were given, after those of other queues that `after` names: tokens of [`Work::Run`] of

@@ -203,6 +203,61 @@ pub enum Instruction<O = Tile> {
         /// The matrix.
         c: O,
     },
+    /// [`Instruction::Gemm`] of each of `count` matrices. The matrices of an operand lie side by side: matrix i is the
+    /// columns `i·n .. (i + 1)·n` of an operand of `count·n` columns. So they do in all batched instructions.
+    GemmBatched {
+        /// Number of matrices in each operand.
+        count: usize,
+        /// Factor of the products.
+        alpha: Value,
+        /// How the matrices of A enter.
+        op_a: Op,
+        /// Left factors.
+        a: O,
+        /// How the matrices of B enter.
+        op_b: Op,
+        /// Right factors.
+        b: O,
+        /// Factor of the old C.
+        beta: Value,
+        /// Results.
+        c: O,
+    },
+    /// `A = P·L·U` of each of `count` matrices.
+    GetrfBatched {
+        /// Number of matrices.
+        count: usize,
+        /// Whether rows are exchanged.
+        pivoting: bool,
+        /// The matrices, replaced by L and U.
+        a: O,
+        /// Pivots of one matrix after the other (`i32`, one column); they count from the first row of their matrix.
+        ipiv: O,
+        /// For each matrix 0, or 1 + the first row with a zero pivot (`i32`, one column). Old elements are not read.
+        info: O,
+    },
+    /// `B ← op(A)⁻¹·B` of each of `count` matrices, from the results of [`Instruction::GetrfBatched`] on square matrices.
+    GetrsBatched {
+        /// Number of matrices.
+        count: usize,
+        /// How A enters.
+        op: Op,
+        /// Factors.
+        lu: O,
+        /// Pivots of one matrix after the other (`i32`, one column).
+        ipiv: O,
+        /// Right-hand sides, replaced by the solutions.
+        b: O,
+    },
+    /// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+    ZeroPivots {
+        /// Number of matrices.
+        count: usize,
+        /// Factors.
+        lu: O,
+        /// The result (`i32`, one column). Old elements are not read.
+        info: O,
+    },
 }
 
 impl<O: Copy> Instruction<O> {
@@ -217,6 +272,10 @@ impl<O: Copy> Instruction<O> {
             Instruction::Laswp { .. } => "laswp",
             Instruction::Copy { .. } => "copy",
             Instruction::Scale { .. } => "scale",
+            Instruction::GemmBatched { .. } => "gemm_batched",
+            Instruction::GetrfBatched { .. } => "getrf_batched",
+            Instruction::GetrsBatched { .. } => "getrs_batched",
+            Instruction::ZeroPivots { .. } => "zero_pivots",
         }
     }
 
@@ -224,7 +283,7 @@ impl<O: Copy> Instruction<O> {
     pub fn operands(&self, mut visit: impl FnMut(O, Access)) {
         use Access::{Read, Write};
         match *self {
-            Instruction::Gemm { a, b, c, .. } => {
+            Instruction::Gemm { a, b, c, .. } | Instruction::GemmBatched { a, b, c, .. } => {
                 visit(a, Read);
                 visit(b, Read);
                 visit(c, Write);
@@ -237,7 +296,7 @@ impl<O: Copy> Instruction<O> {
                 visit(a, Read);
                 visit(inverse, Write);
             }
-            Instruction::Getrf { a, ipiv, info, .. } => {
+            Instruction::Getrf { a, ipiv, info, .. } | Instruction::GetrfBatched { a, ipiv, info, .. } => {
                 visit(a, Write);
                 visit(ipiv, Write);
                 visit(info, Write);
@@ -251,6 +310,15 @@ impl<O: Copy> Instruction<O> {
                 visit(b, Write);
             }
             Instruction::Scale { c, .. } => visit(c, Write),
+            Instruction::GetrsBatched { lu, ipiv, b, .. } => {
+                visit(lu, Read);
+                visit(ipiv, Read);
+                visit(b, Write);
+            }
+            Instruction::ZeroPivots { lu, info, .. } => {
+                visit(lu, Read);
+                visit(info, Write);
+            }
         }
     }
 
@@ -258,8 +326,11 @@ impl<O: Copy> Instruction<O> {
     #[must_use]
     pub fn reads(&self, operand: usize) -> bool {
         match (self, operand) {
-            (Instruction::Gemm { beta, .. }, 2) | (Instruction::Scale { beta, .. }, 0) => !beta.is_zero(),
-            (Instruction::Copy { .. } | Instruction::Getrf { .. }, 1) => false,
+            (Instruction::Gemm { beta, .. } | Instruction::GemmBatched { beta, .. }, 2) | (Instruction::Scale { beta, .. }, 0) => {
+                !beta.is_zero()
+            }
+            (Instruction::Copy { .. } | Instruction::Getrf { .. } | Instruction::ZeroPivots { .. }, 1)
+            | (Instruction::GetrfBatched { .. }, 1 | 2) => false,
             _ => true,
         }
     }
@@ -282,6 +353,16 @@ impl<O: Copy> Instruction<O> {
             Instruction::Laswp { swaps, a, ipiv } => Instruction::Laswp { swaps, a: f(a), ipiv: f(ipiv) },
             Instruction::Copy { a, b } => Instruction::Copy { a: f(a), b: f(b) },
             Instruction::Scale { beta, c } => Instruction::Scale { beta, c: f(c) },
+            Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
+                Instruction::GemmBatched { count, alpha, op_a, a: f(a), op_b, b: f(b), beta, c: f(c) }
+            }
+            Instruction::GetrfBatched { count, pivoting, a, ipiv, info } => {
+                Instruction::GetrfBatched { count, pivoting, a: f(a), ipiv: f(ipiv), info: f(info) }
+            }
+            Instruction::GetrsBatched { count, op, lu, ipiv, b } => {
+                Instruction::GetrsBatched { count, op, lu: f(lu), ipiv: f(ipiv), b: f(b) }
+            }
+            Instruction::ZeroPivots { count, lu, info } => Instruction::ZeroPivots { count, lu: f(lu), info: f(info) },
         }
     }
 }
@@ -309,12 +390,17 @@ impl<O: Extent + Copy> Instruction<O> {
             Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape(a.extent()).1 as f64,
             Instruction::Trsm { a, b, .. } => sides(a).0 * area(b),
             Instruction::Trtri { a, .. } => area(a) * sides(a).0 / 3.0,
-            Instruction::Getrf { a, .. } => {
-                let (m, n) = sides(a);
-                let r = m.min(n);
-                2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
+            Instruction::Getrf { a, .. } => flops_of_lu(a.extent()),
+            Instruction::GemmBatched { count, op_a, a, c, .. } => {
+                2.0 * area(c) * op_a.shape((a.extent().0, a.extent().1 / (*count).max(1))).1 as f64
             }
-            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => 0.0,
+            Instruction::GetrfBatched { count, a, .. } => {
+                *count as f64 * flops_of_lu((a.extent().0, a.extent().1 / (*count).max(1)))
+            }
+            Instruction::GetrsBatched { lu, b, .. } => 2.0 * sides(lu).0 * area(b),
+            Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => {
+                0.0
+            }
         }
     }
 
@@ -325,6 +411,14 @@ impl<O: Extent + Copy> Instruction<O> {
         self.operands(|operand, _| count += operand.extent().0 * operand.extent().1);
         count
     }
+}
+
+/// Floating-point operations of an LU factorisation: 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n).
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn flops_of_lu((m, n): (usize, usize)) -> f64 {
+    let (m, n) = (m as f64, n as f64);
+    let r = m.min(n);
+    2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
 }
 
 #[cfg(test)]
@@ -367,6 +461,16 @@ mod tests {
         let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));
         assert_eq!((square, tall), (2.0 / 3.0 * 216.0, 2.0 * 9.0 * 9.0 - 12.0 * 9.0 + 2.0 / 3.0 * 27.0));
         assert_eq!(count(Instruction::Scale { beta: Value::F64(2.0), c: tile(3, 3) }), 0.0);
+        let (alpha, beta) = (Value::F64(1.0), Value::F64(1.0));
+        let products =
+            Instruction::GemmBatched { count: 7, alpha, op_a, a: tile(5, 21), op_b, b: tile(5, 28), beta, c: tile(3, 28) };
+        assert_eq!(count(products), 7.0 * count(product));
+        let lus = Instruction::GetrfBatched { count: 7, pivoting: true, a: tile(9, 21), ipiv: tile(21, 1), info: tile(7, 1) };
+        assert_eq!(count(lus), 7.0 * tall);
+        assert_eq!(
+            count(Instruction::GetrsBatched { count: 7, op, lu: tile(3, 21), ipiv: tile(21, 1), b: tile(3, 35) }),
+            7.0 * 90.0
+        );
         assert_eq!([product.elements(), panel(9, 3).elements()], [15 + 20 + 12, 27 + 3 + 1]);
     }
 }

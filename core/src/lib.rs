@@ -32,6 +32,7 @@
 pub mod algorithms;
 pub mod args;
 mod background;
+pub mod batch;
 pub mod blocking;
 pub mod command;
 mod crew;
@@ -60,8 +61,9 @@ mod sync;
 pub mod token;
 pub mod value;
 
-pub use args::{Checked, Gemm, Getrf, Getrs, Laswp, Trsm};
+pub use args::{Checked, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Trsm};
 pub use background::{CopyPool, copiers, in_background};
+pub use batch::{Batch, BatchMut, BatchShape, RawBatch};
 pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use crew::Crew;

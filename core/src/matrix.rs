@@ -103,7 +103,7 @@ impl RawMat {
 
     /// Checks the stride and counts the elements the view spans.
     #[inline]
-    fn span(rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<usize> {
+    pub(crate) fn span(rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<usize> {
         let (line, count) = Self::lines(rows, cols, layout);
         let least = line.max(1);
         if ld < least {
@@ -225,6 +225,14 @@ impl<'a, T: Element> MatRef<'a, T> {
         Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData })
     }
 
+    /// The view that an untyped one describes.
+    ///
+    /// # Safety
+    /// Its span holds elements of `T` and is not written during `'a`.
+    pub(crate) unsafe fn of(raw: RawMat) -> Self {
+        MatRef { raw, marker: PhantomData }
+    }
+
     /// A view of a whole resident buffer, packed column-major.
     ///
     /// # Safety
@@ -317,6 +325,14 @@ impl<'a, T: Element> MatMut<'a, T> {
         // SAFETY: the caller's promise covers reading.
         let view = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
         Ok(MatMut { raw: view.raw, marker: PhantomData })
+    }
+
+    /// The view that an untyped one describes.
+    ///
+    /// # Safety
+    /// Its elements are of type `T` and are reached through nothing else during `'a`.
+    pub(crate) unsafe fn of(raw: RawMat) -> Self {
+        MatMut { raw, marker: PhantomData }
     }
 
     /// A view of a whole resident buffer, packed column-major.

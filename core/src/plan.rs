@@ -366,6 +366,18 @@ fn formula(instruction: &Instruction<String>) -> String {
         Instruction::Copy { a, b } => format!("{b} ← {a}"),
         Instruction::Scale { beta, c } if beta.is_zero() => format!("{c} ← 0"),
         Instruction::Scale { beta, c } => format!("{c} ← {}{c}", factor(*beta)),
+        // the formula of one matrix, and how many there are
+        Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
+            let [a, b, c] = [a, b, c].map(Clone::clone);
+            format!("{count} × ({})", formula(&Instruction::Gemm { alpha: *alpha, op_a: *op_a, a, op_b: *op_b, b, beta: *beta, c }))
+        }
+        Instruction::GetrfBatched { count, pivoting: true, a, ipiv, .. } => format!("{count} × (P·L·U = {a}, P → {ipiv})"),
+        Instruction::GetrfBatched { count, a, .. } => format!("{count} × (L·U = {a})"),
+        Instruction::GetrsBatched { count, op, lu, ipiv, b } => {
+            let factors = format!("(P({ipiv})·L₁({lu})·U({lu}))");
+            format!("{count} × ({b} ← {}⁻¹·{b})", op_name(*op, &factors))
+        }
+        Instruction::ZeroPivots { count, lu, info } => format!("{count} × ({info} ← first zero of diag({lu}))"),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Choices {
     /// Work-items in a group that solves a triangular system together, in f32 and in f64; 0 if each work-item solves for
     /// right-hand sides of its own.
     pub solvers: [usize; 2],
+    /// Most work-items in a group that computes a matrix of a batch, a power of two; 1 on devices whose work-items are threads.
+    pub batch_group: usize,
     /// Multiprocessors that a product should occupy: it takes smaller tiles if larger ones are fewer. 1 if no smaller tiles fit.
     pub units: usize,
 }
@@ -56,6 +58,9 @@ const SPREAD: usize = 256;
 /// Work-items in a group that holds a strip of a panel. More would hide more latency, but
 /// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
 const STRIP: usize = 256;
+
+/// [`Choices::batch_group`], if the device allows as many.
+const BATCH: usize = 64;
 
 /// Most work-items in a group that solves a triangular system.
 const SOLVER: usize = 128;
@@ -113,7 +118,8 @@ impl Choices {
         let has_smaller = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
         let units = facts.compute_units.filter(|_| has_smaller(DType::F32) && has_smaller(DType::F64)).unwrap_or(1);
         let waits = dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait);
-        let choices = Choices { spread, exchangers, solvers, units, waits, ..choices };
+        let batch_group = power_of_two(BATCH, limits);
+        let choices = Choices { spread, exchangers, solvers, batch_group, units, waits, ..choices };
         Ok(choices.with_strips(power_of_two(STRIP, limits), limits).unwrap_or(choices))
     }
 
@@ -140,6 +146,7 @@ impl Choices {
             spread: usize::MAX,
             exchangers: 0,
             solvers: [0; 2],
+            batch_group: 1,
             units: 1,
         }
     }

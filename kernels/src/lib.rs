@@ -27,7 +27,7 @@ pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
 
 /// Changes whenever a text changes its meaning to a cache.
-pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// The text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -33,6 +33,8 @@ fn body(program: &Program) -> &'static str {
         Program::GemmTile { .. } => include_str!("opencl/gemm_tile.cl"),
         Program::GemmVector { .. } | Program::Pad { .. } => unreachable!("no OpenCL device computes products by vectors"),
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
+        Program::GemmBatched { .. } => include_str!("opencl/gemm_batched.cl"),
+        Program::LuBatched { .. } => include_str!("opencl/lu_batched.cl"),
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),

@@ -25,6 +25,8 @@ const SOLVERS: usize = 4;
 const UNKNOWNS: usize = 8;
 /// Columns in which a group of [`Program::Exchange`] moves elements at once.
 pub(crate) const MOVED: usize = 2;
+/// Terms of a slice of [`Program::GemmBatched`].
+const BATCH_DEPTH: usize = 16;
 /// Lines and terms of a square that a group of [`Program::Pad`] moves.
 pub(crate) const SIDE: usize = 32;
 
@@ -67,7 +69,29 @@ pub enum Program {
         /// Shape of the panels.
         params: PanelParams,
     },
-    /// `scale`, `copy` and `laswp`.
+    /// `gemm_batched`: tiles of small matrices, through local memory.
+    GemmBatched {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group along the rows, and along the columns of a tile.
+        lanes: usize,
+        /// Rows, and columns, of a tile for each work-item.
+        micro: usize,
+        /// Whether A enters transposed.
+        trans_a: bool,
+        /// Whether B enters transposed.
+        trans_b: bool,
+    },
+    /// `getrf_batched` and `getrs_batched`, one group for each matrix.
+    LuBatched {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group, a power of two: the search for a pivot halves them.
+        items: usize,
+        /// Elements in local memory; 0 if the matrix stays in global memory.
+        room: usize,
+    },
+    /// `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
     Elements {
         /// Element type.
         dtype: DType,
@@ -156,6 +180,8 @@ impl Program {
             | Program::GemmVector { dtype, .. }
             | Program::Pad { dtype, .. }
             | Program::GemmPanel { dtype, .. }
+            | Program::GemmBatched { dtype, .. }
+            | Program::LuBatched { dtype, .. }
             | Program::Elements { dtype, .. }
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
@@ -175,7 +201,9 @@ impl Program {
             Program::GemmPanel { params, .. } => [params.group, 1],
             Program::Strips { params, .. } => [params.items, 1],
             Program::Elements { group, .. } | Program::Triangle { group, .. } => [group, 1],
+            Program::GemmBatched { lanes, .. } => [lanes * lanes, 1],
             Program::Panel { items, .. }
+            | Program::LuBatched { items, .. }
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
             | Program::Solve { items, .. }
@@ -205,6 +233,17 @@ impl Program {
             // one element more in each line
             Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
+            // a slice of A and one of B, of which each line has one element more
+            Program::GemmBatched { dtype, lanes, micro, .. } => {
+                let bytes = 2 * BATCH_DEPTH * (lanes * micro + 1) * dtype.size();
+                local("the slices of A and B", bytes).and_then(|()| group(lanes * lanes))
+            }
+            Program::LuBatched { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items do not halve")),
+            // the matrix, and a magnitude and a row for each work-item
+            Program::LuBatched { dtype, items, room } => {
+                let bytes = room * dtype.size() + items * (dtype.size() + size_of::<u64>());
+                local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
+            }
             Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
             Program::Solve { items, .. } if !items.is_power_of_two() || unknowns_of_group(items) < TRIANGLE => {
                 Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
@@ -258,6 +297,11 @@ impl Program {
             Program::GemmPanel { params: PanelParams { mv, vw, nr, group }, .. } => {
                 ("gemm_panel", vec![("MV", mv), ("VW", vw), ("NR", nr), ("GROUP", group)])
             }
+            Program::GemmBatched { lanes, micro, trans_a, trans_b, .. } => {
+                let flags = [("TRANS_A", usize::from(trans_a)), ("TRANS_B", usize::from(trans_b))];
+                ("gemm_batched", [&[("LANES", lanes), ("MICRO", micro), ("DEPTH", BATCH_DEPTH)][..], &flags].concat())
+            }
+            Program::LuBatched { items, room, .. } => ("lu_batched", vec![("ITEMS", items), ("ROOM", room)]),
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
             Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
             Program::Solve { dtype, items } => {

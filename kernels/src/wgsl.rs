@@ -107,6 +107,53 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
             ("c_at", Size),
             ("c_ld", Size),
         ],
+        "gemm_batched" => {
+            let mut list = signature("gemm_tile");
+            for (after, step) in [("a_ld", "a_step"), ("b_ld", "b_step"), ("c_ld", "c_step")] {
+                let at = list.iter().position(|(name, _)| *name == after).expect("a product has three matrices");
+                list.insert(at + 1, (step, Size));
+            }
+            list
+        }
+        "getrf_batched" => vec![
+            ("m", Size),
+            ("n", Size),
+            ("pivoting", Size),
+            ("a", Out),
+            ("a_at", Size),
+            ("a_ld", Size),
+            ("a_step", Size),
+            ("ipiv", IndicesOut),
+            ("ipiv_at", Size),
+            ("info", IndicesOut),
+            ("info_at", Size),
+        ],
+        "getrs_batched" => vec![
+            ("n", Size),
+            ("nrhs", Size),
+            ("trans", Size),
+            ("lu", In),
+            ("lu_at", Size),
+            ("lu_ld", Size),
+            ("lu_step", Size),
+            ("ipiv", Indices),
+            ("ipiv_at", Size),
+            ("b", Out),
+            ("b_at", Size),
+            ("b_ld", Size),
+            ("b_step", Size),
+        ],
+        "zero_pivots" => vec![
+            ("n", Size),
+            ("count", Size),
+            ("lu", In),
+            ("lu_at", Size),
+            ("lu_ld", Size),
+            ("lu_step", Size),
+            ("info", IndicesOut),
+            ("info_at", Size),
+        ],
+        "clear" => vec![("count", Size), ("info", IndicesOut), ("info_at", Size)],
         "scale" => vec![("m", Size), ("n", Size), ("beta", Real), ("c", Out), ("c_at", Size), ("c_ld", Size)],
         "copy" => {
             vec![("m", Size), ("n", Size), ("a", In), ("a_at", Size), ("a_ld", Size), ("b", Out), ("b_at", Size), ("b_ld", Size)]
@@ -300,6 +347,8 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
         Program::GemmTile { .. } => [include_str!("wgsl/gemm_tile.wgsl"), STORE],
         Program::GemmPanel { .. } if kernel == "pack" => [include_str!("wgsl/pack.wgsl"), ""],
         Program::GemmPanel { .. } => [include_str!("wgsl/gemm_panel.wgsl"), STORE],
+        Program::GemmBatched { .. } => [include_str!("wgsl/gemm_batched.wgsl"), ""],
+        Program::LuBatched { .. } => [include_str!("wgsl/lu_batched.wgsl"), ""],
         Program::Elements { .. } => [include_str!("wgsl/elements.wgsl"), ""],
         Program::Exchange { .. } => [include_str!("wgsl/exchange.wgsl"), ""],
         Program::Triangle { .. } => [include_str!("wgsl/triangle.wgsl"), ""],
@@ -365,7 +414,11 @@ mod tests {
             (Program::GemmVector { dtype, params: ahead, trans_b: false, vec_c: true }, &["gemm_vector"]),
             (Program::Pad { dtype, items: 64 }, &["pad"]),
             (Program::GemmPanel { dtype, params: panel }, &["pack", "gemm_panel"]),
-            (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp"]),
+            (Program::Elements { dtype, group: 64 }, &["scale", "copy", "laswp", "zero_pivots", "clear"]),
+            (Program::GemmBatched { dtype, lanes: 8, micro: 2, trans_a: false, trans_b: true }, &["gemm_batched"]),
+            (Program::GemmBatched { dtype, lanes: 1, micro: 4, trans_a: true, trans_b: false }, &["gemm_batched"]),
+            (Program::LuBatched { dtype, items: 32, room: 256 }, &["getrf_batched", "getrs_batched"]),
+            (Program::LuBatched { dtype, items: 1, room: 0 }, &["getrf_batched", "getrs_batched"]),
             (Program::Triangle { dtype, group: 64 }, &["trsm_block", "trtri_block"]),
             (Program::Solve { dtype, items: 128 }, &["solve"]),
             (Program::Exchange { dtype, items: 64 }, &["exchange"]),

@@ -29,6 +29,9 @@
 //! # Ok::<(), lapidary::Error>(())
 //! ```
 //!
+//! Many small problems go in one call: [`Machine::gemm_batched`], [`Machine::getrf_batched`] and [`Machine::getrs_batched`] take
+//! matrices of one shape at equal distances ([`Batch`], [`BatchMut`]), [`Machine::gemm_list`] and its like matrices of any shapes.
+//!
 //! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`) and limited by
 //! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
 //!
@@ -43,6 +46,7 @@
 //! Without default features a machine is the processor, and the build needs neither drivers nor a C compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod batched;
 pub mod bridges;
 mod call;
 mod condition;
@@ -68,12 +72,13 @@ pub use lapidary_backend_opencl as opencl;
 #[cfg(feature = "wgpu")]
 pub use lapidary_backend_wgpu as wgpu;
 pub use lapidary_core as core;
+pub use lapidary_core::{
+    Batch, BatchMut, BatchShape, Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, GemmBatched, Getrf,
+    GetrfBatched, Getrs, GetrsBatched, Info, Laswp, Layout, MatMut, MatRef, Op, Result, Scalar, Side, TraceEvent, Trsm, TrsmMode,
+    Uplo,
+};
 #[cfg(feature = "program-cache")]
 pub use lapidary_core::{CacheCounts, CacheEntry, ProgramCache};
-pub use lapidary_core::{
-    Checked, DType, DeviceFacts, Diag, Element, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, MatRef, Op,
-    Result, Scalar, Side, TraceEvent, Trsm, TrsmMode, Uplo,
-};
 pub use lu::Lu;
 pub use machine::Machine;
 pub use price::{Explanation, PricedSet, Reason};

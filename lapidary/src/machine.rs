@@ -359,11 +359,11 @@ impl Machine {
         let order = problem.order();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
-        let instruction = problem.instruction(memory);
-        // SAFETY: checked host memory, uniquely borrowed where it is written.
-        let direct = self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor);
-        let done = direct.map(|driver| unsafe { driver.launch(&instruction) });
-        done.unwrap_or_else(|| self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory))?;
+        match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
+            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            Some(driver) => unsafe { driver.launch(&problem.instruction(memory))? },
+            None => self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
+        }
         Ok(Info::new(usize::try_from(info).expect("info counts rows")))
     }
 
@@ -438,7 +438,7 @@ impl Machine {
 
     /// The device for a call that is too small for others.
     #[inline]
-    fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
+    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
         let first = self.drivers().first().filter(is_able)?;

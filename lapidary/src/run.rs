@@ -105,13 +105,25 @@ impl Machine {
         }
     }
 
+    /// The processor, if it is the only device and takes calls on these host matrices as instructions.
+    pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&Driver> {
+        let [driver] = self.drivers() else { return None };
+        let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
+        (is_on_host && self.takes_instructions(driver)).then_some(driver)
+    }
+
+    /// Whether calls on host matrices that a device computes alone need no plan.
+    fn takes_instructions(&self, driver: &Driver) -> bool {
+        let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
+        is_processor && self.settings().nb.is_none() && self.trace().is_none()
+    }
+
     /// Runs a call on host matrices as instructions of the processor, if that is the only device of the call and neither a
     /// width of panels nor a trace is asked for. `None` if a plan is needed.
     fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
         let &[device] = devices else { return None };
         let driver = &self.drivers()[device];
-        let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
-        if !is_processor || self.settings().nb.is_some() || self.trace().is_some() {
+        if !self.takes_instructions(driver) {
             return None;
         }
         let instructions = problem.instructions()?;

@@ -99,7 +99,7 @@ impl<T: Lanes> Gemm<T> {
 }
 
 /// The block sizes of one call, each at most what the caches hold, and even.
-struct Blocks {
+pub(super) struct Blocks {
     mc: usize,
     kc: usize,
     nc: usize,
@@ -116,7 +116,7 @@ pub(super) fn even(total: usize, most: usize, unit: usize) -> usize {
 
 impl<T: Scalar> Gemm<T> {
     #[inline(always)]
-    fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
+    pub fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.c.shape();
         let mr = MV * V::LANES;
         let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
@@ -130,14 +130,21 @@ impl<T: Scalar> Gemm<T> {
     }
 }
 
+impl Blocks {
+    /// Elements of a packed block of A and of one of B.
+    #[inline(always)]
+    pub fn packed(&self) -> (usize, usize) {
+        (if self.pack_a { self.mc * self.kc } else { 0 }, if self.pack_b { self.nc * self.kc } else { 0 })
+    }
+}
+
 impl<T: Scalar> Kernel<T> for Gemm<T> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         let s = self.blocks::<V>();
-        let a_buffer = if s.pack_a { s.mc * s.kc } else { 0 };
-        let b_buffer = if s.pack_b { s.nc * s.kc } else { 0 };
+        let (a_buffer, b_buffer) = s.packed();
         let mut workspace = Workspace::take::<T>(a_buffer + b_buffer);
         let memory = workspace.ptr::<T>();
         // SAFETY: the caller's tiles, and room for one block of each operand.
@@ -148,7 +155,7 @@ impl<T: Scalar> Kernel<T> for Gemm<T> {
 impl<T: Scalar> Gemm<T> {
     /// The loops over cache blocks.
     #[inline(always)]
-    unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_buffer: *mut T, b_buffer: *mut T) {
+    pub unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_buffer: *mut T, b_buffer: *mut T) {
         let (m, n) = self.c.shape();
         for j in (0..n).step_by(s.nc) {
             let nc = s.nc.min(n - j);

@@ -2,6 +2,7 @@
 //!
 //! All functions are `unsafe` under the [contract of tiles](crate::tile).
 
+mod batched;
 mod gemm;
 mod gemv;
 mod getrf;
@@ -22,6 +23,8 @@ mod trtri;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub(crate) use batched::in_groups;
+pub use batched::{gemm_batched, getrf_batched, getrs_batched, zero_pivots};
 pub use gemm::gemm;
 pub use getrf::getrf;
 pub use laswp::laswp;

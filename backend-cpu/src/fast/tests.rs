@@ -7,6 +7,8 @@ use crate::reference;
 use crate::team::Team;
 use crate::tile::Tile;
 
+mod batched;
+
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const UPLOS: [Uplo; 2] = [Uplo::Lower, Uplo::Upper];

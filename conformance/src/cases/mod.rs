@@ -3,6 +3,7 @@
 //! A case holds sizes, flags, storage and a seed, never the numbers, so a
 //! shrunk failure prints on one line and can be run again.
 
+pub mod batched;
 pub mod fill;
 pub mod gemm;
 pub mod getrf;

@@ -26,6 +26,7 @@ impl Instructions<'_> {
         self.must(moves::<T>);
         self.must(triangles::<T>);
         self.panels::<T>();
+        self.batches::<T>();
     }
 
     /// `gemm` in all its forms.
@@ -36,6 +37,12 @@ impl Instructions<'_> {
     /// `gemm` of so many rows, columns and terms that kernels may move its factors first.
     pub fn wide_products<T: Scalar>(&self) {
         self.must(|trial| products_beyond::<T>(trial, 112));
+    }
+
+    /// The batched instructions.
+    pub fn batches<T: Scalar>(&self) {
+        self.must(super::batches::products::<T>);
+        self.must(super::batches::systems::<T>);
     }
 
     /// `getrf` and `laswp`.

@@ -1,6 +1,7 @@
 //! Below the routines: memory, transfers, the order of commands, instructions and errors
 //! of the devices that a subject [offers](crate::Subject::devices).
 
+pub mod batches;
 pub mod faults;
 pub mod instructions;
 pub mod large;
@@ -45,6 +46,10 @@ pub enum Probe {
     WithoutPivoting,
     /// See [`instructions::zero_pivot`].
     ZeroPivot,
+    /// See [`batches::products`].
+    BatchedProducts,
+    /// See [`batches::systems`].
+    BatchedSystems,
     /// See [`faults::too_much_memory`].
     TooMuchMemory,
     /// See [`large::one_buffer`].
@@ -67,6 +72,8 @@ impl Probe {
             Probe::Panels => instructions::panels::<T>(trial),
             Probe::WithoutPivoting => instructions::without_pivoting::<T>(trial),
             Probe::ZeroPivot => instructions::zero_pivot::<T>(trial),
+            Probe::BatchedProducts => batches::products::<T>(trial),
+            Probe::BatchedSystems => batches::systems::<T>(trial),
             Probe::TooMuchMemory => faults::too_much_memory::<T>(trial),
             Probe::OneBuffer => large::one_buffer::<T>(trial),
         }

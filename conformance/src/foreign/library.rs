@@ -117,6 +117,8 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "large" if property == "matrix_in_host_memory" => &["gemm", "trsm", "laswp"],
         // a pinned case is called after its routine
         "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
+        // one call for each matrix
+        "batched" => &["gemm", "getrf", "getrs"],
         _ => &[],
     }
 }

@@ -2,6 +2,7 @@
 //! or nothing.
 
 pub mod agreement;
+pub mod batched;
 pub mod far;
 pub mod gemm;
 pub mod getrf;

@@ -37,6 +37,8 @@ pub(super) fn program<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
         "triangles", "The instructions trsm and trtri keep bound 7." => Triangles;
         "panels", "The instructions getrf and laswp keep bound 8, with pivots of the whole matrix." => Panels;
         "panels_without_pivoting", "Without pivoting the instruction getrf exchanges no rows and keeps bound 8." => WithoutPivoting;
+        "batched_products", "The instruction gemm_batched keeps bound 1 for each matrix." => BatchedProducts;
+        "batched_systems", "The instructions getrf_batched, getrs_batched and zero_pivots keep bound 8 for each matrix, beside a singular one." => BatchedSystems;
         "info_names_the_zero_pivot", "info is the row of a zero pivot in the whole matrix." => ZeroPivot;
     }
 }

@@ -2,6 +2,7 @@
 //! what devices do, then gemm, trsm, getrf, solve, faults, what is large.
 
 mod agreement;
+mod batched;
 mod device;
 mod faults;
 mod gemm;
@@ -122,6 +123,7 @@ fn every<T: Scalar>() -> Vec<(&'static str, Vec<Entry<AnySubject>>)> {
         ("trsm", trsm::entries::<_, T>()),
         ("getrf", getrf::entries::<_, T>()),
         ("solve", solve::entries::<_, T>()),
+        ("batched", batched::entries::<_, T>()),
         ("cases", pinned::entries::<_, T>()),
         ("faults", device::faults::<_, T>()),
         ("faults", faults::entries::<_, T>()),

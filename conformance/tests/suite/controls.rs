@@ -39,6 +39,8 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (RoundsIndices, "transfer::indices", "transfer: elements"),
     (CopiesTooLittle, "program::scale_and_copy", "program: copy"),
     (WrapsInBuffer, "large::matrix_in_one_buffer", "large: exact integers"),
+    (LeavesLastOfBatch, "program::batched_products", "program: gemm_batched"),
+    (SolvesBatchUntransposed, "program::batched_systems", "program: getrs_batched"),
 ];
 
 /// Faults that only double precision shows.

@@ -96,6 +96,21 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (RoughEquation, "solve::random", "solve: HPL"),
     (AlwaysForward, "cases::laswp_backward", "laswp: rows"),
     (AlwaysForward, "laswp::rows_move", "laswp: rows"),
+    (WritesGapOfBatch, "batched::products", "memory: canaries"),
+    (DropsLastOfBatch, "batched::products", "batched: componentwise"),
+    (DropsLastOfBatch, "batched::integers_are_exact", "batched: exact integers"),
+    (DropsLastOfBatch, "batched::none_and_one", "batched: class or batched: componentwise"),
+    (LowPrecision, "batched::large", "batched: componentwise"),
+    (ReadsOldC, "batched::beta_zero_ignores_nan", "batched: class"),
+    (RepeatsInfoOfBatch, "batched::factors", "batched: info"),
+    (WrongPivot, "batched::factors", "batched: multipliers"),
+    (StaleColumn, "batched::factors", "batched: getrf"),
+    (LastOfTies, "batched::ties_keep_the_first_row", "batched: exact factors"),
+    (LastPlaceOfU, "batched::ties_keep_the_first_row", "batched: exact factors"),
+    (DropsNan, "batched::nan_stays_in_its_matrix", "batched: NaN"),
+    (LeaksIntoNextOfBatch, "batched::nan_stays_in_its_matrix", "batched: NaN"),
+    (RepeatsPivotsOfBatch, "batched::solutions", "batched: getrs"),
+    (SolvesUntransposed, "batched::solutions", "batched: getrs"),
 ];
 
 /// Those that show beyond a size.

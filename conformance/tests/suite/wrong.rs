@@ -92,6 +92,16 @@ pub enum Fault {
     ZeroPivotSpoils,
     /// The pivot −0 is taken for 0.
     LosesSignOfZero,
+    /// The element after the first matrix of a batch is written.
+    WritesGapOfBatch,
+    /// The last matrix of a batch is left as it was.
+    DropsLastOfBatch,
+    /// `info` of the first matrix of a batch stands for all.
+    RepeatsInfoOfBatch,
+    /// Row exchanges of the first matrix of a batch are taken for all.
+    RepeatsPivotsOfBatch,
+    /// The last element of a matrix of a batch is added, times zero, to the next one.
+    LeaksIntoNextOfBatch,
 }
 
 /// The plain loops with a fault.
@@ -247,6 +257,74 @@ impl Subject for Wrong {
     fn laswp<T: Scalar>(&self, mut args: Laswp<'_, T>) -> Result<()> {
         self.before_check(&mut args.a);
         Naive.laswp(Laswp { forward: args.forward || self.is(Fault::AlwaysForward), ..args })
+    }
+
+    fn gemm_batched<T: Scalar>(&self, args: lapidary_core::GemmBatched<'_, T>) -> Result<()> {
+        batches::gemm(self, args)
+    }
+
+    fn getrf_batched<T: Scalar>(&self, args: lapidary_core::GetrfBatched<'_, T>) -> Result<()> {
+        batches::getrf(self, args)
+    }
+
+    fn getrs_batched<T: Scalar>(&self, args: lapidary_core::GetrsBatched<'_, T>) -> Result<()> {
+        batches::getrs(self, args)
+    }
+}
+
+/// Batches, by the single routines but for the fault.
+mod batches {
+    use lapidary_core::{GemmBatched, GetrfBatched, GetrsBatched};
+
+    use super::*;
+
+    pub fn gemm<T: Scalar>(wrong: &Wrong, args: GemmBatched<'_, T>) -> Result<()> {
+        let GemmBatched { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
+        let (count, (rows, cols)) = (c.count(), c.shape());
+        for (i, mut c) in c.into_matrices().enumerate() {
+            if wrong.is(Fault::DropsLastOfBatch) && i + 1 == count {
+                continue;
+            }
+            wrong.gemm(Gemm { alpha, op_a, a: a.get(i), op_b, b: b.get(i), beta, c: c.reborrow() })?;
+            if wrong.is(Fault::WritesGapOfBatch) && i == 0 && rows * cols > 0 {
+                let (line, lines) = if c.layout() == Layout::ColMajor { (rows, cols) } else { (cols, rows) };
+                if count == 1 || c.ld() > line {
+                    poke(c.host_ptr(), (lines - 1) * c.ld() + line, |_| T::ONE);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn getrf<T: Scalar>(wrong: &Wrong, args: GetrfBatched<'_, T>) -> Result<()> {
+        let GetrfBatched { a, ipiv, info, pivoting } = args.check()?.into_inner();
+        let order = a.shape().0.min(a.shape().1);
+        let mut leaked = T::ZERO;
+        for (i, mut a) in a.into_matrices().enumerate() {
+            let (m, n) = a.shape();
+            if wrong.is(Fault::LeaksIntoNextOfBatch) && m * n > 0 {
+                let last = a.at(m - 1, n - 1) + a.at(m / 2, n / 2);
+                a.set(0, 0, a.at(0, 0) + T::ZERO * leaked);
+                leaked = last;
+            }
+            let told = wrong.getrf(Getrf { a, ipiv: &mut ipiv[i * order..][..order], pivoting })?;
+            info[i] = i32::try_from(told).expect("few rows");
+        }
+        if wrong.is(Fault::RepeatsInfoOfBatch) && !info.is_empty() {
+            let first = info[0];
+            info.fill(first);
+        }
+        Ok(())
+    }
+
+    pub fn getrs<T: Scalar>(wrong: &Wrong, args: GetrsBatched<'_, T>) -> Result<()> {
+        let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
+        let order = lu.shape().0;
+        for (i, b) in b.into_matrices().enumerate() {
+            let of = if wrong.is(Fault::RepeatsPivotsOfBatch) { 0 } else { i };
+            wrong.getrs(Getrs { op, lu: lu.get(i), ipiv: &ipiv[of * order..][..order], b })?;
+        }
+        Ok(())
     }
 }
 

@@ -48,6 +48,10 @@ pub enum DeviceFault {
     CopiesTooLittle,
     /// A product beyond the 2^16th element of its buffer goes to the beginning.
     WrapsInBuffer,
+    /// The last matrix of a batch is left as it was.
+    LeavesLastOfBatch,
+    /// `Aᵀ` is solved as A in batches.
+    SolvesBatchUntransposed,
 }
 
 /// The CPU with a fault.
@@ -262,6 +266,13 @@ impl Device for WrongDevice {
                     self.inner.launch(instruction)?;
                     let last = Operand { offset: a.offset + a.rows - 1 + (a.cols - 1) * a.ld, rows: 1, cols: 1, ..a };
                     self.inner.launch(&Instruction::Scale { beta: Value::new(a.dtype, f64::NAN), c: last })
+                }
+                (DeviceFault::LeavesLastOfBatch, Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c }) => {
+                    let [a, b, c] = [a, b, c].map(|x| Operand { cols: x.cols / count * (count - 1), ..x });
+                    self.inner.launch(&Instruction::GemmBatched { count: count - 1, alpha, op_a, a, op_b, b, beta, c })
+                }
+                (DeviceFault::SolvesBatchUntransposed, Instruction::GetrsBatched { count, lu, ipiv, b, .. }) => {
+                    self.inner.launch(&Instruction::GetrsBatched { count, op: Op::NoTrans, lu, ipiv, b })
                 }
                 (DeviceFault::OneCommandReordered, _) => self.before_its_transfer(instruction),
                 _ => self.inner.launch(instruction),

@@ -41,14 +41,31 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
 #[inline]
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3]) {
-    let (mut left, mut right, mut c) = ((args.op_a, args.a.raw()), (args.op_b, args.b.raw()), args.c.raw());
-    if c.layout == Layout::RowMajor {
-        // Cᵀ = op(B)ᵀ·op(A)ᵀ
-        (left, right, c) = ((right.0.flip(), right.1), (left.0.flip(), left.1), c.t());
+    let given = Given { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
+    given.normalise([args.a.raw(), args.b.raw(), args.c.raw()])
+}
+
+/// Flags and factors of a call.
+pub(crate) struct Given {
+    pub op_a: Op,
+    pub op_b: Op,
+    pub alpha: Value,
+    pub beta: Value,
+}
+
+impl Given {
+    /// The normal form of a call on A, B and C; with a row-major C its factors have changed places.
+    #[inline]
+    pub fn normalise(self, [a, b, mut c]: [RawMat; 3]) -> (Problem, [RawMat; 3]) {
+        let (mut left, mut right) = ((self.op_a, a), (self.op_b, b));
+        if c.layout == Layout::RowMajor {
+            // Cᵀ = op(B)ᵀ·op(A)ᵀ
+            (left, right, c) = ((right.0.flip(), right.1), (left.0.flip(), left.1), c.t());
+        }
+        let ((op_a, a), (op_b, b)) = (column_major(left.0, left.1), column_major(right.0, right.1));
+        let (m, n, k) = (c.rows, c.cols, op_a.shape((a.rows, a.cols)).1);
+        (Problem { m, n, k, alpha: self.alpha, op_a, op_b, beta: self.beta }, [a, b, c])
     }
-    let ((op_a, a), (op_b, b)) = (column_major(left.0, left.1), column_major(right.0, right.1));
-    let (m, n, k) = (c.rows, c.cols, op_a.shape((a.rows, a.cols)).1);
-    (Problem { m, n, k, alpha: args.alpha.into(), op_a, op_b, beta: args.beta.into() }, [a, b, c])
 }
 
 impl Problem {

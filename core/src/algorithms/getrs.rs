@@ -82,9 +82,13 @@ impl Problem {
 /// Brings a call to its normal form; the memory of the factors and of B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
-    let (lu, b) = (args.lu.raw(), args.b.raw());
+    normal_form(args.op, [args.lu.raw(), args.b.raw()])
+}
+
+/// The normal form of a call on these factors and this B.
+pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (n, nrhs) = (b.rows, b.cols);
-    let column_major = Problem::new(n, nrhs, args.op, T::DTYPE);
+    let column_major = Problem::new(n, nrhs, op, b.dtype);
     let (lower, memory) = trsm::normal_form(&column_major.lower, [lu, b]);
     let (upper, _) = trsm::normal_form(&column_major.upper, [lu, b]);
     let (side, oriented) = laswp::oriented(b);

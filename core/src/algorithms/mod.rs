@@ -6,6 +6,7 @@
 //! one text serves all cases. It holds sizes and flags but no memory: a plan
 //! can be made, printed and simulated without any matrix.
 
+pub mod batched;
 pub mod gemm;
 pub mod getrf;
 pub mod getrs;

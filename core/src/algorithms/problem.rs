@@ -1,7 +1,7 @@
 //! A problem of any routine: how it is cut for given devices, and its plan, unless a memory limit
 //! cuts it too small.
 
-use crate::algorithms::{gemm, getrf, getrs, laswp, trsm};
+use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
 use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
@@ -37,6 +37,8 @@ pub enum Problem {
     Getrs(getrs::Problem),
     /// Exchanges of rows.
     Laswp(laswp::Problem),
+    /// A batch of small problems.
+    Batched(batched::Problem),
 }
 
 /// A memory limit that cuts a problem into too many commands.
@@ -69,7 +71,8 @@ impl LimitTooSmall {
 
 impl Problem {
     /// The names of all routines.
-    pub const OPERATIONS: [&'static str; 5] = ["gemm", "trsm", "getrf", "getrs", "laswp"];
+    pub const OPERATIONS: [&'static str; 8] =
+        ["gemm", "trsm", "getrf", "getrs", "laswp", "gemm_batched", "getrf_batched", "getrs_batched"];
 
     /// The routine.
     #[must_use]
@@ -80,6 +83,7 @@ impl Problem {
             Problem::Getrf { .. } => "getrf",
             Problem::Getrs(_) => "getrs",
             Problem::Laswp(_) => "laswp",
+            Problem::Batched(p) => p.operation(),
         }
     }
 
@@ -92,6 +96,7 @@ impl Problem {
             Problem::Getrf { problem, .. } => problem.dtype,
             Problem::Getrs(p) => p.dtype(),
             Problem::Laswp(p) => p.dtype,
+            Problem::Batched(p) => p.dtype(),
         }
     }
 
@@ -104,6 +109,7 @@ impl Problem {
             Problem::Getrf { problem, .. } => vec![("m", problem.m), ("n", problem.n)],
             Problem::Getrs(p) => vec![("n", p.size().0), ("nrhs", p.size().1)],
             Problem::Laswp(p) => vec![("m", p.m), ("n", p.n), ("pivots", p.pivots)],
+            Problem::Batched(p) => p.sizes(),
         }
     }
 
@@ -119,6 +125,7 @@ impl Problem {
                 getrs::commands(p, &solve, &exchanges)
             }
             Problem::Laswp(p) => laswp::commands(p, &laswp_blocking(p, devices)),
+            Problem::Batched(p) => p.commands(devices),
         }
     }
 
@@ -137,6 +144,7 @@ impl Problem {
                 getrs::plan(p, &solve, &exchanges)
             }
             Problem::Laswp(p) => laswp::plan(p, &laswp_blocking(p, devices)),
+            Problem::Batched(p) => p.plan(devices),
         })
     }
 
@@ -151,6 +159,7 @@ impl Problem {
             Problem::Getrf { problem, .. } => vec![problem.instruction([0, 1, 2])],
             Problem::Getrs(p) => p.instructions([0, 1, 2]).into(),
             Problem::Laswp(p) => vec![p.instruction([0, 1])],
+            Problem::Batched(p) => vec![p.instruction(p.count, &[0, 1, 2][..p.operand_count()])],
         })
     }
 
@@ -164,7 +173,12 @@ impl Problem {
             Problem::Getrf { problem, nb: None } if queues > 1 && problem.order() * problem.dtype.size() >= LOOKAHEAD_BYTES => {
                 Some(Problem::Getrf { problem, nb: Some(LOOKAHEAD_NB) })
             }
-            Problem::Getrf { .. } | Problem::Gemm(_) | Problem::Trsm(_) | Problem::Getrs(_) | Problem::Laswp(_) => None,
+            Problem::Getrf { .. }
+            | Problem::Gemm(_)
+            | Problem::Trsm(_)
+            | Problem::Getrs(_)
+            | Problem::Laswp(_)
+            | Problem::Batched(_) => None,
         }
     }
 

@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use super::batched::{self, Each, Solve};
 use super::{MAX_COMMANDS, Problem, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
 use crate::command::{Command, CommandId, Effects};
 use crate::dispatch::Reach;
 use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Reg, Region, Tile};
-use crate::plan::{MatrixId, Plan, RegisterInfo};
+use crate::plan::{MatrixId, Plan, RegisterInfo, Task};
 use crate::scalar::DType;
 use crate::schedule::Schedule;
 use crate::simulate::CostModel;
@@ -48,6 +49,10 @@ fn plans() -> Vec<Plan> {
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
+        // the search for a zero pivot has no result of its own in the matrices
+        let with_results = batches(m, n)
+            .filter(|problem| !matches!(problem, Problem::Batched(batched::Problem { each: Each::ZeroPivots { .. }, .. })));
+        plans.extend(with_results.map(|problem| problem.plan(&within(None, 1)).unwrap()));
         for op in OPS {
             plans.push(getrs::plan(&getrs::Problem::new(m, n, op, DType::F64), &blocking(1), &blocking(1)));
             for side in SIDES {
@@ -144,6 +149,20 @@ fn the_next_panel_stands_before_the_other_updates_which_are_shared_out() {
     assert_eq!(labels(2), [&update_in_two[..], &["update [4:9, 9:10]"], &exchanges].concat());
 }
 
+#[test]
+fn tasks_of_a_batch_take_equal_numbers_of_matrices() {
+    let problem = batched::Problem { count: 1000, each: Each::Gemm(product(16, 16, 16, 1.0, 0.0)) };
+    let columns = |resources: Resources| {
+        let of_task = |task: &Task| task.label.region.cols / 16;
+        problem.plan(&resources).tasks().iter().map(of_task).collect::<Vec<_>>()
+    };
+    assert_eq!(columns(within(None, 2)), [125; 8]);
+    assert_eq!(columns(Resources { resident: true, ..within(None, 1) }), [1000]);
+    // with copies a task has some megabytes, or as many as fit
+    assert_eq!(columns(within(Some(1 << 30), 2)), [682, 318]);
+    assert_eq!(columns(within(Some(100 * 4 * 3 * 16 * 16 * 8), 2)), [100; 10]);
+}
+
 /// Every kind of problem of a size.
 fn problems(m: usize, n: usize) -> Vec<Problem> {
     let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
@@ -157,7 +176,18 @@ fn problems(m: usize, n: usize) -> Vec<Problem> {
     });
     let with_factors = OPS.map(|op| Problem::Getrs(getrs::Problem::new(m, n, op, DType::F64)));
     let rows = SIDES.map(|side| Problem::Laswp(exchanges(m, n, side)));
-    products.into_iter().chain(solves).chain(factorisations).chain(with_factors).chain(rows).collect()
+    let batches = batches(m.min(9), n);
+    products.into_iter().chain(solves).chain(factorisations).chain(with_factors).chain(rows).chain(batches).collect()
+}
+
+/// Batches of `count` problems of about that order.
+fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
+    let dtype = DType::F64;
+    let products = [(0, 0.5), (4, 0.0), (4, 1.0)].map(|(k, beta)| Each::Gemm(product(n + 1, n, k, 1.0, beta)));
+    let factorisations = [(n + 2, n), (n, n + 2)].map(|(m, n)| Each::Getrf(factorisation(m, n, Layout::ColMajor)));
+    let solves = OPS.map(|op| Each::Getrs(Solve { n, nrhs: 2, op, dtype }));
+    let all = products.into_iter().chain(factorisations).chain(solves).chain([Each::ZeroPivots { n, dtype }]);
+    all.map(move |each| Problem::Batched(batched::Problem { count, each }))
 }
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
@@ -217,7 +247,8 @@ fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal
         }
     }
     refused.sort_unstable();
-    assert_eq!(refused, ["gemm", "getrf", "getrs", "laswp", "trsm"]);
+    let batched = ["gemm_batched", "getrf_batched", "getrs_batched"];
+    assert_eq!(refused, ["gemm", batched[0], "getrf", batched[1], "getrs", batched[2], "laswp", "trsm"]);
 }
 
 #[test]

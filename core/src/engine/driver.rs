@@ -33,6 +33,15 @@ pub struct Driver {
     loss: OnceLock<Error>,
 }
 
+/// A matrix in host memory as an operand.
+#[inline]
+pub(super) fn on_host(raw: &RawMat) -> Operand<'static> {
+    match raw.home {
+        Home::Host(base) => Operand::of(raw, Memory::Host(base)),
+        Home::Device(_) => unreachable!("the caller passes host memory"),
+    }
+}
+
 impl Driver {
     /// A driver of `device`.
     #[must_use]
@@ -72,12 +81,8 @@ impl Driver {
     /// The kernel failed.
     #[inline]
     pub unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
-        let on_host = instruction.map(|raw| match raw.home {
-            Home::Host(base) => Operand::of(&raw, Memory::Host(base)),
-            Home::Device(_) => unreachable!("the caller passes host memory"),
-        });
         // SAFETY: as the caller promises.
-        let launched = self.note_loss(unsafe { self.device.launch(&on_host) });
+        let launched = self.note_loss(unsafe { self.device.launch(&instruction.map(|raw| on_host(&raw))) });
         launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }
 

@@ -10,6 +10,7 @@ mod in_flight;
 mod in_place;
 mod measure;
 mod registers;
+mod sequences;
 mod startup;
 #[cfg(all(test, not(loom)))]
 mod tests;

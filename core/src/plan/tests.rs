@@ -50,6 +50,37 @@ fn plan() -> Plan {
     plan
 }
 
+/// Batched instructions on operands of two matrices.
+fn batches() -> Plan {
+    let mut plan = Plan::new("batches", DType::F64);
+    let (a, ipiv) = (plan.output("A", (2, 4), Layout::ColMajor), plan.indices("ipiv", 4, true));
+    plan.task("A", Region::whole(2, 4));
+    let (a, ipiv) = (plan.ld(a, &(0..2), &(0..4)), plan.window(ipiv, &(0..4), &(0..1)));
+    let info = ipiv.sub(0, 0, 2, 1);
+    let (alpha, beta, count) = (Value::F64(-1.0), Value::F64(0.0), 2);
+    plan.exec(Instruction::GemmBatched { count, alpha, op_a: Op::Trans, a, op_b: Op::NoTrans, b: a, beta, c: a });
+    for pivoting in [true, false] {
+        plan.exec(Instruction::GetrfBatched { count, pivoting, a, ipiv, info });
+    }
+    plan.exec(Instruction::GetrsBatched { count, op: Op::Trans, lu: a, ipiv, b: a });
+    plan.exec(Instruction::ZeroPivots { count, lu: a, info });
+    plan
+}
+
+#[test]
+fn batches_print_as_the_algebra_of_each_matrix() {
+    let plan = batches();
+    let printed: Vec<String> = (1..6).map(|command| plan.describe(command)).collect();
+    let expected = [
+        "EXEC gemm_batched r0 r0 r0  2 × (A[0:2, 0:4] ← −A[0:2, 0:4]ᵀ·A[0:2, 0:4])",
+        "EXEC getrf_batched r0 r1 r1  2 × (P·L·U = A[0:2, 0:4], P → ipiv[0:4, 0:1])",
+        "EXEC getrf_batched r0 r1 r1  2 × (L·U = A[0:2, 0:4])",
+        "EXEC getrs_batched r0 r1 r0  2 × (A[0:2, 0:4] ← (P(ipiv[0:4, 0:1])·L₁(A[0:2, 0:4])·U(A[0:2, 0:4]))ᵀ⁻¹·A[0:2, 0:4])",
+        "EXEC zero_pivots r0 r1    2 × (ipiv[0:2, 0:1] ← first zero of diag(A[0:2, 0:4]))",
+    ];
+    assert_eq!(printed, expected);
+}
+
 #[test]
 fn a_plan_prints_as_algebra() {
     let printed = plan().to_string();

@@ -148,7 +148,57 @@ unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
             each(&b, |i, j| a.get(i, j));
         }
         Instruction::Scale { beta, c } => scale::<T>(beta.get(), &Matrix::of(c)),
+        Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
+            for i in 0..count {
+                let (a, b, c) = (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
+                gemm::<T>(alpha.get(), (op_a, &Matrix::of(a)), (op_b, &Matrix::of(b)), beta.get(), &Matrix::of(c));
+            }
+        }
+        Instruction::GetrfBatched { count, pivoting, a, ipiv, info } => {
+            for i in 0..count {
+                let info = Matrix::of(piece(info, count, i));
+                info.set(0, 0, 0);
+                getrf::<T>(pivoting, 0, &Matrix::of(matrix(a, count, i)), &Matrix::of(piece(ipiv, count, i)), &info);
+            }
+        }
+        Instruction::GetrsBatched { count, op, lu, ipiv, b } => {
+            let swaps = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
+            for i in 0..count {
+                let (lu, b) = (Matrix::<T>::of(matrix(lu, count, i)), Matrix::of(matrix(b, count, i)));
+                let exchange = || laswp(swaps, &b, &Matrix::of(piece(ipiv, count, i)));
+                let lower = || trsm((Side::Left, Uplo::Lower, op, Diag::Unit), T::ONE, &lu, &b);
+                let upper = || trsm((Side::Left, Uplo::Upper, op, Diag::NonUnit), T::ONE, &lu, &b);
+                if op.is_trans() {
+                    upper();
+                    lower();
+                    exchange();
+                } else {
+                    exchange();
+                    lower();
+                    upper();
+                }
+            }
+        }
+        Instruction::ZeroPivots { count, lu, info } => {
+            for i in 0..count {
+                let (lu, info) = (Matrix::<T>::of(matrix(lu, count, i)), Matrix::<i32>::of(piece(info, count, i)));
+                let zero = (0..lu.rows).find(|&r| lu.get(r, r) == T::ZERO);
+                info.set(0, 0, zero.map_or(0, |zero| i32::try_from(zero + 1).expect("few rows")));
+            }
+        }
     }
+}
+
+/// Matrix i of `count` that lie side by side.
+fn matrix(all: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
+    let cols = all.cols / count;
+    Operand { offset: all.offset + i * cols * all.ld, cols, ..all }
+}
+
+/// Piece i of `count` of a column.
+fn piece(column: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
+    let rows = column.rows / count;
+    Operand { offset: column.offset + i * rows, rows, ..column }
 }
 
 fn each<T: Copy>(c: &Matrix<T>, value: impl Fn(usize, usize) -> T) {

@@ -3,11 +3,13 @@
 //! All functions are `unsafe` under one contract: the views lie in their
 //! buffers and may be read and written as the instruction says.
 
+mod batched;
 mod gemm;
 mod getrf;
 mod triangle;
 mod vectors;
 
+pub use batched::single;
 use lapidary_core::{DType, Instruction, Limits, Result, Side, Swaps, Value};
 
 use crate::call::{Arg, Call, Target, View};
@@ -40,6 +42,14 @@ pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Ins
             Instruction::Laswp { swaps, a, ipiv } => sequence.laswp(swaps, a, ipiv),
             Instruction::Copy { a, b } => sequence.copy(a, b),
             Instruction::Scale { beta, c } => sequence.scale(beta, c),
+            Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
+                sequence.gemm_batched(count, alpha, (op_a, a), (op_b, b), beta, c)
+            }
+            Instruction::GetrfBatched { count, pivoting, a, ipiv, info } => {
+                sequence.getrf_batched(count, pivoting, a, (ipiv, info))
+            }
+            Instruction::GetrsBatched { count, op, lu, ipiv, b } => sequence.getrs_batched(count, op, lu, ipiv, b),
+            Instruction::ZeroPivots { count, lu, info } => sequence.zero_pivots(count, lu, info),
         }
     }
 }

@@ -120,3 +120,39 @@ fn scratch_memory_fits_a_memory_limit() {
         }
     }
 }
+
+/// The kernels of a batch of `count` matrices: a product, a factorisation, a solve, and the search for a zero pivot.
+fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
+    let dtype = DType::F64;
+    let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
+    let (all, ipiv, info) = (view(n, n * count), view(n * count, 1), view(count, 1));
+    let op = Op::NoTrans;
+    let instructions = [
+        Instruction::GemmBatched { count, alpha: one, op_a: op, a: all, op_b: op, b: all, beta: zero, c: all },
+        Instruction::GetrfBatched { count, pivoting: true, a: all, ipiv, info },
+        Instruction::GetrsBatched { count, op, lu: all, ipiv, b: view(n, count) },
+        Instruction::ZeroPivots { count, lu: all, info },
+    ];
+    instructions.map(|instruction| {
+        let launched = record(choices, dtype, &instruction).launched;
+        let single = super::single(&choices, &device(DeviceKind::Gpu).limits, dtype, &instruction);
+        assert_eq!(single.is_some(), launched.len() > 1 + count / 65_535, "{} of order {n}", instruction.name());
+        launched.into_iter().map(|(kernel, _)| kernel).collect()
+    })
+}
+
+#[test]
+fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instructions() {
+    for kind in [DeviceKind::Gpu, DeviceKind::Cpu] {
+        let one = ["gemm_batched", "getrf_batched", "getrs_batched", "zero_pivots"];
+        for (n, count) in [(1, 10_000), (16, 10_000), (64, 100), (256, 3)] {
+            assert_eq!(batches(chosen(kind), n, count), one.map(|kernel| vec![kernel]), "{kind:?}, order {n}");
+        }
+        // as many launches as the groups of one take
+        assert_eq!(batches(chosen(kind), 4, 100_000)[1], ["getrf_batched"; 2]);
+    }
+    let [products, factors, solves, _] = batches(chosen(DeviceKind::Gpu), 500, 3);
+    assert_eq!(products, ["pad", "gemm_vector"].repeat(3));
+    assert!(factors[0] == "clear" && !factors.contains(&"getrf_batched"), "{factors:?}");
+    assert!(solves.len() > 3 && !solves.contains(&"getrs_batched"), "{solves:?}");
+}

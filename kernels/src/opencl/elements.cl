@@ -29,3 +29,18 @@ __kernel void laswp(const ulong begin, const ulong count, const ulong places, co
         }
     }
 }
+
+// info[g] <- 0, or 1 + the first row with a zero on the diagonal of matrix g, which begins g·lu_step elements after the first.
+__kernel void zero_pivots(const ulong n, const ulong count, IN(lu), const ulong lu_step, __global int *info, const ulong info_at) {
+    const ulong g = get_global_id(0);
+    if (g >= count) return;
+    int told = 0;
+    for (ulong i = 0; i < n && told == 0; ++i)
+        if (lu[lu_at + g * lu_step + i * (lu_ld + 1)] == 0) told = (int)i + 1;
+    info[info_at + g] = told;
+}
+
+// Zeros.
+__kernel void clear(const ulong count, __global int *info, const ulong info_at) {
+    if (get_global_id(0) < count) info[info_at + get_global_id(0)] = 0;
+}

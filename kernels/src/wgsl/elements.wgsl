@@ -35,4 +35,22 @@ fn laswp(@builtin(global_invocation_id) id: vec3<u32>) {
         }
     }
 }
+{% elif kernel == "zero_pivots" %}
+// info[g] <- 0, or 1 + the first row with a zero on the diagonal of matrix g, which begins g·lu_step elements after the first.
+@compute @workgroup_size(GROUP)
+fn zero_pivots(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x >= args.count) { return; }
+    let at = args.lu_at + id.x * args.lu_step;
+    var told = 0;
+    for (var i = 0u; i < args.n && told == 0; i++) {
+        if ({{ lu }}[at + i * (args.lu_ld + 1u)] == real()) { told = i32(i + 1u); }
+    }
+    {{ info }}[args.info_at + id.x] = told;
+}
+{% elif kernel == "clear" %}
+// Zeros.
+@compute @workgroup_size(GROUP)
+fn clear(@builtin(global_invocation_id) id: vec3<u32>) {
+    if (id.x < args.count) { {{ info }}[args.info_at + id.x] = 0; }
+}
 {% endif %}

@@ -16,13 +16,13 @@ const NEAR: u32 = 4;
 pub(super) struct Bucket {
     pub operation: &'static str,
     pub dtype: DType,
-    /// Twice the binary logarithm of each size, rounded; 0 where there are fewer than three.
-    pub size: [u32; 3],
+    /// Twice the binary logarithm of each size, rounded; 0 where there are fewer than four.
+    pub size: [u32; 4],
 }
 
 impl Bucket {
     pub fn of(problem: &Problem) -> Self {
-        let mut size = [0; 3];
+        let mut size = [0; 4];
         for (half_octaves, (_, extent)) in size.iter_mut().zip(problem.sizes()) {
             *half_octaves = (2.0 * (extent.max(1) as f64).log2()).round() as u32;
         }

@@ -66,13 +66,14 @@ impl Kernel {
     }
 }
 
-/// The kernel that stands for an instruction; none for those that only move elements.
+/// The kernel that stands for an instruction; none for those that only move elements. A batch counts as one kernel of as many
+/// operations; its runs correct that.
 fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     match instruction {
-        Instruction::Gemm { .. } => Some(TimedKernel::Gemm),
-        Instruction::Trsm { .. } | Instruction::Trtri { .. } => Some(TimedKernel::Trsm),
-        Instruction::Getrf { .. } => Some(TimedKernel::Getrf),
-        Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } => None,
+        Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),
+        Instruction::Trsm { .. } | Instruction::Trtri { .. } | Instruction::GetrsBatched { .. } => Some(TimedKernel::Trsm),
+        Instruction::Getrf { .. } | Instruction::GetrfBatched { .. } => Some(TimedKernel::Getrf),
+        Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => None,
     }
 }
 

@@ -89,9 +89,10 @@ fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
             let _ = writeln!(text, "kernel {name} {dtype}{points}");
         }
     }
-    for (Bucket { operation, dtype, size: [m, n, k] }, ratios) in &runs.0 {
+    for (Bucket { operation, dtype, size }, ratios) in &runs.0 {
         let ratios: String = ratios.iter().map(|ratio| format!(" {ratio:e}")).collect();
-        let _ = writeln!(text, "runs {operation} {dtype} {m} {n} {k}{ratios}");
+        let size = size.map(|half_octaves| format!(" {half_octaves}")).concat();
+        let _ = writeln!(text, "runs {operation} {dtype}{size}{ratios}");
     }
     text
 }
@@ -119,8 +120,8 @@ fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
             }
             "runs" => {
                 let operation = Problem::OPERATIONS.into_iter().find(|name| Some(name) == words.get(1))?;
-                let size = words.get(3..6)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
-                let ratios = numbers(words.get(6..)?)?;
+                let size = words.get(3..7)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
+                let ratios = numbers(words.get(7..)?)?;
                 (ratios.len() <= KEPT).then_some(())?;
                 runs.insert(Bucket { operation, dtype: dtype(words.get(2)?)?, size: size.try_into().ok()? }, ratios);
             }
@@ -158,7 +159,7 @@ mod tests {
         };
         let mut runs = Runs::default();
         for ratio in [0.1, 1.0 / 3.0] {
-            runs.add(Bucket { operation: "getrs", dtype: DType::F64, size: [20, 0, 7] }, ratio);
+            runs.add(Bucket { operation: "getrs", dtype: DType::F64, size: [20, 0, 7, 0] }, ratio);
         }
         (speeds, runs)
     }
@@ -182,7 +183,7 @@ mod tests {
             (" f32 ", " f16 "),
             ("1e3 1e-6", "1e7 1e-6"),
             ("runs getrs", "runs"),
-            (" 20 0 7 ", " 20 0 -7 "),
+            (" 20 0 7 0 ", " 20 0 -7 0 "),
             ("memory", "memoir"),
         ] {
             assert!(text.contains(old), "{old} is not in\n{text}");

@@ -1,7 +1,7 @@
 //! Machines whose operands lie on a device while a routine runs.
 
 use lapidary::core::{DType, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
-use lapidary::{DeviceMatrix, Gemm, Info, MatMut, MatRef};
+use lapidary::{Batch, BatchMut, DeviceMatrix, Gemm, GemmBatched, GetrfBatched, GetrsBatched, Info, MatMut, MatRef};
 use lapidary_conformance::Subject;
 use lapidary_conformance::report::Identity;
 
@@ -42,6 +42,37 @@ fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce
     Ok(answer)
 }
 
+impl Resident {
+    /// The matrices of a batch side by side on the device.
+    fn up_batch<T: Scalar>(&self, batch: Batch<'_, T>) -> Result<DeviceMatrix<T>> {
+        let (rows, cols) = batch.shape();
+        let of_matrix = |i: usize| {
+            let matrix = batch.get(i);
+            (0..rows * cols).map(move |at| matrix.at(at % rows, at / rows))
+        };
+        let data: Vec<T> = (0..batch.count()).flat_map(of_matrix).collect();
+        self.up(MatRef::col_major(&data, rows, cols * batch.count())?)
+    }
+}
+
+/// Runs something on a batch that lies on the device, and fetches what became of it.
+fn through_batch<T: Scalar>(
+    machine: &Resident,
+    to: BatchMut<'_, T>,
+    run: impl FnOnce(BatchMut<'_, T>) -> Result<()>,
+) -> Result<()> {
+    let (count, (rows, cols)) = (to.count(), to.shape());
+    let mut moved = machine.up_batch(to.as_ref())?;
+    run(BatchMut::from_columns(moved.view_mut(), count)?)?;
+    let mut data = vec![T::ZERO; rows * cols * count];
+    moved.download(MatMut::col_major(&mut data, rows, cols * count)?)?;
+    let computed = Batch::col_major(&data, rows, cols, count)?;
+    for (i, mut matrix) in to.into_matrices().enumerate() {
+        (0..rows * cols).for_each(|at| matrix.set(at % rows, at / rows, computed.get(i).at(at % rows, at / rows)));
+    }
+    Ok(())
+}
+
 impl Subject for Resident {
     fn name(&self) -> String {
         let but = if self.columns_on_host { " but for columns" } else { "" };
@@ -75,5 +106,22 @@ impl Subject for Resident {
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
         let Laswp { a, ipiv, forward } = args.check()?.into_inner();
         through(self, a, |a| self.graded.1.laswp(Laswp { a, ipiv, forward }))
+    }
+    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
+        let GemmBatched { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
+        let (left, right) = (self.up_batch(a)?, self.up_batch(b)?);
+        let a = Batch::from_columns(left.view(), a.count())?;
+        let b = Batch::from_columns(right.view(), b.count())?;
+        through_batch(self, c, |c| self.graded.1.gemm_batched(GemmBatched { alpha, op_a, a, op_b, b, beta, c }))
+    }
+    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
+        let GetrfBatched { a, ipiv, info, pivoting } = args.check()?.into_inner();
+        through_batch(self, a, |a| self.graded.1.getrf_batched(GetrfBatched { a, ipiv, info, pivoting }))
+    }
+    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
+        let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
+        let (factors, count) = (self.up_batch(lu)?, lu.count());
+        let lu = Batch::from_columns(factors.view(), count)?;
+        through_batch(self, b, |b| self.graded.1.getrs_batched(GetrsBatched { op, lu, ipiv, b }))
     }
 }

@@ -1,0 +1,201 @@
+//! Batches of small problems: members claim groups of matrices. A matrix is computed by one member, which takes its workspace
+//! once for a group, or by the whole team if it is large.
+
+use std::ops::Range;
+
+use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
+
+use super::gemm::{Gemm, gemm, strided};
+use super::getrf::{Job, Rank, factor, getrf};
+use super::laswp::laswp;
+use super::micro::Strided;
+use super::pack::Workspace;
+use super::panel::PivotSearch;
+use super::simd::{Kernel, Lanes, Simd};
+use super::transpose::scale;
+use super::trsm::trsm;
+use crate::reference::{self, matrix, piece};
+use crate::team::{Pieces, Team};
+use crate::tile::Tile;
+
+/// Floating-point operations that repay another member.
+const FLOPS_OF_MEMBER: f64 = 200e3;
+/// Floating-point operations of a matrix from which on the whole team computes it.
+const FLOPS_OF_TEAM: f64 = 64e6;
+/// Groups for each member. With several, a slow member claims fewer than the others.
+const GROUPS: usize = 8;
+
+/// Splits `0..count` into groups; members claim them and call `body` for each. `flops` is the work of all.
+pub(crate) fn in_groups(team: &Team, count: usize, flops: f64, body: impl Fn(Range<usize>) + Sync) {
+    let members = team.members(flops / FLOPS_OF_MEMBER).min(count);
+    if members <= 1 {
+        if count > 0 {
+            body(0..count);
+        }
+        return;
+    }
+    let group = count.div_ceil(GROUPS * members);
+    let pieces = Pieces::default();
+    team.run_in_time(members, &|_| {
+        while let Some(piece) = pieces.take(count.div_ceil(group)) {
+            body(piece * group..((piece + 1) * group).min(count));
+        }
+    });
+}
+
+/// [`gemm`] of each of `count` matrices.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+#[expect(clippy::too_many_arguments, reason = "the arguments of the routine, their number, and the team")]
+pub unsafe fn gemm_batched<T: Lanes>(
+    team: &Team,
+    count: usize,
+    op_a: Op,
+    op_b: Op,
+    alpha: T,
+    a: Tile<T>,
+    b: Tile<T>,
+    beta: T,
+    c: Tile<T>,
+) {
+    if count == 0 || c.rows() == 0 || c.cols() == 0 {
+        return;
+    }
+    let of_matrix = |i| (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
+    let (a_first, b_first, c_first) = of_matrix(0);
+    let k = op_a.shape(a_first.shape()).1;
+    let flops = 2.0 * c_first.rows() as f64 * c_first.cols() as f64 * k as f64;
+    // SAFETY: the caller's contract for some matrices of each operand.
+    unsafe {
+        if k == 0 || alpha == T::ZERO {
+            scale(team, beta, c);
+        } else if flops > FLOPS_OF_TEAM {
+            (0..count).map(of_matrix).for_each(|(a, b, c)| gemm(team, op_a, op_b, alpha, a, b, beta, c));
+        } else {
+            let first = Gemm { k, alpha, a: strided(op_a, a_first), b: strided(op_b, b_first), beta, c: c_first };
+            let steps = [a_first, b_first, c_first].map(|tile| tile.cols() * tile.ld());
+            in_groups(team, count, count as f64 * flops, |group| T::dispatch(Products { first, steps, group }));
+        }
+    }
+}
+
+/// Products of some matrices of a batch, on this thread.
+struct Products<T> {
+    /// The first product of the batch.
+    first: Gemm<T>,
+    /// Elements from a matrix of A, B and C to the next.
+    steps: [usize; 3],
+    group: Range<usize>,
+}
+
+impl<T: Scalar> Kernel<T> for Products<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<V: Simd<Elem = T>>(self) {
+        let Products { first, steps: [a_step, b_step, c_step], group } = self;
+        let blocks = first.blocks::<V>();
+        let (a_buffer, b_buffer) = blocks.packed();
+        let mut workspace = Workspace::take::<T>(a_buffer + b_buffer);
+        let memory = workspace.ptr::<T>();
+        for i in group {
+            let moved = |x: Strided<T>, step| Strided { ptr: x.ptr.wrapping_add(i * step), ..x };
+            let (m, n) = first.c.shape();
+            // SAFETY: the caller's tiles, and room for one block of each operand.
+            unsafe {
+                let c = Tile::new(first.c.ptr().wrapping_add(i * c_step), m, n, first.c.ld());
+                let product = Gemm { a: moved(first.a, a_step), b: moved(first.b, b_step), c, ..first };
+                product.blocked::<V>(&blocks, memory, memory.wrapping_add(a_buffer));
+            }
+        }
+    }
+}
+
+/// [`getrf`] of each of `count` matrices; `info` is written without being read.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn getrf_batched<T: Lanes>(team: &Team, count: usize, pivoting: bool, a: Tile<T>, ipiv: Tile<i32>, info: Tile<i32>) {
+    if count == 0 {
+        return;
+    }
+    let (m, n) = matrix(a, count, 0).shape();
+    let flops = 2.0 / 3.0 * m as f64 * n as f64 * m.min(n) as f64;
+    let of_matrix = |i| {
+        // SAFETY: the caller's contract: every matrix has an element of `info`, which nobody else accesses.
+        let info = unsafe {
+            info.set(i, 0, 0);
+            info.at(i, 0)
+        };
+        Job { pivoting, first_row: 0, a: matrix(a, count, i), ipiv: piece(ipiv, count, i), info }
+    };
+    // SAFETY: the caller's contract for some matrices.
+    unsafe {
+        if flops > FLOPS_OF_TEAM {
+            (0..count).map(of_matrix).for_each(|job| getrf(team, pivoting, 0, job.a, job.ipiv, &mut *job.info));
+        } else {
+            in_groups(team, count, count as f64 * flops, |group| {
+                let search = PivotSearch::new(1);
+                group.map(of_matrix).for_each(|job| factor(Rank::ALONE, &job, &search));
+            });
+        }
+    }
+}
+
+/// B ← op(A)⁻¹·B from the factors of each of `count` matrices.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile); all pivots lie in their matrix.
+pub unsafe fn getrs_batched<T: Lanes>(team: &Team, count: usize, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
+    if count == 0 {
+        return;
+    }
+    let (n, nrhs) = matrix(b, count, 0).shape();
+    let flops = 2.0 * n as f64 * n as f64 * nrhs as f64;
+    let solve = |team: &Team, i| {
+        let (lu, ipiv, b) = (matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i));
+        // SAFETY: the caller's contract for one matrix.
+        unsafe { solve(team, op, lu, ipiv, b) }
+    };
+    if flops > FLOPS_OF_TEAM {
+        (0..count).for_each(|i| solve(team, i));
+    } else {
+        in_groups(team, count, count as f64 * flops, |group| group.for_each(|i| solve(&Team::alone(), i)));
+    }
+}
+
+/// B ← op(A)⁻¹·B for one matrix.
+unsafe fn solve<T: Lanes>(team: &Team, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
+    let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
+    // SAFETY: as the caller promises.
+    unsafe {
+        let lower = || trsm(team, Side::Left, Uplo::Lower, op, Diag::Unit, T::ONE, lu, b);
+        let upper = || trsm(team, Side::Left, Uplo::Upper, op, Diag::NonUnit, T::ONE, lu, b);
+        if op.is_trans() {
+            upper();
+            lower();
+            laswp(team, exchanges, b, ipiv);
+        } else {
+            laswp(team, exchanges, b, ipiv);
+            lower();
+            upper();
+        }
+    }
+}
+
+/// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn zero_pivots<T: Lanes>(team: &Team, count: usize, lu: Tile<T>, info: Tile<i32>) {
+    if count == 0 {
+        return;
+    }
+    let order = lu.rows();
+    in_groups(team, count, (count * order) as f64, |group| {
+        let part = lu.sub(0, group.start * order, order, group.len() * order);
+        // SAFETY: the caller's contract for some matrices.
+        unsafe { reference::zero_pivots(group.len(), part, info.sub(group.start, 0, group.len(), 1)) }
+    });
+}

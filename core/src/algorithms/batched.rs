@@ -1,0 +1,313 @@
+//! Batches of small problems: a task computes some matrices of the batch, one after the other in memory.
+//!
+//! The matrices of an operand lie side by side in one column-major matrix, so that a task's part of each operand is a
+//! rectangle.
+
+use crate::algorithms::{gemm, getrf, getrs};
+use crate::args::{Checked, GemmBatched, GetrfBatched, GetrsBatched};
+use crate::batch::RawBatch;
+use crate::blocking::Resources;
+use crate::enums::{Layout, Op};
+use crate::instruction::{Instruction, Reg, Region, Tile};
+use crate::plan::{MatrixId, Plan};
+use crate::scalar::{DType, Scalar};
+
+/// A batch in normal form.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Problem {
+    /// Number of matrices.
+    pub count: usize,
+    /// The problem of each.
+    pub each: Each,
+}
+
+/// The problem of one matrix of a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Each {
+    /// A product.
+    Gemm(gemm::Problem),
+    /// A factorisation.
+    Getrf(getrf::Problem),
+    /// A solve with factors.
+    Getrs(Solve),
+    /// The search for a zero pivot in factors of that order.
+    ZeroPivots {
+        /// Order of the factors.
+        n: usize,
+        /// Element type of the factors.
+        dtype: DType,
+    },
+}
+
+/// `B ← op(A)⁻¹·B` from column-major factors, with a column-major B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solve {
+    /// Order of A.
+    pub n: usize,
+    /// Columns of B.
+    pub nrhs: usize,
+    /// How A enters.
+    pub op: Op,
+    /// Element type of the matrices.
+    pub dtype: DType,
+}
+
+/// What a task does with its part of an operand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    Update,
+    Overwrite,
+}
+
+/// An operand of a batch: its name, and rows and columns of each matrix, or the length of each piece of a column of indices.
+struct Operand {
+    name: &'static str,
+    shape: Shape,
+    used: Use,
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    Matrix(usize, usize),
+    Indices(usize),
+}
+
+/// Tasks for each device, so that slow devices take fewer.
+const TASKS: usize = 4;
+
+/// Least bytes of a task that is copied: a transfer of that size takes a hundred times a launch.
+const TASK_BYTES: usize = 4 << 20;
+
+impl Problem {
+    /// The routine.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self.each {
+            Each::Gemm(_) => "gemm_batched",
+            Each::Getrf(_) => "getrf_batched",
+            Each::Getrs(_) | Each::ZeroPivots { .. } => "getrs_batched",
+        }
+    }
+
+    /// Element type of the matrices.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        match self.each {
+            Each::Gemm(p) => p.dtype(),
+            Each::Getrf(p) => p.dtype,
+            Each::Getrs(Solve { dtype, .. }) | Each::ZeroPivots { dtype, .. } => dtype,
+        }
+    }
+
+    /// The sizes that its time depends on, by name.
+    #[must_use]
+    pub fn sizes(&self) -> Vec<(&'static str, usize)> {
+        let count = ("count", self.count);
+        match self.each {
+            Each::Gemm(p) => vec![count, ("m", p.m), ("n", p.n), ("k", p.k)],
+            Each::Getrf(p) => vec![count, ("m", p.m), ("n", p.n)],
+            Each::Getrs(p) => vec![count, ("n", p.n), ("nrhs", p.nrhs)],
+            Each::ZeroPivots { n, .. } => vec![count, ("n", n)],
+        }
+    }
+
+    /// Whether no element changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let is_empty = match self.each {
+            Each::Gemm(p) => p.is_empty(),
+            Each::Getrf(p) => p.order() == 0,
+            Each::Getrs(Solve { n, nrhs, .. }) => n == 0 || nrhs == 0,
+            Each::ZeroPivots { n, .. } => n == 0,
+        };
+        is_empty || self.count == 0
+    }
+
+    /// `count` matrices of the batch as one instruction.
+    #[must_use]
+    pub fn instruction<O: Copy>(&self, count: usize, operands: &[O]) -> Instruction<O> {
+        match (self.each, operands) {
+            (Each::Gemm(p), &[.., c]) if p.scales_only() => Instruction::Scale { beta: p.beta, c },
+            (Each::Gemm(p), &[a, b, c]) => {
+                let gemm::Problem { alpha, op_a, op_b, beta, .. } = p;
+                Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c }
+            }
+            (Each::Getrf(p), &[a, ipiv, info]) => Instruction::GetrfBatched { count, pivoting: p.pivoting, a, ipiv, info },
+            (Each::Getrs(p), &[lu, ipiv, b]) => Instruction::GetrsBatched { count, op: p.op, lu, ipiv, b },
+            (Each::ZeroPivots { .. }, &[lu, info]) => Instruction::ZeroPivots { count, lu, info },
+            _ => unreachable!("as many operands as `operands` lists"),
+        }
+    }
+
+    /// Floating-point operations.
+    #[must_use]
+    pub fn flops(&self) -> f64 {
+        let whole = |operand: Operand| {
+            let region = match operand.shape {
+                Shape::Matrix(rows, cols) => Region::whole(rows, cols * self.count),
+                Shape::Indices(rows) => Region::whole(rows * self.count, 1),
+            };
+            Tile { reg: Reg(0), region }
+        };
+        let tiles: Vec<Tile> = self.operands().into_iter().map(whole).collect();
+        self.instruction(self.count, &tiles).flops()
+    }
+
+    /// Number of operands.
+    #[must_use]
+    pub fn operand_count(&self) -> usize {
+        self.operands().len()
+    }
+
+    fn operands(&self) -> Vec<Operand> {
+        let operand = |name, shape, used| Operand { name, shape, used };
+        match self.each {
+            Each::Gemm(p) => {
+                let ((am, ak), (bk, bn)) = (p.op_a.shape((p.m, p.k)), p.op_b.shape((p.k, p.n)));
+                let of_c = if p.beta.is_zero() { Use::Overwrite } else { Use::Update };
+                vec![
+                    operand("A", Shape::Matrix(am, ak), Use::Read),
+                    operand("B", Shape::Matrix(bk, bn), Use::Read),
+                    operand("C", Shape::Matrix(p.m, p.n), of_c),
+                ]
+            }
+            Each::Getrf(p) => vec![
+                operand("A", Shape::Matrix(p.m, p.n), Use::Update),
+                operand("ipiv", Shape::Indices(p.order()), Use::Overwrite),
+                operand("info", Shape::Indices(1), Use::Overwrite),
+            ],
+            Each::Getrs(Solve { n, nrhs, .. }) => vec![
+                operand("LU", Shape::Matrix(n, n), Use::Read),
+                operand("ipiv", Shape::Indices(n), Use::Read),
+                operand("B", Shape::Matrix(n, nrhs), Use::Update),
+            ],
+            Each::ZeroPivots { n, .. } => {
+                vec![operand("LU", Shape::Matrix(n, n), Use::Read), operand("info", Shape::Indices(1), Use::Overwrite)]
+            }
+        }
+    }
+
+    /// Whether A and B of a product have no part.
+    fn is_skipped(&self, operand: &Operand) -> bool {
+        matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == Use::Read
+    }
+
+    /// Matrices of a task.
+    fn matrices_of_task(&self, devices: &Resources) -> usize {
+        if devices.resident {
+            return self.count.max(1);
+        }
+        let shared = self.count.div_ceil(TASKS * devices.devices).max(1);
+        let Some(limit) = devices.copy_limit else { return shared };
+        let bytes = |operand: Operand| match operand.shape {
+            Shape::Matrix(rows, cols) => rows.saturating_mul(cols).saturating_mul(devices.element),
+            Shape::Indices(count) => count.saturating_mul(DType::I32.size()),
+        };
+        let bytes = self.operands().into_iter().map(bytes).fold(0, usize::saturating_add).max(1);
+        // two tasks at a time, and memory for a register may be twice as large as the register
+        shared.max(TASK_BYTES / bytes).min(limit / bytes / 4).clamp(1, self.count.max(1))
+    }
+
+    /// Number of commands of the plan, which is not made.
+    #[must_use]
+    pub fn commands(&self, devices: &Resources) -> usize {
+        let of_operand = |operand: Operand| match operand.used {
+            _ if self.is_skipped(&operand) => 0,
+            Use::Read | Use::Overwrite => 1,
+            Use::Update => 2,
+        };
+        let of_task = 1 + self.operands().into_iter().map(of_operand).sum::<usize>();
+        self.count.div_ceil(self.matrices_of_task(devices)).saturating_mul(of_task)
+    }
+
+    /// The plan: each task loads some matrices of each operand, computes, and stores.
+    #[must_use]
+    pub fn plan(&self, devices: &Resources) -> Plan {
+        let (mut plan, operands) = (Plan::new(self.operation(), self.dtype()), self.operands());
+        let declare = |operand: &Operand| match (operand.shape, operand.used) {
+            (Shape::Matrix(rows, cols), Use::Read) => plan.input(operand.name, (rows, cols * self.count), Layout::ColMajor),
+            (Shape::Matrix(rows, cols), _) => plan.output(operand.name, (rows, cols * self.count), Layout::ColMajor),
+            (Shape::Indices(rows), used) => plan.indices(operand.name, rows * self.count, used != Use::Read),
+        };
+        let matrices: Vec<MatrixId> = operands.iter().map(declare).collect();
+        let most = self.matrices_of_task(devices);
+        for begin in (0..self.count).step_by(most) {
+            let count = most.min(self.count - begin);
+            plan.task("matrices", self.result(begin, count));
+            let used = || operands.iter().zip(&matrices).filter(|(operand, _)| !self.is_skipped(operand));
+            let part = |(operand, &matrix): (&Operand, &MatrixId)| {
+                let (rows, cols) = match operand.shape {
+                    Shape::Matrix(rows, cols) => (0..rows, begin * cols..(begin + count) * cols),
+                    Shape::Indices(rows) => (begin * rows..(begin + count) * rows, 0..1),
+                };
+                match operand.used {
+                    Use::Overwrite => plan.window(matrix, &rows, &cols),
+                    Use::Read | Use::Update => plan.ld(matrix, &rows, &cols),
+                }
+            };
+            let tiles: Vec<Tile> = used().map(part).collect();
+            plan.exec(self.instruction(count, &tiles));
+            let written = used().zip(&tiles).filter(|((operand, _), _)| operand.used != Use::Read);
+            written.for_each(|(_, &tile)| plan.st(tile));
+        }
+        plan
+    }
+
+    /// The part of the result that the matrices `begin .. begin + count` are.
+    fn result(&self, begin: usize, count: usize) -> Region {
+        let (rows, cols) = match self.each {
+            Each::Gemm(p) => (p.m, p.n),
+            Each::Getrf(p) => (p.m, p.n),
+            Each::Getrs(p) => (p.n, p.nrhs),
+            Each::ZeroPivots { .. } => return Region { row: begin, col: 0, rows: count, cols: 1 },
+        };
+        Region { row: 0, col: begin * cols, rows, cols: count * cols }
+    }
+}
+
+/// A batch of a call: as one problem, and matrix by matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Normal<const MATRICES: usize> {
+    /// The batch, for matrices that lie side by side.
+    pub problem: Problem,
+    /// Its memory.
+    pub memory: [RawBatch; MATRICES],
+    /// The problem of each matrix, wherever they lie.
+    pub each: super::Problem,
+    /// The memory of that, column-major unless the routine takes it otherwise.
+    pub memory_of_each: [RawBatch; MATRICES],
+}
+
+/// Brings a product to its normal form; the memory is that of A, B and C.
+#[must_use]
+pub fn gemm<T: Scalar>(args: &Checked<GemmBatched<'_, T>>) -> Normal<3> {
+    let (a, b, c) = (args.a.raw(), args.b.raw(), args.c.raw());
+    let given = gemm::Given { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
+    let (each, [a_first, b_first, c_first]) = given.normalise([a.first, b.first, c.first]);
+    // with a row-major C the factors change places
+    let [a, b] = if c.first.layout == Layout::RowMajor { [b, a] } else { [a, b] };
+    let memory = [RawBatch { first: a_first, ..a }, RawBatch { first: b_first, ..b }, RawBatch { first: c_first, ..c }];
+    let problem = Problem { count: c.count, each: Each::Gemm(each) };
+    Normal { problem, memory, each: super::Problem::Gemm(each), memory_of_each: memory }
+}
+
+/// The problem of a factorisation; the memory is that of A.
+#[must_use]
+pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
+    let ((m, n), a) = (args.a.shape(), args.a.raw());
+    let each = getrf::Problem { m, n, pivoting: args.pivoting, layout: a.first.layout, dtype: T::DTYPE };
+    let problem = Problem { count: a.count, each: Each::Getrf(each) };
+    Normal { problem, memory: [a], each: super::Problem::Getrf { problem: each, nb: None }, memory_of_each: [a] }
+}
+
+/// The problem of a solve with factors; the memory is that of the factors and of B.
+#[must_use]
+pub fn getrs<T: Scalar>(args: &Checked<GetrsBatched<'_, T>>) -> Normal<2> {
+    let ((n, nrhs), lu, b) = (args.b.shape(), args.lu.raw(), args.b.raw());
+    let solve = Solve { n, nrhs, op: args.op, dtype: T::DTYPE };
+    let problem = Problem { count: b.count, each: Each::Getrs(solve) };
+    let (each, [lu_first, b_first]) = getrs::normal_form(args.op, [lu.first, b.first]);
+    let memory_of_each = [RawBatch { first: lu_first, ..lu }, RawBatch { first: b_first, ..b }];
+    Normal { problem, memory: [lu, b], each: super::Problem::Getrs(each), memory_of_each }
+}

@@ -1,0 +1,273 @@
+//! Batches of small problems: one launch for all matrices, or the single instructions of one after the other.
+
+use lapidary_core::{DType, Diag, Instruction, Limits, Op, Result, Side, Swaps, Uplo, Value};
+
+use super::Sequence;
+use super::gemm::Factor;
+use crate::call::{Arg, Call, Target, View};
+use crate::choices::Choices;
+use crate::program::Program;
+
+/// Terms, times rows and columns, of a product from which on it is a launch of its own: its tiles occupy a large device by
+/// themselves, and those of a batch are smaller.
+const MAX_PRODUCT: usize = 1 << 26;
+/// Rows and columns of a matrix up to which one group factors it. A larger one takes longer by a single group than all launches of
+/// the single instruction.
+const MAX_ORDER: usize = 256;
+/// Rows and columns that a work-item has of a tile of small products, and of larger ones.
+const MICRO: [usize; 2] = [2, 4];
+/// Elements of the smallest room in local memory: matrices of order 16.
+const LEAST_ROOM: usize = 256;
+
+/// Matrix i of `count` that lie side by side.
+fn matrix<B>(all: View<'_, B>, count: usize, i: usize) -> View<'_, B> {
+    let cols = all.cols / count;
+    all.sub(0, i * cols, all.rows, cols)
+}
+
+/// Piece i of `count` of a column.
+fn piece<B>(column: View<'_, B>, count: usize, i: usize) -> View<'_, B> {
+    let rows = column.rows / count;
+    column.sub(i * rows, 0, rows, 1)
+}
+
+/// Some of the matrices that lie side by side.
+fn matrices<B>(all: View<'_, B>, count: usize, first: usize, some: usize) -> View<'_, B> {
+    let cols = all.cols / count;
+    all.sub(0, first * cols, all.rows, some * cols)
+}
+
+/// Memory, first element, leading dimension, and elements from a matrix to the next.
+fn args<'a, B>(all: View<'a, B>, count: usize, is_written: bool) -> [Arg<'a, B>; 4] {
+    let [memory, at, ld] = if is_written { Arg::output(all) } else { Arg::input(all) };
+    [memory, at, ld, Arg::Size(all.cols / count * all.ld)]
+}
+
+/// The largest power of two that is at most `most`, and at least `enough` if there is one.
+fn items(enough: usize, most: usize) -> usize {
+    enough.next_power_of_two().min(most)
+}
+
+/// The program for factors of `rows` × `cols`, or for so many right-hand sides; `None` if one group would take too long.
+fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [usize; 2], rounds: usize) -> Option<Program> {
+    let items = items(rows, choices.batch_group);
+    if rows.max(cols) > MAX_ORDER || rounds.div_ceil(items) > limits.loop_iterations {
+        return None;
+    }
+    let program = |room| Program::LuBatched { dtype, items, room };
+    let inside = program((rows * cols).next_power_of_two().max(LEAST_ROOM));
+    let fits = |program: &Program| program.check(limits).is_ok();
+    Some(inside).filter(fits).or(Some(program(0)).filter(fits))
+}
+
+/// The program of an LU in one launch for all matrices.
+fn getrf_program(choices: &Choices, limits: &Limits, dtype: DType, m: usize, n: usize) -> Option<Program> {
+    // a round for each element of each update
+    lu_program(choices, limits, dtype, [m, n], m.min(n) * (m + 1) * (n + 1))
+}
+
+/// The program of a solve in one launch for all matrices.
+fn getrs_program(choices: &Choices, limits: &Limits, dtype: DType, n: usize, nrhs: usize) -> Option<Program> {
+    let rounds = n * (n + 2) * (nrhs + 1);
+    lu_program(choices, limits, dtype, [n, nrhs], rounds).filter(|_| n <= MAX_ORDER)
+}
+
+/// The program of products in one launch for all matrices.
+fn gemm_program(choices: &Choices, limits: &Limits, dtype: DType, size: [usize; 3], trans: [bool; 2]) -> Option<Program> {
+    let lanes = 1 << (choices.batch_group.ilog2() / 2);
+    let [m, n, k] = size;
+    let micro = if m.max(n) <= lanes * MICRO[0] { MICRO[0] } else { MICRO[1] };
+    let program = Program::GemmBatched { dtype, lanes, micro, trans_a: trans[0], trans_b: trans[1] };
+    let is_large = m.saturating_mul(n).saturating_mul(k) >= MAX_PRODUCT || k > limits.loop_iterations / 2;
+    Some(program).filter(|program| !is_large && program.check(limits).is_ok())
+}
+
+/// The single instruction that a batched one consists of on a device, if it is not one launch for all matrices: that of the
+/// first matrix.
+#[must_use]
+pub fn single<'a, B>(
+    choices: &Choices,
+    limits: &Limits,
+    dtype: DType,
+    instruction: &Instruction<View<'a, B>>,
+) -> Option<Instruction<View<'a, B>>> {
+    match *instruction {
+        Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } if count > 0 => {
+            let (a, b, c) = (matrix(a, count, 0), matrix(b, count, 0), matrix(c, count, 0));
+            let k = op_a.shape((a.rows, a.cols)).1;
+            let program = gemm_program(choices, limits, dtype, [c.rows, c.cols, k], [op_a.is_trans(), op_b.is_trans()]);
+            program.is_none().then_some(Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c })
+        }
+        Instruction::GetrfBatched { count, pivoting, a, ipiv, info } if count > 0 => {
+            let (a, ipiv, info) = (matrix(a, count, 0), piece(ipiv, count, 0), piece(info, count, 0));
+            let program = getrf_program(choices, limits, dtype, a.rows, a.cols);
+            program.is_none().then_some(Instruction::Getrf { pivoting, first_row: 0, a, ipiv, info })
+        }
+        Instruction::GetrsBatched { count, op, lu, b, .. } if count > 0 => {
+            let (a, b) = (matrix(lu, count, 0), matrix(b, count, 0));
+            let (side, uplo, diag, alpha) = (Side::Left, Uplo::Upper, Diag::NonUnit, Value::new(dtype, 1.0));
+            let program = getrs_program(choices, limits, dtype, b.rows, b.cols);
+            program.is_none().then_some(Instruction::Trsm { side, uplo, op, diag, alpha, a, b })
+        }
+        _ => None,
+    }
+}
+
+impl<D: Target> Sequence<'_, D> {
+    /// Ranges (first, number) of matrices, each within the groups of a launch.
+    fn batches(&self, count: usize) -> impl Iterator<Item = (usize, usize)> + use<D> {
+        let most = self.device.facts().limits.groups.min(count.max(1));
+        (0..count).step_by(most).map(move |first| (first, most.min(count - first)))
+    }
+
+    /// C ← α·op(A)·op(B) + β·C of each matrix.
+    pub(super) unsafe fn gemm_batched(
+        &mut self,
+        count: usize,
+        alpha: Value,
+        (op_a, a): Factor<'_, D::Buffer>,
+        (op_b, b): Factor<'_, D::Buffer>,
+        beta: Value,
+        c: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        if count == 0 || c.is_empty() {
+            return Ok(());
+        }
+        let (m, n) = (c.rows, c.cols / count);
+        let k = op_a.shape((a.rows, a.cols / count)).1;
+        if k == 0 || alpha.is_zero() {
+            // SAFETY: the module's contract.
+            return unsafe { self.scale(beta, c) };
+        }
+        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
+        let program = gemm_program(&choices, &limits, self.dtype, [m, n, k], [op_a.is_trans(), op_b.is_trans()]);
+        let Some(program @ Program::GemmBatched { lanes, micro, .. }) = program else {
+            return (0..count).try_for_each(|i| {
+                let (a, b, c) = (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
+                // SAFETY: the module's contract for one matrix of each operand.
+                unsafe { self.gemm(alpha, (op_a, a), (op_b, b), beta, c) }
+            });
+        };
+        let tile = lanes * micro;
+        let tiles = m.div_ceil(tile) * n.div_ceil(tile);
+        self.batches(count).try_for_each(|(first, some)| {
+            let part = |all| matrices(all, count, first, some);
+            let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
+            let factors = [args(part(a), some, false), args(part(b), some, false)].concat();
+            let args = [&sizes[..], &factors, &[Arg::factor(beta)], &args(part(c), some, true)].concat();
+            let global = [tiles * program.local()[0], some];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { self.device.launch(&Call { program, kernel: "gemm_batched", global, args: &args }) }
+        })
+    }
+
+    /// P·L·U of each matrix.
+    pub(super) unsafe fn getrf_batched(
+        &mut self,
+        count: usize,
+        pivoting: bool,
+        a: View<'_, D::Buffer>,
+        (ipiv, info): (View<'_, D::Buffer>, View<'_, D::Buffer>),
+    ) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (m, n) = (a.rows, a.cols / count);
+        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
+        let Some(program) = getrf_program(&choices, &limits, self.dtype, m, n) else {
+            // SAFETY: the module's contract.
+            unsafe { self.clear(info)? };
+            return (0..count).try_for_each(|i| {
+                // SAFETY: the module's contract for one matrix.
+                unsafe { self.getrf(pivoting, 0, matrix(a, count, i), (piece(ipiv, count, i), piece(info, count, i))) }
+            });
+        };
+        self.batches(count).try_for_each(|(first, some)| {
+            let a = matrices(a, count, first, some);
+            let sizes = [m, n, usize::from(pivoting)].map(Arg::Size);
+            let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at + first * m.min(n))];
+            let info = [Arg::Out(info.buffer), Arg::Size(info.at + first)];
+            let args = [&sizes[..], &args(a, some, true), &pivots, &info].concat();
+            let global = [some * program.local()[0], 1];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { self.device.launch(&Call { program, kernel: "getrf_batched", global, args: &args }) }
+        })
+    }
+
+    /// B ← op(A)⁻¹·B of each matrix.
+    pub(super) unsafe fn getrs_batched(
+        &mut self,
+        count: usize,
+        op: Op,
+        lu: View<'_, D::Buffer>,
+        ipiv: View<'_, D::Buffer>,
+        b: View<'_, D::Buffer>,
+    ) -> Result<()> {
+        if count == 0 || b.is_empty() {
+            return Ok(());
+        }
+        let (n, nrhs) = (b.rows, b.cols / count);
+        let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
+        let Some(program) = getrs_program(&choices, &limits, self.dtype, n, nrhs) else {
+            return (0..count).try_for_each(|i| {
+                // SAFETY: the module's contract for one matrix.
+                unsafe { self.getrs(op, matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i)) }
+            });
+        };
+        self.batches(count).try_for_each(|(first, some)| {
+            let part = |all| matrices(all, count, first, some);
+            let sizes = [n, nrhs, usize::from(op.is_trans())].map(Arg::Size);
+            let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at + first * n)];
+            let args = [&sizes[..], &args(part(lu), some, false), &pivots, &args(part(b), some, true)].concat();
+            let global = [some * program.local()[0], 1];
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { self.device.launch(&Call { program, kernel: "getrs_batched", global, args: &args }) }
+        })
+    }
+
+    /// B ← op(A)⁻¹·B of one matrix.
+    unsafe fn getrs(&mut self, op: Op, lu: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
+        let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
+        let [lower, upper] =
+            [(Uplo::Lower, Diag::Unit), (Uplo::Upper, Diag::NonUnit)].map(|(uplo, diag)| (Side::Left, uplo, op, diag));
+        // SAFETY: the module's contract.
+        unsafe {
+            if op.is_trans() {
+                self.trsm(upper, lu, b)?;
+                self.trsm(lower, lu, b)?;
+                self.laswp(exchanges, b, ipiv)
+            } else {
+                self.laswp(exchanges, b, ipiv)?;
+                self.trsm(lower, lu, b)?;
+                self.trsm(upper, lu, b)
+            }
+        }
+    }
+
+    /// The first zero on the diagonal of each matrix.
+    pub(super) unsafe fn zero_pivots(&mut self, count: usize, lu: View<'_, D::Buffer>, info: View<'_, D::Buffer>) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let (n, group, dtype) = (lu.rows, self.device.choices().group, self.dtype);
+        self.parts((count, 1), [group, 1], |device, (first, _, some, _)| {
+            let info = [Arg::Out(info.buffer), Arg::Size(info.at + first)];
+            let lu = args(matrices(lu, count, first, some), some, false);
+            let args = [&[Arg::Size(n), Arg::Size(some)][..], &lu, &info].concat();
+            let program = Program::Elements { dtype, group };
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "zero_pivots", global: [some, 1], args: &args }) }
+        })
+    }
+
+    /// Zeros in a column of integers.
+    unsafe fn clear(&mut self, info: View<'_, D::Buffer>) -> Result<()> {
+        let (group, dtype) = (self.device.choices().group, self.dtype);
+        self.parts((info.rows, 1), [group, 1], |device, (first, _, some, _)| {
+            let args = [Arg::Size(some), Arg::Out(info.buffer), Arg::Size(info.at + first)];
+            let program = Program::Elements { dtype, group };
+            // SAFETY: the module's contract; arguments as the kernel lists them.
+            unsafe { device.launch(&Call { program, kernel: "clear", global: [some, 1], args: &args }) }
+        })
+    }
+}

@@ -37,7 +37,7 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
 /// Differences that rounding explains, in units of `n·u` and of the largest element.
 pub const ROUNDING: f64 = 10.0;
 /// In a factorisation rounding is magnified by the conditions of leading blocks.
-const MAGNIFIED: f64 = 1e6;
+pub const MAGNIFIED: f64 = 1e6;
 
 /// Overwrites a result, so that a call which computes nothing leaves nothing right behind.
 pub fn poison<T: Scalar>(result: &mut [T]) {
@@ -80,7 +80,8 @@ fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
     }
 }
 
-fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mut [T]) {
+/// `C ← A·B` of order `n`.
+pub fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mut [T]) {
     machine.gemm(Gemm::new(square(a, n), square(b, n), square_mut(c, n))).expect("the product works");
 }
 

@@ -1,16 +1,18 @@
 //! Ours against other libraries, in one process and in turn.
 //!
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
-//! [--seconds S] [--json FILE]`
+//! [--seconds S] [--dtype T] [--routine LIST] [--json FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl wgpu`, all but the last two unless named;
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu default`, all but the last three unless named;
+//! `default` times the machine that chooses the devices of each call beside each of its devices alone, for one element type or
+//! some of `gemm trsm getrf gesv` where `--dtype` and `--routine` say so;
 //! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu` against
 //! cuBLAS and cuSOLVER where they are (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`,
 //! `LAPIDARY_PEER_CUSOLVER`, else by their own names). Peers:
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library
-//! that is not there is left out, unless `--peer` names it. All groups but `opencl` and `wgpu` run
+//! that is not there is left out, unless `--peer` names it. All groups but the last three run
 //! on the processor alone, or on those of its devices that `LAPIDARY_DEVICE` names.
 //!
 //! **Threads that spin.** The workers of a BLAS go on looking for work after a
@@ -23,6 +25,7 @@
 
 mod blas;
 mod cases;
+mod choice;
 mod cublas;
 mod cusolver;
 mod measure;
@@ -43,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut report = Report::new();
     for group in &settings.groups {
         match group.as_str() {
+            "default" => choice::run(&settings, &mut report)?,
             "opencl" => opencl::products(&settings, &mut report)?,
             "wgpu" => wgpu::products(&settings, &mut report)?,
             "outofcore" => outofcore::run(&settings, &mut report)?,

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-/// Every group; the last two only where they are named.
-pub const GROUPS: [&str; 7] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu"];
+use lapidary::DType;
+
+/// Every group; the last three only where they are named.
+pub const GROUPS: [&str; 8] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default"];
 
 /// What the command line asks for.
 pub struct Settings {
@@ -17,6 +19,10 @@ pub struct Settings {
     pub reps: Option<usize>,
     /// Seconds for the repetitions of one case.
     pub seconds: f64,
+    /// The element type of the group `default`; both if `None`.
+    pub dtype: Option<DType>,
+    /// The routines of the group `default`; all if `None`.
+    pub routines: Option<Vec<String>>,
     /// Where the figures go.
     pub json: Option<PathBuf>,
 }
@@ -24,7 +30,16 @@ pub struct Settings {
 impl Settings {
     /// Reads the arguments; `--bench` is what cargo adds.
     pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut settings = Settings { groups: Vec::new(), peers: None, sizes: None, reps: None, seconds: 20.0, json: None };
+        let mut settings = Settings {
+            groups: Vec::new(),
+            peers: None,
+            sizes: None,
+            reps: None,
+            seconds: 20.0,
+            dtype: None,
+            routines: None,
+            json: None,
+        };
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
             match arg.as_str() {
@@ -33,11 +48,13 @@ impl Settings {
                 "--n" => settings.sizes = Some(list(&value()?)?),
                 "--reps" => settings.reps = Some(number(&value()?)?),
                 "--seconds" => settings.seconds = number(&value()?)?,
+                "--dtype" => settings.dtype = Some(dtype(&value()?)?),
+                "--routine" => settings.routines = Some(list(&value()?)?),
                 "--json" => settings.json = Some(value()?.into()),
                 group if GROUPS.contains(&group) => settings.groups.push(arg),
                 other => {
                     return Err(format!(
-                        "what is `{other}`? There is {}, --peer, --n, --reps, --seconds, --json",
+                        "what is `{other}`? There is {}, --peer, --n, --reps, --seconds, --dtype, --routine, --json",
                         GROUPS.join(", ")
                     ));
                 }
@@ -61,4 +78,11 @@ fn list<T: std::str::FromStr>(text: &str) -> Result<Vec<T>, String> {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not understood"))
+}
+
+fn dtype(text: &str) -> Result<DType, String> {
+    [DType::F32, DType::F64]
+        .into_iter()
+        .find(|dtype| dtype.to_string() == text)
+        .ok_or_else(|| format!("`{text}` is not f32 or f64"))
 }

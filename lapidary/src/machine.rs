@@ -7,8 +7,8 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Home, Info, Laswp, Layout, MatMut, Rates,
-    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, Rates, RawMat,
+    Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::lu::{Lu, check_system};
@@ -85,14 +85,14 @@ impl Machine {
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;
-        let shared = Shared {
+        let mut shared = Shared {
             notes: opened.notes,
             #[cfg(feature = "program-cache")]
             cache: opened.cache,
             ..Shared::new(opened.devices, settings)
         };
-        let pricing = select.names_no_device().then(|| Pricing::new(&shared.drivers));
-        Ok(Self::share(Shared { pricing, ..shared }))
+        shared.pricing = select.names_no_device().then(|| Pricing::new(&shared.drivers));
+        Ok(Self::share(shared))
     }
 
     /// A machine of OpenCL devices that the application has opened, so that it
@@ -185,6 +185,13 @@ impl Machine {
 
     pub(crate) fn of(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         Self::share(Shared::new(devices, settings))
+    }
+
+    /// A machine that chooses by price which of the devices take part in a call.
+    #[cfg(test)]
+    pub(crate) fn choosing(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
+        let shared = Shared::new(devices, settings);
+        Self::share(Shared { pricing: Some(Pricing::new(&shared.drivers)), ..shared })
     }
 
     fn share(shared: Shared) -> Self {
@@ -434,33 +441,6 @@ impl Machine {
             _ => error.with_outputs("A holds its factors, B is partly written"),
         })?;
         Ok(lu)
-    }
-
-    /// The device for a call that is too small for others.
-    #[inline]
-    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
-        let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
-        let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
-        let first = self.drivers().first().filter(is_able)?;
-        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
-    }
-
-    /// Those of the devices that are still there and compute with that type.
-    pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
-        let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
-        let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
-        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].lost())) {
-            return Err(lost);
-        }
-        let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);
-        let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
-        if able.is_empty() {
-            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].facts().name.as_str()).collect();
-            let message =
-                format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
-            return Err(Error::new(ErrorKind::Unsupported, operation, message));
-        }
-        Ok(able)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach,
+    Cost, DType, Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach,
     resident_device, run,
 };
 
@@ -103,6 +103,33 @@ impl Machine {
             () if self.pricing().is_some() => Reason::Price,
             () => Reason::Selected,
         }
+    }
+
+    /// The device for a call that is too small for others.
+    #[inline]
+    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
+        let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
+        let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
+        let first = self.drivers().first().filter(is_able)?;
+        (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
+    }
+
+    /// Those of the devices that are still there and compute with that type.
+    pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
+        let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
+        let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].lost())) {
+            return Err(lost);
+        }
+        let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);
+        let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
+        if able.is_empty() {
+            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].facts().name.as_str()).collect();
+            let message =
+                format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
+            return Err(Error::new(ErrorKind::Unsupported, operation, message));
+        }
+        Ok(able)
     }
 
     /// The processor, if it is the only device and takes calls on these host matrices as instructions.

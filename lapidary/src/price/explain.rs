@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Price, Pricing};
+use super::Pricing;
+use super::choice::Price;
 
 /// Which devices take part in a call, and why. It prints as a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +41,7 @@ pub struct PricedSet {
     pub devices: Vec<String>,
     /// Expected time of the call in seconds.
     pub seconds: f64,
-    /// Runs of about this size by which the time was corrected, at most two. Without any the time comes from measured
+    /// Runs of about this size by which the time was corrected, at most three. Without any the time comes from measured
     /// speeds, and from runs of other sizes.
     pub runs: usize,
 }

@@ -2,6 +2,7 @@
 //!
 //! A price is the time by the measured speeds of the devices, multiplied by how much more or less calls of that size took.
 
+mod choice;
 mod explain;
 mod runs;
 mod speeds;
@@ -16,6 +17,7 @@ use std::time::Instant;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{DType, Driver, Instruction, RawMat};
 
+use choice::Price;
 pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
 use runs::{Bucket, KEPT, Runs};
@@ -24,8 +26,8 @@ use speeds::Speeds;
 use crate::machine::Machine;
 use crate::run::Planner;
 
-/// A device that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
-const WORTH_A_TRY: f64 = 1.5;
+/// A record is stored again when a correction has changed by more than this part.
+const NEWS: f64 = 0.1;
 
 /// Prices of a machine that chooses who takes part in a call.
 #[derive(Debug)]
@@ -61,26 +63,8 @@ struct Set {
     runs: Runs,
     /// How many times as long a planned call takes on paper as it would without any waiting.
     on_paper: HashMap<Bucket, f64>,
-}
-
-/// The price of a set of devices for a call.
-#[derive(Clone, Debug)]
-struct Price {
-    devices: Vec<usize>,
-    /// Seconds by the measured speeds.
-    estimate: f64,
-    /// Seconds, corrected by runs.
-    seconds: f64,
-    /// Runs of about this size that are known.
-    runs: usize,
-}
-
-impl Price {
-    /// The time that decides. A device that has hardly run is given the benefit of the doubt; a set of devices has had it
-    /// already, since paper knows of no disturbance.
-    fn for_choice(&self) -> f64 {
-        if self.runs < KEPT && self.devices.len() == 1 { self.seconds / WORTH_A_TRY } else { self.seconds }
-    }
+    /// Seconds that calls have taken on other sets since the set last ran one of that size.
+    passed_over: HashMap<Bucket, f64>,
 }
 
 /// A call that runs on devices that were chosen for it.
@@ -162,7 +146,7 @@ impl Pricing {
                 prices.push(state.price(call.machine, vec![device], &bucket, estimate));
             }
         }
-        let alone = prices.iter().map(Price::for_choice).fold(f64::INFINITY, f64::min);
+        let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
         for devices in self.teams(&prices, call.machine.drivers()) {
             // a set is never faster than its devices side by side without any waiting
             let bound = |seconds: fn(&Price) -> f64| {
@@ -175,7 +159,7 @@ impl Pricing {
                 prices.push(state.price(call.machine, devices, &bucket, estimate));
             }
         }
-        prices.sort_by(|a, b| a.for_choice().total_cmp(&b.for_choice()));
+        choice::sort(&mut prices);
         prices
     }
 
@@ -199,13 +183,18 @@ impl Pricing {
     pub fn record(&self, machine: &Machine, ticket: Ticket) {
         let (seconds, mut state) = (ticket.start.elapsed().as_secs_f64(), self.state());
         let Ticket { devices, bucket, estimate, .. } = ticket;
+        for set in &mut state.sets {
+            let passed_over = set.passed_over.entry(bucket).or_default();
+            *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
+        }
         if state.warm.insert((devices.clone(), bucket.operation, bucket.dtype)) {
             return;
         }
         let set = state.set(machine, &devices);
-        let before = set.runs.count(&bucket);
+        let (count, correction) = (set.runs.count(&bucket), set.runs.correction(&bucket));
         set.runs.add(bucket, seconds / estimate);
-        if before < KEPT && set.runs.count(&bucket) == KEPT {
+        let has_changed = count < KEPT || (set.runs.correction(&bucket) / correction - 1.0).abs() > NEWS;
+        if has_changed && set.runs.count(&bucket) == KEPT {
             state.save(machine, &devices);
         }
     }
@@ -241,15 +230,16 @@ impl State {
     fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(machine, devices);
-            self.sets.push(Set { devices: devices.to_vec(), runs, on_paper: HashMap::new() });
+            self.sets.push(Set { devices: devices.to_vec(), runs, on_paper: HashMap::new(), passed_over: HashMap::new() });
             self.sets.len() - 1
         });
         &mut self.sets[at]
     }
 
     fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, estimate: f64) -> Price {
-        let runs = &self.set(machine, &devices).runs;
-        Price { estimate, seconds: estimate * runs.correction(bucket), runs: runs.count(bucket), devices }
+        let Set { runs, passed_over, .. } = self.set(machine, &devices);
+        let (seconds, passed_over) = (estimate * runs.correction(bucket), passed_over.get(bucket).copied().unwrap_or(0.0));
+        Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
     }
 
     /// How many times as long as `bound` the planned call takes on paper; 1 if it is not planned for that.

@@ -6,7 +6,7 @@ use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
 /// Number of runs that are kept for each size. The shortest of them counts, so that a disturbed one does not.
-pub(super) const KEPT: usize = 2;
+pub(super) const KEPT: usize = 3;
 
 /// A size that has not run is corrected as a measured one that is at most this far: two octaves in total.
 const NEAR: u32 = 4;
@@ -62,6 +62,42 @@ impl Runs {
         ratios.push(ratio);
         if ratios.len() > KEPT {
             ratios.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GEMM: Bucket = Bucket { operation: "gemm", dtype: DType::F64, size: [20, 20, 20, 0] };
+
+    #[test]
+    fn the_shortest_of_the_latest_runs_corrects() {
+        let mut runs = Runs::default();
+        for (ratio, expected) in [(3.0, 1.0), (2.0, 1.0), (4.0, 2.0), (5.0, 2.0), (6.0, 4.0)] {
+            runs.add(GEMM, ratio);
+            assert!((runs.correction(&GEMM) - expected).abs() < f64::EPSILON, "after {ratio}: {}", runs.correction(&GEMM));
+        }
+        assert_eq!(runs.count(&GEMM), KEPT);
+    }
+
+    /// The nearest size corrects a size that has not run; no other routine, type, or size far away does.
+    #[test]
+    fn a_near_size_corrects() {
+        let mut runs = Runs::default();
+        let larger = Bucket { size: [22, 22, 20, 0], ..GEMM };
+        for bucket in [GEMM, larger] {
+            (0..KEPT).for_each(|_| runs.add(bucket, if bucket == GEMM { 2.0 } else { 3.0 }));
+        }
+        for (bucket, expected) in [
+            (Bucket { size: [21, 20, 20, 0], ..GEMM }, 2.0),
+            (Bucket { size: [22, 21, 20, 0], ..GEMM }, 3.0),
+            (Bucket { size: [20, 20, 15, 0], ..GEMM }, 1.0),
+            (Bucket { operation: "trsm", ..GEMM }, 1.0),
+            (Bucket { dtype: DType::F32, ..GEMM }, 1.0),
+        ] {
+            assert!((runs.correction(&bucket) - expected).abs() < f64::EPSILON, "{bucket:?}");
         }
     }
 }

@@ -1,1 +1,265 @@
+//! Who takes part in calls of devices that take their time, or fail.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lapidary_backend_cpu::CpuDevice;
+use lapidary_core::{
+    Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
+};
+
+use super::{Explanation, PricedSet, Reason, hardware};
+use crate::open::boxed;
+use crate::{DType, Machine, Settings};
+
+/// A product of this order is no small call.
+const N: usize = 240;
+
+/// A device that computes nothing and takes a while for it.
+#[derive(Clone, Debug)]
+struct Paced {
+    facts: DeviceFacts,
+    launch: Duration,
+    launches: Arc<AtomicUsize>,
+    /// How every further request fails.
+    failure: Arc<Mutex<Option<ErrorKind>>>,
+}
+
+impl Paced {
+    fn new(name: &str, launch: Duration) -> Self {
+        let mut facts = DeviceFacts { dtypes: vec![DType::F32, DType::F64], memory: Some(64 << 20), ..DeviceFacts::new(name) };
+        facts.identity.model = "of tests".into();
+        Paced { facts, launch, launches: Arc::default(), failure: Arc::default() }
+    }
+
+    /// The same device with a driver of that version.
+    fn with_driver(mut self, version: &str) -> Self {
+        self.facts.identity.driver = version.into();
+        self
+    }
+
+    fn launches(&self) -> usize {
+        self.launches.load(Ordering::Relaxed)
+    }
+
+    fn fail(&self, kind: ErrorKind) {
+        *self.failure.lock().unwrap() = Some(kind);
+    }
+
+    fn request(&self) -> Result<()> {
+        self.failure.lock().unwrap().map_or(Ok(()), |kind| Err(Error::new(kind, "paced", "told to fail")))
+    }
+}
+
+impl Device for Paced {
+    fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+    fn alloc(&self, _: usize) -> Result<DeviceBuffer> {
+        self.request().map(|()| DeviceBuffer::new(()))
+    }
+    unsafe fn write(&self, _: HostRect, _: &DeviceBuffer) -> Result<()> {
+        self.request()
+    }
+    unsafe fn read(&self, _: &DeviceBuffer, _: HostRect) -> Result<()> {
+        self.request()
+    }
+    unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {
+        self.launches.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(self.launch);
+        self.request()
+    }
+}
+
+/// A slow device and a fast one, of different hardware.
+fn slow_and_fast() -> [Paced; 2] {
+    let mut devices = [Paced::new("paced:0", Duration::from_millis(20)), Paced::new("paced:1", Duration::ZERO)];
+    devices[1].facts.identity.model = "of more tests".into();
+    devices
+}
+
+fn machine(devices: &[Paced], cache: &Path) -> Machine {
+    let settings = Settings { cache_dir: Some(cache.to_owned()), ..Settings::default() };
+    Machine::choosing(devices.iter().cloned().map(boxed).collect(), &settings)
+}
+
+/// A product of ones.
+fn product(machine: &Machine) -> Result<()> {
+    with_product(|args| machine.gemm(args))
+}
+
+fn with_product<R>(call: impl FnOnce(Gemm<'_, f64>) -> R) -> R {
+    let (ones, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
+    let a = MatRef::col_major(&ones, N, N).unwrap();
+    call(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap()))
+}
+
+/// Launches on each device during some work.
+fn launches(devices: &[Paced], work: impl FnOnce()) -> Vec<usize> {
+    let before: Vec<usize> = devices.iter().map(Paced::launches).collect();
+    work();
+    devices.iter().zip(before).map(|(device, before)| device.launches() - before).collect()
+}
+
+#[test]
+fn the_fastest_device_takes_the_call() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    let explanation = with_product(|args| machine.explain(args)).unwrap();
+    assert_eq!((explanation.devices, explanation.reason), (vec!["paced:1".to_owned()], Reason::Price));
+    let first = &explanation.considered[0];
+    assert!(first.devices == ["paced:1"] && explanation.considered[1].seconds > 5.0 * first.seconds);
+    assert_eq!(launches(&devices, || product(&machine).unwrap())[0], 0);
+    let said = explanation.considered[1].clone();
+    assert_eq!((said.devices, said.runs), (vec!["paced:0".to_owned()], 0));
+}
+
+/// The listener hears of each call that is not small, on whichever handle.
+#[test]
+fn a_listener_is_told_of_each_call() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&heard);
+    let machine = machine(&devices, folder.path());
+    let explained = machine.clone().explained(move |explanation| listener.lock().unwrap().push(explanation.call.clone()));
+    product(&machine).unwrap();
+    product(&explained).unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["gemm f64 m=240 n=240 k=240"; 2]);
+}
+
+#[test]
+fn others_take_over_from_a_device_that_is_lost_or_out_of_memory() {
+    for kind in [ErrorKind::DeviceLost, ErrorKind::OutOfMemory] {
+        let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+        let machine = machine(&devices, folder.path());
+        product(&machine).unwrap();
+        devices[1].fail(kind);
+        assert!(launches(&devices, || product(&machine).unwrap())[0] > 0, "{kind:?}");
+        devices[0].fail(kind);
+        assert_eq!(product(&machine).unwrap_err().kind(), kind);
+    }
+}
+
+#[test]
+fn a_device_that_fails_otherwise_is_an_error_of_the_call() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    product(&machine).unwrap();
+    devices[1].fail(ErrorKind::DeviceFailed);
+    assert_eq!(product(&machine).unwrap_err().kind(), ErrorKind::DeviceFailed);
+}
+
+/// A device that fails while it is measured takes part in no call. If all do, calls go on without prices, and tell the failure.
+#[test]
+fn a_device_that_cannot_be_measured_is_left_out() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    devices[1].fail(ErrorKind::DeviceFailed);
+    let only_slow = machine(&devices, folder.path());
+    let explanation = with_product(|args| only_slow.explain(args)).unwrap();
+    assert_eq!(explanation.devices, ["paced:0"]);
+    product(&only_slow).unwrap();
+    devices[0].fail(ErrorKind::DeviceFailed);
+    let none = machine(&devices, tempfile::tempdir().unwrap().path());
+    assert_eq!(product(&none).unwrap_err().kind(), ErrorKind::DeviceFailed);
+}
+
+/// Speeds are measured once for a driver, and again where their record is damaged.
+#[cfg(feature = "program-cache")]
+#[test]
+fn speeds_are_kept_for_a_driver() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let explain = |devices: &[Paced]| {
+        launches(devices, || {
+            with_product(|args| machine(devices, folder.path()).explain(args)).unwrap();
+        })
+    };
+    assert!(explain(&devices).iter().all(|&launches| launches > 0), "measured");
+    assert_eq!(explain(&devices), [0, 0], "kept");
+    let newer = devices.clone().map(|device| device.with_driver("2.0"));
+    assert!(explain(&newer).iter().all(|&launches| launches > 0), "measured for another driver");
+    assert_eq!(explain(&devices), [0, 0], "kept beside");
+    let mut damaged = 0;
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        damaged += 1;
+    }
+    assert!(damaged >= 4, "{damaged} records");
+    assert!(explain(&devices).iter().all(|&launches| launches > 0), "measured again");
+    assert_eq!(explain(&devices), [0, 0], "kept again");
+}
+
+/// What a process has learnt of a call the next one knows.
+#[cfg(feature = "program-cache")]
+#[test]
+fn runs_are_kept() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let runs = |machine: &Machine| with_product(|args| machine.explain(args)).unwrap().considered[0].runs;
+    let first = machine(&devices, folder.path());
+    assert_eq!(runs(&first), 0);
+    (0..4).for_each(|_| product(&first).unwrap());
+    assert_eq!(runs(&first), super::KEPT, "the first of four runs does not count");
+    assert_eq!(runs(&machine(&devices, folder.path())), super::KEPT);
+}
+
+#[test]
+fn small_calls_stay_on_the_processor() {
+    let (paced, folder) = (Paced::new("paced:0", Duration::ZERO), tempfile::tempdir().unwrap());
+    let settings = Settings { cache_dir: Some(folder.path().to_owned()), ..Settings::default() };
+    let machine = Machine::choosing(vec![boxed(CpuDevice::whole(None)), boxed(paced.clone())], &settings);
+    let (a, mut c) = ([1.0, 2.0, 3.0, 4.0], [0.0; 4]);
+    let a = MatRef::col_major(&a, 2, 2).unwrap();
+    let explanation = machine.explain(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
+    assert_eq!((explanation.reason, explanation.devices), (Reason::Small, vec!["cpu".to_owned()]));
+    machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, 2, 2).unwrap())).unwrap();
+    assert_eq!((c, paced.launches()), ([7.0, 10.0, 15.0, 22.0], 0));
+}
+
+/// Devices that the application names all take part.
+#[test]
+fn a_machine_of_named_devices_has_no_prices() {
+    let devices = slow_and_fast();
+    let machine = Machine::of(devices.iter().cloned().map(boxed).collect(), &Settings::default());
+    let explanation = with_product(|args| machine.explain(args)).unwrap();
+    assert_eq!((explanation.reason, explanation.devices.len(), explanation.considered), (Reason::Selected, 2, Vec::new()));
+}
+
+/// Two backends may open one GPU. Of two equal GPUs the first of one backend is the first of the other.
+#[test]
+fn devices_of_two_backends_are_one_hardware() {
+    let of = |names: &[&str], model: &str| {
+        let with_model = |name: &&str| {
+            let mut device = Paced::new(name, Duration::ZERO);
+            device.facts.identity.model = model.into();
+            boxed(device)
+        };
+        hardware(Machine::of(names.iter().map(with_model).collect(), &Settings::default()).drivers())
+    };
+    assert_eq!(of(&["cpu", "opencl:0", "wgpu:0"], "G"), [0, 0, 0]);
+    assert_eq!(of(&["opencl:0", "opencl:1", "wgpu:0", "wgpu:1"], "G"), [0, 1, 0, 1]);
+    assert_eq!(of(&["opencl:0", "wgpu:0"], ""), [0, 1], "a driver that names no model");
+}
+
+#[test]
+fn an_explanation_is_a_table() {
+    let set = |devices: &[&str], seconds, runs| PricedSet {
+        devices: devices.iter().map(|&name| name.to_owned()).collect(),
+        seconds,
+        runs,
+    };
+    let explanation = Explanation {
+        call: "gemm f64 m=1000 n=1000 k=1000".to_owned(),
+        devices: vec!["wgpu:0".to_owned()],
+        reason: Reason::Price,
+        considered: vec![set(&["wgpu:0"], 1.84e-3, 3), set(&["cpu", "wgpu:0"], 2.5e-3, 1), set(&["cpu"], 3.79e-3, 0)],
+    };
+    let expected = "\
+gemm f64 m=1000 n=1000 k=1000: on wgpu:0, since of these sets, the first is expected to be the fastest
+  wgpu:0          1.8400 ms  corrected by 3 runs
+  cpu+wgpu:0      2.5000 ms  corrected by 1 run
+  cpu             3.7900 ms  by measured speeds";
+    assert_eq!(explanation.to_string(), expected);
+}

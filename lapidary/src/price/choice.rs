@@ -1,0 +1,95 @@
+//! The choice among sets of devices by their prices.
+
+use super::runs::KEPT;
+
+/// A device that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
+const WORTH_A_TRY: f64 = 1.5;
+/// A set that was passed over is tried again when the expected loss is at most this part of the time that calls of the size
+/// have taken since: its price may have been that of a disturbed run.
+const LOSS_ALLOWED: f64 = 0.02;
+/// A set whose price is more than this many times the lowest is not tried again: one such call would be felt.
+const NEVER_AGAIN: f64 = 4.0;
+
+/// The price of a set of devices for a call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Price {
+    pub devices: Vec<usize>,
+    /// Seconds by the measured speeds.
+    pub estimate: f64,
+    /// Seconds, corrected by runs.
+    pub seconds: f64,
+    /// Runs of about this size that are known.
+    pub runs: usize,
+    /// Seconds that calls of about this size have taken since the set ran one of them.
+    pub passed_over: f64,
+}
+
+impl Price {
+    /// Whether the set is to run although `lowest` is the lowest price.
+    fn is_tried(&self, lowest: f64) -> bool {
+        // paper knows of no disturbance, so that a team whose price is not the lowest has nothing to show
+        let is_new = self.runs < KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
+        let is_due = self.seconds - lowest <= LOSS_ALLOWED * self.passed_over && self.seconds <= NEVER_AGAIN * lowest;
+        is_new || is_due
+    }
+}
+
+/// Sorts prices: the set that is to run comes first, the others by their price.
+pub(super) fn sort(prices: &mut [Price]) {
+    prices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let Some(lowest) = prices.first().map(|price| price.seconds) else { return };
+    if let Some(tried) = prices.iter().skip(1).position(|price| price.is_tried(lowest)) {
+        prices[..=tried + 1].rotate_right(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn price(devices: &[usize], seconds: f64, runs: usize) -> Price {
+        Price { devices: devices.to_vec(), estimate: seconds, seconds, runs, passed_over: 0.0 }
+    }
+
+    /// The sets in the order of the sorted prices.
+    fn sorted(mut prices: Vec<Price>) -> Vec<Vec<usize>> {
+        sort(&mut prices);
+        prices.into_iter().map(|price| price.devices).collect()
+    }
+
+    #[test]
+    fn the_lowest_price_decides() {
+        let prices = vec![price(&[0], 3.0, KEPT), price(&[1], 1.0, KEPT), price(&[0, 1], 2.0, KEPT)];
+        assert_eq!(sorted(prices), [vec![1], vec![0, 1], vec![0]]);
+        assert!(sorted(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn a_device_that_has_hardly_run_is_tried_if_it_may_be_the_fastest() {
+        let with = |seconds, runs| sorted(vec![price(&[0], 1.0, KEPT), price(&[1], seconds, runs)])[0][0];
+        assert_eq!([with(1.4, 0), with(1.4, KEPT - 1), with(1.4, KEPT), with(1.6, 0)], [1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn a_team_is_not_tried_unless_its_price_is_the_lowest() {
+        let with = |seconds| sorted(vec![price(&[0], 1.0, KEPT), price(&[0, 1], seconds, 0)])[0].len();
+        assert_eq!([with(0.9), with(1.1)], [2, 1]);
+    }
+
+    #[test]
+    fn a_set_is_tried_again_when_the_loss_is_small_beside_what_calls_took() {
+        let with = |seconds, passed_over| {
+            let other = Price { passed_over, ..price(&[1], seconds, KEPT) };
+            sorted(vec![price(&[0], 1.0, KEPT), other])[0][0]
+        };
+        assert_eq!([with(2.0, 40.0), with(2.0, 60.0)], [0, 1]);
+        assert_eq!(with(NEVER_AGAIN * 1.01, 1e9), 0);
+    }
+
+    /// The order of those that are passed over stays that of their prices.
+    #[test]
+    fn of_several_to_be_tried_the_cheapest_is() {
+        let prices = vec![price(&[2], 1.3, 0), price(&[1], 1.2, 0), price(&[0], 1.0, 0)];
+        assert_eq!(sorted(prices), [vec![1], vec![0], vec![2]]);
+    }
+}

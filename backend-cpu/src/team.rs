@@ -17,8 +17,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+mod placement;
 #[cfg(test)]
 mod tests;
+
+use placement::Placement;
 
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
@@ -65,10 +68,14 @@ struct Worker {
     mailbox: Arc<Mailbox>,
 }
 
-/// The job assigned to a thread: null for none, or a special address that ends the thread.
+/// What a thread is told.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Mailbox(AtomicPtr<Job<'static>>);
+struct Mailbox {
+    /// The job assigned to it: null for none, or a special address that ends the thread.
+    job: AtomicPtr<Job<'static>>,
+    placement: Placement,
+}
 
 /// Which members take part in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -374,7 +381,7 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         for worker in &self.workers.get_mut().unwrap_or_else(PoisonError::into_inner).list {
-            worker.mailbox.0.store(Mailbox::end_mark(), Ordering::Release);
+            worker.mailbox.job.store(Mailbox::end_mark(), Ordering::Release);
             worker.thread.unpark();
         }
     }
@@ -407,13 +414,15 @@ impl Mailbox {
     /// Waits for a job.
     fn next(&self) -> *mut Job<'static> {
         loop {
-            let has_job = || !self.0.load(Ordering::Relaxed).is_null();
+            let has_job = || !self.job.load(Ordering::Relaxed).is_null();
             while !spin(SPIN, has_job) {
+                self.placement.sleep();
                 thread::park();
             }
             // null if the caller has taken the job back
-            let job = self.0.swap(null_mut(), Ordering::Acquire);
+            let job = self.job.swap(null_mut(), Ordering::Acquire);
             if !job.is_null() {
+                self.placement.run();
                 return job;
             }
         }
@@ -427,7 +436,8 @@ impl Job<'_> {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(worker) = self.workers.get(next) else { break };
             let job = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
-            worker.mailbox.0.store(job, Ordering::Release);
+            worker.mailbox.placement.exclude_own_core();
+            worker.mailbox.job.store(job, Ordering::Release);
             worker.thread.unpark();
         }
         let member = Member { job: self, index };
@@ -446,7 +456,7 @@ impl Job<'_> {
         let mut late = self.workers.len() - named;
         let own = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
         for worker in &self.workers[..named] {
-            let taken = worker.mailbox.0.compare_exchange(own, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
+            let taken = worker.mailbox.job.compare_exchange(own, null_mut(), Ordering::Relaxed, Ordering::Relaxed);
             late += usize::from(taken.is_ok());
         }
         self.left.fetch_sub(late, Ordering::Relaxed);

@@ -1,0 +1,67 @@
+//! On which core a sleeping thread wakes up.
+//!
+//! Linux looks for an idle core, but passes over those that a hypervisor has taken back from an idle virtual machine. It
+//! then lets the thread wait on the core of its waker until it balances loads, for milliseconds. So a waker excludes its own
+//! core until the thread runs.
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::Placement;
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::Placement;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::sync::atomic::{AtomicI32, Ordering};
+    use std::sync::{Mutex, PoisonError};
+
+    use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+    /// The cores of a thread that may sleep.
+    #[derive(Debug, Default)]
+    pub(crate) struct Placement {
+        /// Id of the thread while it sleeps or is about to; else 0.
+        sleeper: AtomicI32,
+        /// The cores that the thread may use once it runs: those of its waker.
+        cores: Mutex<Option<CpuSet>>,
+    }
+
+    impl Placement {
+        /// Called by the thread before it sleeps.
+        pub fn sleep(&self) {
+            self.sleeper.store(gettid().as_raw_nonzero().get(), Ordering::Release);
+        }
+
+        /// Called before the thread is woken.
+        pub fn exclude_own_core(&self) {
+            let Some(sleeper) = Pid::from_raw(self.sleeper.load(Ordering::Acquire)) else { return };
+            let Ok(cores) = sched_getaffinity(None) else { return };
+            let mut others = cores;
+            others.unset(sched_getcpu());
+            if others.count() > 0 && sched_setaffinity(Some(sleeper), &others).is_ok() {
+                *self.cores.lock().unwrap_or_else(PoisonError::into_inner) = Some(cores);
+            }
+        }
+
+        /// Called by the thread when it runs.
+        pub fn run(&self) {
+            self.sleeper.store(0, Ordering::Relaxed);
+            if let Some(cores) = self.cores.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                // a control group that has shrunk since is respected by the system
+                let _ = sched_setaffinity(None, &cores);
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    /// Other systems choose well, or cannot be told.
+    #[derive(Debug, Default)]
+    pub(crate) struct Placement;
+
+    impl Placement {
+        pub fn sleep(&self) {}
+        pub fn exclude_own_core(&self) {}
+        pub fn run(&self) {}
+    }
+}

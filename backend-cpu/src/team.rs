@@ -96,6 +96,7 @@ struct Job<'a> {
     /// Number of workers that have not finished.
     left: AtomicUsize,
     caller: Thread,
+    placement_of_caller: Placement,
     barrier: Barrier,
     /// The barrier of a group: the first few members, while the others work on something else.
     group: Barrier,
@@ -187,18 +188,19 @@ fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
 }
 
 impl Barrier {
-    /// Waits until `members` members have arrived. The last of them calls `last` before the barrier opens.
+    /// Waits until the first `members` members have arrived, of which `member` is one. The last of them calls `last` before the
+    /// barrier opens.
     ///
     /// # Panics
     /// If a member panicked, which never arrives.
-    fn wait(&self, members: usize, last: impl FnOnce()) {
+    fn wait(&self, member: &Member<'_>, members: usize, last: impl FnOnce()) {
         let openings = self.openings.0.load(Ordering::Relaxed);
         // acquire and release: what members wrote before the barrier is visible to all after it
         if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == members {
             self.arrived.0.store(0, Ordering::Relaxed);
             last();
             self.openings.0.store(openings + 1, Ordering::SeqCst);
-            self.wake_sleepers();
+            self.wake_sleepers(member.job);
             return;
         }
         let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
@@ -207,22 +209,26 @@ impl Barrier {
             // incremented before the condition is read again: whoever makes it true after that sees a sleeper
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+            let placement = member.job.placement(member.index);
+            placement.sleep();
             drop(self.wake.wait_while(guard, |()| !is_over()));
+            placement.run();
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
         assert!(is_open(), "another member of the team panicked");
     }
 
     /// Ends all waits, since a member panicked.
-    fn break_up(&self) {
+    fn break_up(&self, job: &Job<'_>) {
         self.broken.store(true, Ordering::SeqCst);
-        self.wake_sleepers();
+        self.wake_sleepers(job);
     }
 
-    fn wake_sleepers(&self) {
+    fn wake_sleepers(&self, job: &Job<'_>) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // a sleeper holds the lock from reading the condition until it sleeps
             drop(self.sleep.lock());
+            (0..=job.workers.len()).for_each(|index| job.placement(index).exclude_own_core());
             self.wake.notify_all();
         }
     }
@@ -236,13 +242,13 @@ impl Member<'_> {
 
     /// Waits until all members have arrived. The last one calls `last` before any of them continues.
     pub fn wait_for_all(&self, last: impl FnOnce()) {
-        self.job.barrier.wait(self.count(), last);
+        self.job.barrier.wait(self, self.count(), last);
     }
 
     /// The same for a group, the first `count` members, which includes this one.
     pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
-        self.job.group.wait(count, last);
+        self.job.group.wait(self, count, last);
     }
 
     /// Waits until other members make a condition true.
@@ -346,6 +352,7 @@ impl Team {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(workers.len()),
             caller: thread::current(),
+            placement_of_caller: Placement::default(),
             barrier: Barrier::default(),
             group: Barrier::default(),
             panic: Mutex::default(),
@@ -405,6 +412,9 @@ impl Mailbox {
             job.take_part(index);
             // the job may be freed as soon as `left` is decremented
             let caller = job.caller.clone();
+            if job.left.load(Ordering::Relaxed) == 1 {
+                job.placement_of_caller.exclude_own_core();
+            }
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
             }
@@ -444,8 +454,8 @@ impl Job<'_> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(&member))) {
             // only the first panic is kept: it causes the others
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
-            self.barrier.break_up();
-            self.group.break_up();
+            self.barrier.break_up(self);
+            self.group.break_up(self);
         }
     }
 
@@ -465,7 +475,14 @@ impl Job<'_> {
     /// Waits until all workers that have the job have finished it.
     fn wait(&self) {
         while !spin(SPIN, || self.left.load(Ordering::Acquire) == 0) {
+            self.placement_of_caller.sleep();
             thread::park();
         }
+        self.placement_of_caller.run();
+    }
+
+    /// The placement of a member's thread.
+    fn placement(&self, index: usize) -> &Placement {
+        index.checked_sub(1).map_or(&self.placement_of_caller, |worker| &self.workers[worker].mailbox.placement)
     }
 }

@@ -65,3 +65,27 @@ mod other {
         pub fn run(&self) {}
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+
+    use super::Placement;
+
+    fn cores() -> CpuSet {
+        sched_getaffinity(None).unwrap()
+    }
+
+    /// The thread wakes itself, so that it loses the core that it runs on until it says that it runs.
+    #[test]
+    fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_runs() {
+        let (placement, before) = (Placement::default(), cores());
+        placement.exclude_own_core();
+        assert_eq!(cores(), before, "no thread sleeps");
+        placement.sleep();
+        placement.exclude_own_core();
+        assert_eq!(cores().count(), before.count().saturating_sub(1).max(1));
+        placement.run();
+        assert_eq!(cores(), before);
+    }
+}

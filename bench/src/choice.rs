@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 use std::error::Error;
-use std::sync::{Arc, Mutex};
 
-use lapidary::{DType, DeviceFacts, Explanation, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
+use lapidary::{DType, DeviceFacts, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
 
 use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, our_gemm, random, triangle};
 use crate::measure::{Side, Times, in_turn, timed};
@@ -12,7 +11,7 @@ use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
 /// Calls of the default selection before any counts: it tries devices of similar price and corrects its prices by these calls.
-const LEARNING: usize = 16;
+const LEARNING: usize = 24;
 /// A device that takes this many times as long as the fastest is not timed further.
 const TOO_SLOW: f64 = 4.0;
 /// Right-hand sides of the solves with few.
@@ -37,24 +36,14 @@ struct Machines {
     all: Machine,
     /// Its devices by name.
     alone: Vec<(String, Machine)>,
-    /// What `all` said of its latest calls.
-    explanations: Arc<Mutex<Vec<Explanation>>>,
 }
 
 impl Machines {
     fn open() -> Result<Self, Box<dyn Error>> {
-        let explanations = Arc::<Mutex<Vec<Explanation>>>::default();
         let all = Machine::with_settings(&Select::all(), &Limits::from_env()?)?;
         let open = |device: &DeviceFacts| Ok::<_, lapidary::Error>((device.name.clone(), Machine::open(&device.name.parse()?)?));
         let alone = all.devices().map(open).collect::<Result<_, _>>()?;
-        let listener = Arc::clone(&explanations);
-        let all = all.explained(move |explanation| listener.lock().expect("no panic").push(explanation.clone()));
-        Ok(Machines { all, alone, explanations })
-    }
-
-    /// Prints who took part in each of the latest calls, and forgets them.
-    fn explain(&self) {
-        self.explanations.lock().expect("no panic").drain(..).for_each(|explanation| println!("{explanation}"));
+        Ok(Machines { all, alone })
     }
 }
 
@@ -145,15 +134,11 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     alone.retain(|(.., seconds)| *seconds <= TOO_SLOW * fastest);
     let result = &RefCell::new(result);
     let side = |name: &str, machine| Side::new(name, move || seconds(machine, &mut result.borrow_mut()));
-    let mut sides = vec![Side::new("default", || {
-        machines.explanations.lock().expect("no panic").clear();
-        seconds(&machines.all, &mut result.borrow_mut())
-    })];
+    let mut sides = vec![side("default", &machines.all)];
     sides.extend(alone.iter().map(|&(name, machine, _)| side(name, machine)));
     let times = in_turn(settings, sides);
     let name = format!("{}{}", if T::DTYPE == DType::F64 { 'd' } else { 's' }, case.routine);
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());
-    machines.explain();
 }

@@ -21,8 +21,10 @@ pub enum TimedKernel {
     Getrf,
 }
 
-/// A measurement repeats the work for this long, and at least twice: idle clocks rise meanwhile.
+/// A measurement repeats the work for this long, since idle clocks rise meanwhile, and at least [`RUNS`] times, since other
+/// work disturbs some.
 const REPEAT: Duration = Duration::from_millis(20);
+const RUNS: u32 = 4;
 
 impl Driver {
     /// Seconds of a kernel with an A of order `n`, and a B of `cols` columns where the kernel has one: the shortest of some
@@ -111,7 +113,7 @@ impl Driver {
         self.note_loss(prepare().and_then(|()| work()))?;
         let (begin, mut shortest) = (Instant::now(), f64::INFINITY);
         for run in 0.. {
-            if run >= 2 && begin.elapsed() >= REPEAT {
+            if run >= RUNS && begin.elapsed() >= REPEAT {
                 break;
             }
             self.note_loss(prepare())?;

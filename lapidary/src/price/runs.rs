@@ -46,11 +46,9 @@ impl Runs {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// The factor of estimates in the bucket: the ratio of its shortest run, or that of the nearest bucket which has all its
-    /// runs.
+    /// The factor of estimates in the bucket: the ratio of its shortest run, or of the nearest bucket's.
     pub fn correction(&self, bucket: &Bucket) -> f64 {
-        let complete = self.0.iter().filter(|(_, ratios)| ratios.len() == KEPT);
-        let near = complete.filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
+        let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
         // of two that are as near, always the same one
         let nearest = near.filter(|(distance, ..)| *distance <= NEAR).min_by_key(|(distance, other, _)| (*distance, **other));
         nearest.map_or(1.0, |(_, _, ratios)| ratios.iter().copied().fold(f64::INFINITY, f64::min))
@@ -75,7 +73,7 @@ mod tests {
     #[test]
     fn the_shortest_of_the_latest_runs_corrects() {
         let mut runs = Runs::default();
-        for (ratio, expected) in [(3.0, 1.0), (2.0, 1.0), (4.0, 2.0), (5.0, 2.0), (6.0, 4.0)] {
+        for (ratio, expected) in [(3.0, 3.0), (2.0, 2.0), (4.0, 2.0), (5.0, 2.0), (6.0, 4.0)] {
             runs.add(GEMM, ratio);
             assert!((runs.correction(&GEMM) - expected).abs() < f64::EPSILON, "after {ratio}: {}", runs.correction(&GEMM));
         }
@@ -88,7 +86,7 @@ mod tests {
         let mut runs = Runs::default();
         let larger = Bucket { size: [22, 22, 20, 0], ..GEMM };
         for bucket in [GEMM, larger] {
-            (0..KEPT).for_each(|_| runs.add(bucket, if bucket == GEMM { 2.0 } else { 3.0 }));
+            runs.add(bucket, if bucket == GEMM { 2.0 } else { 3.0 });
         }
         for (bucket, expected) in [
             (Bucket { size: [21, 20, 20, 0], ..GEMM }, 2.0),

@@ -122,7 +122,7 @@ fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
                 let operation = Problem::OPERATIONS.into_iter().find(|name| Some(name) == words.get(1))?;
                 let size = words.get(3..7)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
                 let ratios = numbers(words.get(7..)?)?;
-                (ratios.len() <= KEPT).then_some(())?;
+                (1..=KEPT).contains(&ratios.len()).then_some(())?;
                 runs.insert(Bucket { operation, dtype: dtype(words.get(2)?)?, size: size.try_into().ok()? }, ratios);
             }
             _ => return None,

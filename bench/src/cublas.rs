@@ -28,20 +28,49 @@ type Gemm<T> = unsafe extern "C" fn(
 
 type Trsm<T> = unsafe extern "C" fn(*mut c_void, i32, i32, i32, i32, i32, i32, *const T, *const T, i32, *mut T, i32) -> i32;
 
+type GemmBatched<T> = unsafe extern "C" fn(
+    *mut c_void,
+    i32,
+    i32,
+    i32,
+    i32,
+    i32,
+    *const T,
+    *const T,
+    i32,
+    i64,
+    *const T,
+    i32,
+    i64,
+    *const T,
+    *mut T,
+    i32,
+    i64,
+    i32,
+) -> i32;
+
+type GetrfBatched<T> = unsafe extern "C" fn(*mut c_void, i32, *const *mut T, i32, *mut i32, *mut i32, i32) -> i32;
+
 /// An element type with the names of its routines.
 pub trait Real: lapidary::Scalar {
     const GEMM: &'static [u8];
     const TRSM: &'static [u8];
+    const GEMM_BATCHED: &'static [u8];
+    const GETRF_BATCHED: &'static [u8];
 }
 
 impl Real for f32 {
     const GEMM: &'static [u8] = b"cublasSgemm_v2";
     const TRSM: &'static [u8] = b"cublasStrsm_v2";
+    const GEMM_BATCHED: &'static [u8] = b"cublasSgemmStridedBatched";
+    const GETRF_BATCHED: &'static [u8] = b"cublasSgetrfBatched";
 }
 
 impl Real for f64 {
     const GEMM: &'static [u8] = b"cublasDgemm_v2";
     const TRSM: &'static [u8] = b"cublasDtrsm_v2";
+    const GEMM_BATCHED: &'static [u8] = b"cublasDgemmStridedBatched";
+    const GETRF_BATCHED: &'static [u8] = b"cublasDgetrfBatched";
 }
 
 /// The library on the first device; its memory lives as long as the process.
@@ -61,6 +90,16 @@ impl<T> Clone for Memory<T> {
     }
 }
 impl<T> Copy for Memory<T> {}
+
+/// Matrices on the device that are factored, and what becomes of them.
+pub struct LuBatch<T> {
+    original: Memory<T>,
+    /// The factors.
+    pub lu: Memory<T>,
+    pointers: Memory<*mut T>,
+    ipiv: Memory<i32>,
+    info: Memory<i32>,
+}
 
 impl Cublas {
     /// Opens both libraries; the default mode of products rounds as IEEE does, without TF32.
@@ -157,6 +196,44 @@ impl Cublas {
             assert_eq!(status, 0, "cublas");
         }
         self.wait();
+    }
+
+    /// C ← A·B for each of `count` matrices of order n, one after the other in memory, and waits.
+    pub fn gemm_batched<T: Real>(&self, n: usize, count: usize, [a, b, c]: [Memory<T>; 3]) {
+        let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
+        let stride = i64::from(order) * i64::from(order);
+        // SAFETY: the signature of the C interface; as many matrices of n² elements.
+        let status = unsafe {
+            let gemm: Symbol<'_, GemmBatched<T>> = self.cublas.get(T::GEMM_BATCHED).expect("the product");
+            let (one, zero) = (&T::ONE, &T::ZERO);
+            let (a, b, c) = (a.0, b.0, c.0);
+            gemm(self.handle, 0, 0, order, order, order, one, a, order, stride, b, order, stride, zero, c, order, stride, count)
+        };
+        assert_eq!(status, 0, "cublas");
+        self.wait();
+    }
+
+    /// LU of a copy of each of the matrices of order n that `pointers` name, and waits.
+    pub fn getrf_batched<T: Real>(&self, n: usize, count: usize, work: &LuBatch<T>) {
+        self.duplicate(work.original, work.lu, n * n * count);
+        let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
+        let LuBatch { pointers, ipiv, info, .. } = work;
+        // SAFETY: the signature of the C interface; as many pointers, pivots and results.
+        let status = unsafe {
+            let getrf: Symbol<'_, GetrfBatched<T>> = self.cublas.get(T::GETRF_BATCHED).expect("LU");
+            getrf(self.handle, order, pointers.0, order, ipiv.0, info.0, count)
+        };
+        assert_eq!(status, 0, "cublas");
+        self.wait();
+    }
+
+    /// The memory of LU of as many matrices of order n, one after the other in `data`.
+    pub fn prepare_lu<T: Real>(&self, n: usize, count: usize, data: &[T]) -> LuBatch<T> {
+        let (original, lu) = (self.upload(data), self.upload(data));
+        // SAFETY: addresses within the memory of `lu`.
+        let pointers: Vec<*mut T> = (0..count).map(|i| unsafe { lu.0.add(i * n * n) }).collect();
+        let (ipiv, info) = (self.upload(&vec![0; n * count]), self.upload(&vec![0; count]));
+        LuBatch { original, lu, pointers: self.upload(&pointers), ipiv, info }
     }
 
     /// Copies a matrix into another one, in the order of the device's work.

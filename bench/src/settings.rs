@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use lapidary::DType;
 
-/// Every group; the last three only where they are named.
-pub const GROUPS: [&str; 8] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default"];
+/// Every group; the last four only where they are named.
+pub const GROUPS: [&str; 9] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched"];
 
 /// What the command line asks for.
 pub struct Settings {

@@ -1,0 +1,110 @@
+//! Batches of small problems with matrices on a device, beside cuBLAS where it is.
+
+use lapidary::{Batch, BatchMut, DType, GemmBatched, GetrfBatched, Machine, MatMut, MatRef, Select};
+
+use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, random};
+use crate::cublas::{Cublas, Real};
+use crate::measure::{Side, in_turn, timed};
+use crate::report::{Report, Unit};
+use crate::settings::Settings;
+
+/// Matrices of a batch.
+const COUNT: usize = 10_000;
+
+/// Both routines on each device that is no processor.
+pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
+    let text = |error: lapidary::Error| error.to_string();
+    let all = Machine::open(&Select::all()).map_err(text)?;
+    let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
+    let peer = peer.as_ref();
+    report.takes_part(all.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
+    for device in all.devices().filter(|device| !device.host_memory) {
+        let machine = Machine::open(&device.name.parse().map_err(text)?).map_err(text)?;
+        for n in settings.sizes(&[8, 16, 32, 64]) {
+            if device.computes(DType::F64) {
+                products::<f64>(settings, report, &machine, peer, n).map_err(text)?;
+                factors::<f64>(settings, report, &machine, peer, n).map_err(text)?;
+            }
+            products::<f32>(settings, report, &machine, peer, n).map_err(text)?;
+            factors::<f32>(settings, report, &machine, peer, n).map_err(text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of a routine, with the device.
+fn name<T: Real>(machine: &Machine, routine: &str) -> String {
+    let device = machine.devices().next().map_or("", |device| &device.name);
+    format!("{}{routine} {device}", if T::DTYPE == DType::F64 { 'd' } else { 's' })
+}
+
+fn products<T: Real>(
+    settings: &Settings,
+    report: &mut Report,
+    machine: &Machine,
+    peer: Option<&Cublas>,
+    n: usize,
+) -> lapidary::Result<()> {
+    let (a, b) = (random::<T>(n * n * COUNT, 1), random::<T>(n * n * COUNT, 2));
+    let unwritten = vec![T::from_f64(f64::NAN); n * n * COUNT];
+    let upload = |data: &[T]| machine.upload(MatRef::col_major(data, n, n * COUNT)?);
+    let (left, right, mut product) = (upload(&a)?, upload(&b)?, upload(&unwritten)?);
+    let theirs = peer.map(|peer| (peer, [&a, &b, &unwritten].map(|data| peer.upload(data))));
+    let mut sides = vec![Side::new("ours", || {
+        timed(|| {
+            let (a, b) = (Batch::from_columns(left.view(), COUNT), Batch::from_columns(right.view(), COUNT));
+            let c = BatchMut::from_columns(product.view_mut(), COUNT).expect("equal widths");
+            machine
+                .gemm_batched(GemmBatched::new(a.expect("equal widths"), b.expect("equal widths"), c))
+                .expect("the products work");
+        })
+    })];
+    sides.extend(theirs.map(|(peer, memory)| Side::new("cublas", move || timed(|| peer.gemm_batched(n, COUNT, memory)))));
+    let times = in_turn(settings, sides);
+    if let Some((peer, memory)) = theirs {
+        let mut both = [unwritten.clone(), unwritten];
+        product.download(MatMut::col_major(&mut both[0], n, n * COUNT)?)?;
+        peer.download(memory[2], &mut both[1]);
+        memory.into_iter().for_each(|memory| peer.free(memory));
+        assert_alike("gemm_batched", n, ROUNDING, &both);
+    }
+    report.add(&name::<T>(machine, "gemm_batched"), &format!("{COUNT} of n={n}"), Unit::Gflops(flops(n, 2.0)), &times);
+    Ok(())
+}
+
+/// Both sides copy the matrices on the device first. Our pivots come to host memory.
+fn factors<T: Real>(
+    settings: &Settings,
+    report: &mut Report,
+    machine: &Machine,
+    peer: Option<&Cublas>,
+    n: usize,
+) -> lapidary::Result<()> {
+    let a = random::<T>(n * n * COUNT, 3);
+    let upload = || machine.upload(MatRef::col_major(&a, n, n * COUNT)?);
+    let (original, mut lu) = (upload()?, upload()?);
+    let (mut ipiv, mut info) = (vec![0; n * COUNT], vec![0; COUNT]);
+    let theirs = peer.map(|peer| (peer, peer.prepare_lu(n, COUNT, &a)));
+    let mut sides = vec![Side::new("ours", || {
+        timed(|| {
+            lu.copy_from(&original).expect("the copy works");
+            let a = BatchMut::from_columns(lu.view_mut(), COUNT).expect("equal widths");
+            machine.getrf_batched(GetrfBatched::new(a, &mut ipiv, &mut info)).expect("the factorisations work");
+        })
+    })];
+    let theirs = theirs.as_ref();
+    sides.extend(theirs.map(|(peer, work)| Side::new("cublas", || timed(|| peer.getrf_batched(n, COUNT, work)))));
+    let times = in_turn(settings, sides);
+    if let Some((peer, work)) = theirs {
+        let mut both = [a.clone(), a];
+        lu.download(MatMut::col_major(&mut both[0], n, n * COUNT)?)?;
+        peer.download(work.lu, &mut both[1]);
+        assert_alike("getrf_batched", n, MAGNIFIED, &both);
+    }
+    report.add(&name::<T>(machine, "getrf_batched"), &format!("{COUNT} of n={n}"), Unit::Gflops(flops(n, 2.0 / 3.0)), &times);
+    Ok(())
+}
+
+fn flops(n: usize, of_cube: f64) -> f64 {
+    of_cube * (n as f64).powi(3) * COUNT as f64
+}

@@ -3,16 +3,16 @@
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
 //! [--seconds S] [--dtype T] [--routine LIST] [--json FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched`, all but the last four unless named;
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest`, all but the last five unless named;
 //! `default` times the machine that chooses the devices of each call beside each of its devices alone, for one element type or
 //! some of `gemm trsm getrf gesv` where `--dtype` and `--routine` say so;
-//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu` and `batched` against
+//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu`, `batched` and `rest` against
 //! cuBLAS and cuSOLVER where they are (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`,
 //! `LAPIDARY_PEER_CUSOLVER`, else by their own names). Peers:
 //! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
 //! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
 //! products `tile`, the kernel itself without a machine around it. A library
-//! that is not there is left out, unless `--peer` names it. All groups but the last four run
+//! that is not there is left out, unless `--peer` names it. All groups but the last five run
 //! on the processor alone, or on those of its devices that `LAPIDARY_DEVICE` names.
 //!
 //! **Threads that spin.** The workers of a BLAS go on looking for work after a
@@ -35,6 +35,7 @@ mod outofcore;
 mod peer;
 mod processor;
 mod report;
+mod rest;
 mod settings;
 mod wgpu;
 
@@ -51,6 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "default" => choice::run(&settings, &mut report)?,
             "opencl" => opencl::products(&settings, &mut report)?,
             "wgpu" => wgpu::products(&settings, &mut report)?,
+            "rest" => rest::run(&settings, &mut report)?,
             "outofcore" => outofcore::run(&settings, &mut report)?,
             group => cases::run(group, &settings, &mut report)?,
         }

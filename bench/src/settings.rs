@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use lapidary::DType;
 
-/// Every group; the last four only where they are named.
-pub const GROUPS: [&str; 9] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched"];
+/// Every group; the last five only where they are named.
+pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
 
 /// What the command line asks for.
 pub struct Settings {
@@ -19,7 +19,7 @@ pub struct Settings {
     pub reps: Option<usize>,
     /// Seconds for the repetitions of one case.
     pub seconds: f64,
-    /// The element type of the group `default`; both if `None`.
+    /// The element type of the groups `default` and `rest`; both if `None`.
     pub dtype: Option<DType>,
     /// The routines of the group `default`; all if `None`.
     pub routines: Option<Vec<String>>,

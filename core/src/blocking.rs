@@ -129,6 +129,11 @@ impl Resources {
             return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
+        if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs))) {
+            // the transfers of one block hide behind the solve of the one before
+            let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
+            return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
+        }
         let (nb, nc, kc) = match self.copy_limit {
             None => (TRSM_NB, per_device.min(MOST_TILE).next_multiple_of(8), usize::MAX),
             Some(limit) => {
@@ -160,10 +165,17 @@ impl Resources {
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
+    /// Whether the only device copies and has memory for so many elements and as many again.
+    fn holds(&self, elements: usize) -> bool {
+        let bytes = elements.saturating_mul(self.element);
+        self.devices == 1 && self.copy_limit.is_some_and(|limit| bytes <= limit / 2)
+    }
+
     /// Block sizes for a factorisation of m×n.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
-        if self.resident {
+        // a device that holds the matrix factors it faster than what is streamed in panels
+        if self.resident || self.holds(m.saturating_mul(n)) {
             return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
         }
         let (nb, nc, share) = match self.copy_limit {
@@ -192,6 +204,8 @@ fn longest_strip(height: usize) -> usize {
 
 /// Order of the diagonal blocks of a triangular solve in place.
 const TRSM_NB: usize = 256;
+/// Blocks of a triangle, at most, on the only device if that holds both matrices.
+const HELD_BLOCKS: usize = 8;
 /// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
 const COPIED_NB: usize = 768;
 

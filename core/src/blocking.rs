@@ -58,8 +58,11 @@ fn half(n: usize) -> usize {
 pub struct Resources {
     /// Number of devices.
     pub devices: usize,
-    /// The smallest memory limit among devices that copy; `None` if all work in place.
+    /// The smallest memory among devices that copy, in bytes, or two of the largest buffers if that is less; `None` if all
+    /// devices work in place.
     pub copy_limit: Option<usize>,
+    /// The smallest memory among devices that copy, in bytes.
+    pub memory: Option<usize>,
     /// Bytes of one element.
     pub element: usize,
     /// Whether the matrices lie on one device, which then takes the problem as a whole.
@@ -129,9 +132,9 @@ impl Resources {
             return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
-        if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs))) {
-            // the transfers of one block hide behind the solve of the one before
-            let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
+        // the transfers of one block hide behind the solve of the one before
+        let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
+        if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
             return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
         }
         let (nb, nc, kc) = match self.copy_limit {
@@ -165,17 +168,19 @@ impl Resources {
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
-    /// Whether the only device copies and has memory for so many elements and as many again.
-    fn holds(&self, elements: usize) -> bool {
-        let bytes = elements.saturating_mul(self.element);
-        self.devices == 1 && self.copy_limit.is_some_and(|limit| bytes <= limit / 2)
+    /// Whether the only device copies, and has memory for so many elements, of which `together` lie in one buffer, and for as
+    /// many again.
+    fn holds(&self, elements: usize, together: usize) -> bool {
+        let fits =
+            |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements.saturating_mul(self.element) <= limit / 2);
+        self.devices == 1 && fits(elements, self.memory) && fits(together, self.copy_limit)
     }
 
     /// Block sizes for a factorisation of m×n.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
         // a device that holds the matrix factors it faster than what is streamed in panels
-        if self.resident || self.holds(m.saturating_mul(n)) {
+        if self.resident || self.holds(m.saturating_mul(n), m.saturating_mul(n)) {
             return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
         }
         let (nb, nc, share) = match self.copy_limit {

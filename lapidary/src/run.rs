@@ -252,8 +252,9 @@ impl<'a> Planner<'a> {
     /// What the choice of block sizes needs to know, and the device that has the least memory of those that copy.
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
         let (smallest, copy_limit) = copy_limit(&self.drivers(), reaches).unzip();
+        let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
         let element = self.problem.dtype().size();
-        (Resources { devices: self.devices.len(), copy_limit, element, resident: self.resident }, smallest)
+        (Resources { devices: self.devices.len(), copy_limit, memory, element, resident: self.resident }, smallest)
     }
 
     /// The schedule where each device may use `most` bytes, and the least memory of the devices that copy.
@@ -285,7 +286,7 @@ impl Machine {
     fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
-        let resources = Resources { devices: 1, copy_limit: None, element: problem.dtype().size(), resident: true };
+        let resources = Resources { devices: 1, copy_limit: None, memory: None, element: problem.dtype().size(), resident: true };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
             let plan = problem.plan(&resources).map_err(|limit| limit.of(&facts.name))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(&facts.name))

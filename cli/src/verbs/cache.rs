@@ -1,4 +1,4 @@
-//! `lapidary cache`: the compiled programs on disk.
+//! `lapidary cache`: the compiled programs and the measured speeds on disk.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -22,13 +22,13 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// List the programs, the last used first
+    /// List the programs and the records of measured speeds, the last used first
     List {
         /// Write JSON here, or print it where no file is named
         #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
         json: Option<PathBuf>,
     },
-    /// Remove every program
+    /// Remove all of them
     Clear,
 }
 
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<()> {
     match &args.action {
         Action::Clear => {
             let removed = cache.clear().map_err(|error| Failure::check(format!("the cache cannot be cleared: {error}")))?;
-            out(&format!("{} removed", counted(removed, "program")));
+            out(&format!("{} removed", counted(removed, "file")));
             Ok(())
         }
         Action::List { json: Some(path) } => {

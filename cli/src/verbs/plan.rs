@@ -81,7 +81,8 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
-    let resources = Resources { devices: args.devices, copy_limit: args.memory_limit, element: dtype.size(), resident: false };
+    let limit = args.memory_limit;
+    let resources = Resources { devices: args.devices, copy_limit: limit, memory: limit, element: dtype.size(), resident: false };
     let nb = args.shape.nb()?;
     let problem = problem(shape, nb, dtype)?;
     problem.check(&resources).map_err(|small| small.of(EACH_DEVICE))?;

@@ -33,9 +33,9 @@ fn what_is_no_file_is_neither_listed_nor_removed() {
         assert!(ends(child), "cache {action} hangs");
     }
     assert!(name("a").exists() && name("b").is_dir() && !name("c").exists());
-    assert_eq!(s.run(&["cache", "clear"]).stdout, "0 programs removed\n");
+    assert_eq!(s.run(&["cache", "clear"]).stdout, "0 files removed\n");
     std::fs::write(name("c"), "damaged").unwrap();
-    assert_eq!(s.run(&["cache", "clear"]).stdout, "1 program removed\n");
+    assert_eq!(s.run(&["cache", "clear"]).stdout, "1 file removed\n");
 }
 
 /// A name that is no text is a name all the same.

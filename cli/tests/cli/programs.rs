@@ -35,7 +35,7 @@ fn programs_are_kept_listed_counted_and_cleared() {
     assert_eq!(counts(&s), [compiled - 1, 0, 1], "a damaged program is compiled again");
     assert_eq!(counts(&s), [compiled, 0, 0]);
 
-    let removed = if compiled == 1 { "1 program removed\n".to_owned() } else { format!("{compiled} programs removed\n") };
+    let removed = if compiled == 1 { "1 file removed\n".to_owned() } else { format!("{compiled} files removed\n") };
     assert_eq!(s.run(&["cache", "clear"]).stdout, removed);
     assert_eq!(s.run(&["cache", "list"]).stdout, "");
 }

@@ -191,7 +191,7 @@ fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
 }
 
 fn within(limit: Option<usize>, devices: usize) -> Resources {
-    Resources { devices, copy_limit: limit, element: 8, resident: false }
+    Resources { devices, copy_limit: limit, memory: limit, element: 8, resident: false }
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     let inverted = |m, n| trsm::Problem { mode: TrsmMode::Inverted, ..triangle(m, n, Side::Left, Op::Trans) };
     for (m, n, devices) in sizes.into_iter().flat_map(|(m, n)| [1, 3].map(|devices| (m, n, devices))) {
         for limit in [40 << 10, 100 << 10, 1 << 20] {
-            let chosen = Resources { devices, copy_limit: Some(limit), element: 8, resident: false };
+            let chosen = Resources { devices, copy_limit: Some(limit), memory: Some(limit), element: 8, resident: false };
             let plans = [
                 gemm::plan(&product(m, n, 1, 1.0, 1.0), &chosen.gemm(m, n, 1)),
                 gemm::plan(&product(m, n, 50, 1.0, 1.0), &chosen.gemm(m, n, 50)),
@@ -317,7 +317,8 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
 fn long_pieces_are_loaded_while_others_are_multiplied() {
     const LIMIT: usize = 1 << 20;
     let (n, k) = (8, 1_000_000);
-    let blocking = Resources { devices: 1, copy_limit: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
+    let blocking =
+        Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
     // to load a piece of A and one of B takes as long as to multiply them

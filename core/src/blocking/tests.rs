@@ -36,11 +36,11 @@ fn cases() -> impl Iterator<Item = (usize, usize, usize)> {
 }
 
 fn in_place(devices: usize) -> Resources {
-    Resources { devices, copy_limit: None, element: 8, resident: false }
+    Resources { devices, copy_limit: None, memory: None, element: 8, resident: false }
 }
 
 fn copying(devices: usize, limit: usize) -> Resources {
-    Resources { copy_limit: Some(limit), ..in_place(devices) }
+    Resources { copy_limit: Some(limit), memory: Some(limit), ..in_place(devices) }
 }
 
 fn on_one_device() -> Resources {
@@ -228,4 +228,16 @@ fn where_there_is_nothing_to_cut_blocks_are_chosen_all_the_same() {
             assert!([Side::Left, Side::Right].iter().all(|&side| resources.laswp(m, n, side).nc > 0));
         }
     }
+}
+
+/// Two buffers of at most half of the copy limit each hold a block of the triangle, but not a matrix to factor.
+#[test]
+fn a_block_that_is_held_fits_in_a_buffer() {
+    let n = 4096;
+    let resources = |copy_limit| Resources { copy_limit: Some(copy_limit), memory: Some(1 << 40), ..in_place(1) };
+    let (block, matrix) = (8 * n * n / HELD_BLOCKS, 8 * n * n);
+    let trsm = |limit| resources(limit).trsm(n, n, TrsmMode::Substitution).nb;
+    assert_eq!([2 * block, 2 * block - 1].map(trsm), [n / HELD_BLOCKS, TRSM_NB]);
+    let getrf = |limit| resources(limit).getrf(n, n).nb;
+    assert_eq!([2 * matrix, 2 * matrix - 1].map(getrf), [n, COPIED_NB]);
 }

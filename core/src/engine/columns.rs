@@ -4,8 +4,8 @@ use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Most bytes that are kept: the pivots of 16,384 columns.
-const KEPT: usize = 64 << 10;
+/// Maximum number of bytes that are kept: the pivots of a batch of many small matrices.
+const KEPT: usize = 4 << 20;
 
 /// Memory that holds a column, with its size.
 pub(super) type Column = (Arc<DeviceBuffer>, usize);

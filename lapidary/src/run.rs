@@ -64,6 +64,8 @@ impl Machine {
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut able = self.able(problem.dtype(), operation, &all)?;
+        // also of devices that have left the call to others: choosing them takes as long
+        let mut tickets = Vec::new();
         loop {
             let call = HostCall { machine: self, problem, memory, able: &able };
             let reason = self.reason(&call);
@@ -71,18 +73,19 @@ impl Machine {
                 tell(&self.explanation(&call, reason));
             }
             let (devices, ticket) = match (self.pricing(), reason) {
-                (Some(pricing), Reason::Price) => pricing.choose(&call),
+                (Some(pricing), _) if reason == Reason::Price || !tickets.is_empty() => pricing.choose(&call),
                 (_, Reason::Small) => (vec![able[0]], None),
                 _ => (able.clone(), None),
             };
+            tickets.extend(ticket);
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done,
                 None => self.run_planned(problem, memory, &devices, false),
             };
             match done.map_err(Error::untouched) {
                 Ok(()) => {
-                    if let (Some(pricing), Some(ticket)) = (self.pricing(), ticket) {
-                        pricing.record(self, ticket);
+                    if let Some(pricing) = self.pricing() {
+                        tickets.into_iter().for_each(|ticket| pricing.record(self, ticket));
                     }
                     return Ok(());
                 }
@@ -191,14 +194,12 @@ impl Machine {
     }
 
     /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device.
-    fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
+    pub(crate) fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let drivers = planner.drivers();
         let _turn = self.turn(devices);
-        if let Some(pricing) = self.pricing() {
-            // what the other backend's device of a GPU keeps is memory of that GPU
-            pricing.twins(devices).iter().for_each(|&twin| self.drivers()[twin].release_registers());
-        }
+        // what the other backend's device of a GPU keeps is memory of that GPU
+        let mut twins = self.pricing().map_or_else(Vec::new, |pricing| pricing.twins(devices));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
@@ -209,6 +210,9 @@ impl Machine {
             let outcome = self.with_crew(|crew| unsafe { run(crew, &drivers, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
+                (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !twins.is_empty() => {
+                    twins.drain(..).for_each(|twin| self.drivers()[twin].release_registers());
+                }
                 // a device has less memory than it said: smaller tiles, until none is small enough
                 (Err(RunError { error, touched: false, .. }), Some(limit))
                     if error.kind().is_out_of_memory() && attempts < MOST_ATTEMPTS =>

@@ -191,9 +191,10 @@ impl Pricing {
             return;
         }
         let set = state.set(machine, &devices);
-        let (count, correction) = (set.runs.count(&bucket), set.runs.correction(&bucket));
+        let is_team = devices.len() > 1;
+        let (count, correction) = (set.runs.count(&bucket), set.runs.correction(&bucket, is_team));
         set.runs.add(bucket, seconds / estimate);
-        let has_changed = count < KEPT || (set.runs.correction(&bucket) / correction - 1.0).abs() > NEWS;
+        let has_changed = count < KEPT || (set.runs.correction(&bucket, is_team) / correction - 1.0).abs() > NEWS;
         if has_changed && set.runs.count(&bucket) == KEPT {
             state.save(machine, &devices);
         }
@@ -238,7 +239,8 @@ impl State {
 
     fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, estimate: f64) -> Price {
         let Set { runs, passed_over, .. } = self.set(machine, &devices);
-        let (seconds, passed_over) = (estimate * runs.correction(bucket), passed_over.get(bucket).copied().unwrap_or(0.0));
+        let (seconds, passed_over) =
+            (estimate * runs.correction(bucket, devices.len() > 1), passed_over.get(bucket).copied().unwrap_or(0.0));
         Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
     }
 

@@ -8,7 +8,7 @@ use lapidary_core::algorithms::Problem;
 /// Number of runs that are kept for each size. The shortest of them counts, so that a disturbed one does not.
 pub(super) const KEPT: usize = 3;
 
-/// A size that has not run is corrected as a measured one that is at most this far: two octaves in total.
+/// The size of one device that has not run is corrected as one that has and is at most this far: two octaves in total.
 const NEAR: u32 = 4;
 
 /// Calls of a routine of about the same size.
@@ -46,11 +46,13 @@ impl Runs {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// The factor of estimates in the bucket: the ratio of its shortest run, or of the nearest bucket's.
-    pub fn correction(&self, bucket: &Bucket) -> f64 {
+    /// The factor of estimates in the bucket: the ratio of its shortest run, or of the nearest bucket's. Of a team any bucket
+    /// is near enough: its devices wait for each other at all sizes.
+    pub fn correction(&self, bucket: &Bucket, is_team: bool) -> f64 {
+        let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
         // of two that are as near, always the same one
-        let nearest = near.filter(|(distance, ..)| *distance <= NEAR).min_by_key(|(distance, other, _)| (*distance, **other));
+        let nearest = near.filter(|(distance, ..)| *distance <= most).min_by_key(|(distance, other, _)| (*distance, **other));
         nearest.map_or(1.0, |(_, _, ratios)| ratios.iter().copied().fold(f64::INFINITY, f64::min))
     }
 
@@ -75,7 +77,11 @@ mod tests {
         let mut runs = Runs::default();
         for (ratio, expected) in [(3.0, 3.0), (2.0, 2.0), (4.0, 2.0), (5.0, 2.0), (6.0, 4.0)] {
             runs.add(GEMM, ratio);
-            assert!((runs.correction(&GEMM) - expected).abs() < f64::EPSILON, "after {ratio}: {}", runs.correction(&GEMM));
+            assert!(
+                (runs.correction(&GEMM, false) - expected).abs() < f64::EPSILON,
+                "after {ratio}: {}",
+                runs.correction(&GEMM, false)
+            );
         }
         assert_eq!(runs.count(&GEMM), KEPT);
     }
@@ -95,7 +101,9 @@ mod tests {
             (Bucket { operation: "trsm", ..GEMM }, 1.0),
             (Bucket { dtype: DType::F32, ..GEMM }, 1.0),
         ] {
-            assert!((runs.correction(&bucket) - expected).abs() < f64::EPSILON, "{bucket:?}");
+            assert!((runs.correction(&bucket, false) - expected).abs() < f64::EPSILON, "{bucket:?}");
         }
+        let far = Bucket { size: [30, 30, 30, 0], ..GEMM };
+        assert_eq!([false, true].map(|is_team| runs.correction(&far, is_team)), [1.0, 3.0]);
     }
 }

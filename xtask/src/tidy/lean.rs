@@ -5,7 +5,7 @@ use crate::Result;
 use crate::workspace::Workspace;
 
 /// What serves compiled programs and drivers.
-const UNWANTED: &[&str] = &["blake3", "cc", "directories", "cl3", "wgpu", "lapidary-kernels", "rustix"];
+const UNWANTED: &[&str] = &["blake3", "cc", "directories", "cl3", "wgpu", "lapidary-kernels"];
 
 /// Crates of the processor's build that serve others only.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {

@@ -93,10 +93,11 @@ struct Job<'a> {
     workers: &'a [Worker],
     /// Index of the next worker to wake.
     next: AtomicUsize,
+    /// Number of workers that have started.
+    started: AtomicUsize,
     /// Number of workers that have not finished.
     left: AtomicUsize,
     caller: Thread,
-    placement_of_caller: Placement,
     barrier: Barrier,
     /// The barrier of a group: the first few members, while the others work on something else.
     group: Barrier,
@@ -188,47 +189,43 @@ fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
 }
 
 impl Barrier {
-    /// Waits until the first `members` members have arrived, of which `member` is one. The last of them calls `last` before the
-    /// barrier opens.
+    /// Waits until `members` members have arrived, and polls for at most `patience` before it sleeps. The last of them calls
+    /// `last` before the barrier opens.
     ///
     /// # Panics
     /// If a member panicked, which never arrives.
-    fn wait(&self, member: &Member<'_>, members: usize, last: impl FnOnce()) {
+    fn wait(&self, members: usize, patience: Duration, last: impl FnOnce()) {
         let openings = self.openings.0.load(Ordering::Relaxed);
         // acquire and release: what members wrote before the barrier is visible to all after it
         if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == members {
             self.arrived.0.store(0, Ordering::Relaxed);
             last();
             self.openings.0.store(openings + 1, Ordering::SeqCst);
-            self.wake_sleepers(member.job);
+            self.wake_sleepers();
             return;
         }
         let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
         let is_over = || is_open() || self.broken.load(Ordering::SeqCst);
-        if !spin(SPIN_AT_BARRIER, is_over) {
+        if !spin(patience, is_over) {
             // incremented before the condition is read again: whoever makes it true after that sees a sleeper
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-            let placement = member.job.placement(member.index);
-            placement.sleep();
             drop(self.wake.wait_while(guard, |()| !is_over()));
-            placement.run();
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
         assert!(is_open(), "another member of the team panicked");
     }
 
     /// Ends all waits, since a member panicked.
-    fn break_up(&self, job: &Job<'_>) {
+    fn break_up(&self) {
         self.broken.store(true, Ordering::SeqCst);
-        self.wake_sleepers(job);
+        self.wake_sleepers();
     }
 
-    fn wake_sleepers(&self, job: &Job<'_>) {
+    fn wake_sleepers(&self) {
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             // a sleeper holds the lock from reading the condition until it sleeps
             drop(self.sleep.lock());
-            (0..=job.workers.len()).for_each(|index| job.placement(index).exclude_own_core());
             self.wake.notify_all();
         }
     }
@@ -242,13 +239,13 @@ impl Member<'_> {
 
     /// Waits until all members have arrived. The last one calls `last` before any of them continues.
     pub fn wait_for_all(&self, last: impl FnOnce()) {
-        self.job.barrier.wait(self, self.count(), last);
+        self.job.barrier.wait(self.count(), self.job.patience(), last);
     }
 
     /// The same for a group, the first `count` members, which includes this one.
     pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
-        self.job.group.wait(self, count, last);
+        self.job.group.wait(count, self.job.patience(), last);
     }
 
     /// Waits until other members make a condition true.
@@ -350,9 +347,9 @@ impl Team {
             body,
             workers,
             next: AtomicUsize::new(0),
+            started: AtomicUsize::new(0),
             left: AtomicUsize::new(workers.len()),
             caller: thread::current(),
-            placement_of_caller: Placement::default(),
             barrier: Barrier::default(),
             group: Barrier::default(),
             panic: Mutex::default(),
@@ -409,12 +406,10 @@ impl Mailbox {
             }
             // SAFETY: `Team::run` keeps the job alive until this worker has decremented `left`.
             let job = unsafe { &*job };
+            job.started.fetch_add(1, Ordering::Relaxed);
             job.take_part(index);
             // the job may be freed as soon as `left` is decremented
             let caller = job.caller.clone();
-            if job.left.load(Ordering::Relaxed) == 1 {
-                job.placement_of_caller.exclude_own_core();
-            }
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
             }
@@ -454,8 +449,8 @@ impl Job<'_> {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(&member))) {
             // only the first panic is kept: it causes the others
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
-            self.barrier.break_up(self);
-            self.group.break_up(self);
+            self.barrier.break_up();
+            self.group.break_up();
         }
     }
 
@@ -475,14 +470,13 @@ impl Job<'_> {
     /// Waits until all workers that have the job have finished it.
     fn wait(&self) {
         while !spin(SPIN, || self.left.load(Ordering::Acquire) == 0) {
-            self.placement_of_caller.sleep();
             thread::park();
         }
-        self.placement_of_caller.run();
     }
 
-    /// The placement of a member's thread.
-    fn placement(&self, index: usize) -> &Placement {
-        index.checked_sub(1).map_or(&self.placement_of_caller, |worker| &self.workers[worker].mailbox.placement)
+    /// How long a member polls at a barrier before it sleeps. Members that have not started yet take longer to arrive, and a
+    /// member that sleeps meanwhile may wake on the core of another.
+    fn patience(&self) -> Duration {
+        if self.started.load(Ordering::Relaxed) < self.workers.len() { SPIN } else { SPIN_AT_BARRIER }
     }
 }

@@ -19,7 +19,7 @@ pub struct DeviceOptions {
     /// Most memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
-    /// Say on standard error which devices take part in each call, and why
+    /// Say on standard error which devices take part in each call on host matrices that is not small, and why
     #[arg(long)]
     explain: bool,
 }

@@ -89,7 +89,7 @@ impl Machine {
     }
 
     /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
-    /// before it runs. Calls that are too small to be shared are left out. `tell` must not call this machine; that of the first
+    /// before it runs. Left out are calls that are too small to be shared, and lists whose calls the processor takes at once. `tell` must not call this machine; that of the first
     /// call of this method stays.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {

@@ -69,7 +69,7 @@ impl Machine {
         loop {
             let call = HostCall { machine: self, problem, memory, able: &able };
             let reason = self.reason(&call);
-            if let Some(Listener(tell)) = self.listener() {
+            if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
                 tell(&self.explanation(&call, reason));
             }
             let (devices, ticket) = match (self.pricing(), reason) {

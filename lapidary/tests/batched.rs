@@ -181,6 +181,10 @@ fn a_singular_matrix_is_named_and_no_right_hand_side_changes() {
         let error = machine.getrs_list(list).unwrap_err();
         assert!(error.context().any(|context| context == ("number", "2")), "{error}");
         assert_eq!(b, [3.0; 2 * COUNT]);
+        // without right-hand sides too, as in single solves
+        let none = BatchMut::col_major(&mut b, 2, 0, COUNT).unwrap();
+        let error = machine.getrs_batched(GetrsBatched::new(lu, &ipiv, none)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Singular { pivot: 2 }, "{name}");
     }
 }
 

@@ -21,8 +21,8 @@ mod linux {
     pub(crate) struct Placement {
         /// Id of the thread while it sleeps or is about to; else 0.
         sleeper: AtomicI32,
-        /// The cores that the thread may use once it runs: those of its waker.
-        cores: Mutex<Option<CpuSet>>,
+        /// The cores that the thread may use once it runs, which are those of its waker, and until then.
+        cores: Mutex<Option<[CpuSet; 2]>>,
     }
 
     impl Placement {
@@ -38,15 +38,18 @@ mod linux {
             let mut others = cores;
             others.unset(sched_getcpu());
             if others.count() > 0 && sched_setaffinity(Some(sleeper), &others).is_ok() {
-                *self.cores.lock().unwrap_or_else(PoisonError::into_inner) = Some(cores);
+                *self.cores.lock().unwrap_or_else(PoisonError::into_inner) = Some([cores, others]);
             }
         }
 
         /// Called by the thread when it runs.
         pub fn run(&self) {
             self.sleeper.store(0, Ordering::Relaxed);
-            if let Some(cores) = self.cores.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                // a control group that has shrunk since is respected by the system
+            let set = self.cores.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some([cores, others]) = set
+                && sched_getaffinity(None).is_ok_and(|now| now == others)
+            {
+                // nobody else has set others since; a control group that has shrunk is respected by the system
                 let _ = sched_setaffinity(None, &cores);
             }
         }
@@ -68,7 +71,7 @@ mod other {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use rustix::thread::{CpuSet, sched_getaffinity};
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
     use super::Placement;
 
@@ -87,5 +90,22 @@ mod tests {
         assert_eq!(cores().count(), before.count().saturating_sub(1).max(1));
         placement.run();
         assert_eq!(cores(), before);
+    }
+
+    /// What someone else has set meanwhile stays.
+    #[test]
+    fn other_cores_that_are_set_meanwhile_stay() {
+        let (placement, before) = (Placement::default(), cores());
+        placement.sleep();
+        placement.exclude_own_core();
+        sched_setaffinity(None, &before).unwrap();
+        let mut one = CpuSet::new();
+        one.set(sched_getcpu());
+        sched_setaffinity(None, &one).unwrap();
+        if before.count() > 2 {
+            placement.run();
+            assert_eq!(cores(), one);
+        }
+        sched_setaffinity(None, &before).unwrap();
     }
 }

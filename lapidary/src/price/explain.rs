@@ -76,7 +76,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Reason::Selected => "the selection names these devices",
-            Reason::Alone => "no other device is able",
+            Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
             Reason::Resident => "the matrices lie there",
             Reason::Price => "of these sets, the first is expected to be the fastest",

@@ -258,6 +258,9 @@ impl Machine {
     fn require_pivots_of_all<T: Scalar>(&self, lu: Batch<'_, T>) -> Result<()> {
         let of_matrix = |i: usize| self.require_pivots("getrs_batched", lu.get(i)).map_err(|error| error.with("matrix", i));
         let (n, count) = (lu.shape().0, lu.count());
+        if n == 0 || count == 0 {
+            return Ok(());
+        }
         let is_on_device = lu.get(0).host_ptr().is_none();
         let Some(joined) = lu.raw().side_by_side().filter(|_| is_on_device) else { return (0..count).try_for_each(of_matrix) };
         let mut info = vec![0_i32; count];

@@ -40,8 +40,10 @@ struct Machines {
 
 impl Machines {
     fn open() -> Result<Self, Box<dyn Error>> {
-        let all = Machine::with_settings(&Select::all(), &Limits::from_env()?)?;
-        let open = |device: &DeviceFacts| Ok::<_, lapidary::Error>((device.name.clone(), Machine::open(&device.name.parse()?)?));
+        let limits = Limits::from_env()?;
+        let open = |select: &Select| Machine::with_settings(select, &limits);
+        let all = open(&Select::all())?;
+        let open = |device: &DeviceFacts| Ok::<_, lapidary::Error>((device.name.clone(), open(&device.name.parse()?)?));
         let alone = all.devices().map(open).collect::<Result<_, _>>()?;
         Ok(Machines { all, alone })
     }

@@ -55,7 +55,8 @@ impl Operand {
 impl Machine {
     /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch: A_i is m×k, B_i is k×n, C_i is m×n.
     ///
-    /// On host matrices the threads of the processor share the matrices; a device has them in few transfers and launches. Batches on a
+    /// On host matrices the threads of the processor share the matrices; a device has matrices that lie
+    /// side by side in few transfers and launches, others one after the other. Batches on a
     /// device are made of an uploaded matrix by [`Batch::from_columns`].
     ///
     /// ```
@@ -104,11 +105,16 @@ impl Machine {
         let normal = batched::getrf(&args);
         let GetrfBatched { ipiv, info, .. } = args.into_inner();
         // nothing is written for empty matrices, and single factorisations keep an `info` that is set
+        let before = info.to_vec();
         info.fill(0);
         let columns = [Operand::Column(column(ipiv)?), Operand::Column(column(info)?)];
         let with_columns = |[a]: [RawBatch; 1]| [Operand::Matrices(a), columns[0], columns[1]];
         let (memory, of_each) = (with_columns(normal.memory), with_columns(normal.memory_of_each));
-        self.run_batch(&normal.problem, memory, &normal.each, of_each)
+        let outcome = self.run_batch(&normal.problem, memory, &self.with_panels(normal.each), of_each);
+        if outcome.as_ref().is_err_and(Error::is_untouched) {
+            info.copy_from_slice(&before);
+        }
+        outcome
     }
 
     /// `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of A_i of order n; B_i is n×nrhs.
@@ -155,7 +161,7 @@ impl Machine {
         self.run_list(calls.collect())
     }
 
-    /// [`Machine::getrf_into`] of each of a list, in which shapes may differ; what each tells of its pivots.
+    /// [`Machine::getrf_into`] of each of a list, in which shapes may differ. Returns the [`Info`] of each.
     ///
     /// # Errors
     /// As [`Machine::gemm_list`].
@@ -166,7 +172,8 @@ impl Machine {
             let problem = getrf::Problem::new(&args);
             let Getrf { a, ipiv, .. } = args.into_inner();
             let memory = [a.raw(), column(ipiv)?, column(std::slice::from_mut(info))?];
-            Ok(Call { problem: Problem::Getrf { problem, nb: None }, memory, is_empty: problem.order() == 0 })
+            let is_empty = problem.order() == 0;
+            Ok(Call { problem: self.with_panels(Problem::Getrf { problem, nb: None }), memory, is_empty })
         });
         self.run_list(calls.collect::<Result<_>>()?)?;
         Ok(info.into_iter().map(|info| Info::new(usize::try_from(info).expect("info counts rows"))).collect())
@@ -212,7 +219,7 @@ impl Machine {
         }
         match self.run(&Problem::Batched(*problem), &joined) {
             // a single call is cut into tiles where a device has no memory for one matrix
-            Err(error) if error.kind().is_out_of_memory() && error.outputs() == Some(B_STAYS) => one_by_one(),
+            Err(error) if error.kind().is_out_of_memory() && error.is_untouched() => one_by_one(),
             outcome => outcome,
         }
     }

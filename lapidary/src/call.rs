@@ -1,10 +1,10 @@
 //! Calls as values: which devices would take part in one, and why.
 
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
-use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm, resident_device};
+use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm};
 
 use crate::machine::{Machine, column, read_column};
-use crate::price::{Explanation, HostCall, Reason};
+use crate::price::{Explanation, HostCall, Priced, Reason};
 
 /// A call that can be [explained](Machine::explain): the arguments of a routine.
 pub trait Call: sealed::Call {}
@@ -64,7 +64,7 @@ impl<T: Scalar> sealed::Call for Laswp<'_, T> {
 }
 
 impl Machine {
-    /// Which devices would take part in a call now, and why. The call does not run. A machine that chooses by price
+    /// Which devices would take part in a call now, and why. The call does not run; batches are not covered. A machine that chooses by price
     /// measures the speeds that it does not know yet, which may take some seconds once for a driver.
     ///
     /// ```
@@ -80,16 +80,17 @@ impl Machine {
     /// The arguments do not agree, or no device computes with their type.
     pub fn explain(&self, call: impl Call) -> Result<Explanation> {
         let (problem, memory) = call.normal_form()?;
-        let resident = resident_device(problem.operation(), &memory)?;
+        let (problem, resident) = (self.with_panels(problem), self.resident_device(problem.operation(), &memory)?);
         let all = resident.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
         let able = self.able(problem.dtype(), problem.operation(), &all)?;
         let host = HostCall { machine: self, problem: &problem, memory: &memory, able: &able };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
-        Ok(self.explanation(&host, reason))
+        let priced = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.price(&host));
+        Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
     /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
-    /// before it runs. Left out are calls that are too small to be shared, and lists whose calls the processor takes at once. `tell` must not call this machine; that of the first
+    /// before it runs. Not reported: small calls, and lists that the processor runs in one go. `tell` must not call this machine; that of the first
     /// call of this method stays.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
@@ -97,11 +98,9 @@ impl Machine {
         self
     }
 
-    pub(crate) fn explanation(&self, call: &HostCall<'_>, reason: Reason) -> Explanation {
-        let considered = match (self.pricing(), reason) {
-            (Some(pricing), Reason::Price) => pricing.considered(call),
-            _ => Vec::new(),
-        };
+    pub(crate) fn explanation(&self, call: &HostCall<'_>, reason: Reason, priced: Option<&Priced>) -> Explanation {
+        let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.drivers()));
+        let reason = if priced.is_some_and(Priced::is_trial) { Reason::Trial } else { reason };
         let named = if reason == Reason::Small { &call.able[..1] } else { call.able };
         let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());

@@ -28,7 +28,8 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 /// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. Calls on host matrices
 /// that use the same device run one after the other, unless they are one kernel: small ones, and those of a machine whose only
 /// device is the processor, where they share its threads. Uploads to a device run one after the other, too, and kernels in one
-/// of its queues. Calls on different devices do not wait for each other.
+/// of its queues. Calls on different devices do not wait for each other, unless
+/// one of them measures the speed of a device, which a machine that chooses devices does once for a routine.
 ///
 /// # When memory runs out
 /// A device that has less memory than it says leaves its tiles to the others. If no
@@ -50,7 +51,7 @@ struct Shared {
     cache: Arc<ProgramCache>,
     /// Set by [`Machine::traced`].
     trace: OnceLock<Trace>,
-    /// Of a machine that chooses the devices of each call: the selection names none.
+    /// `Some` if the selection names no device: the machine then chooses devices for each call.
     pricing: Option<Pricing>,
     /// Set by [`Machine::explained`].
     listener: OnceLock<Listener>,

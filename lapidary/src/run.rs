@@ -39,6 +39,17 @@ impl Machine {
     }
 
     fn run_anywhere(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
+        match self.resident_device(operation, memory)? {
+            Some(device) => self.run_resident(operation, problem, memory, device),
+            None => self.run_on_host(operation, problem, memory),
+        }
+    }
+
+    /// The device that holds matrices of a call, if any does.
+    ///
+    /// # Errors
+    /// Several do, a matrix was uploaded to another machine, or one that is on a device is row-major.
+    pub(crate) fn resident_device(&self, operation: &'static str, memory: &[RawMat]) -> Result<Option<usize>> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
                 ErrorKind::Unsupported,
@@ -53,9 +64,14 @@ impl Machine {
                 return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
             }
         }
-        match resident_device(operation, memory)? {
-            Some(device) => self.run_resident(operation, problem, memory, device),
-            None => self.run_on_host(operation, problem, memory),
+        resident_device(operation, memory)
+    }
+
+    /// A factorisation in panels of the width that the settings ask for.
+    pub(crate) fn with_panels(&self, problem: Problem) -> Problem {
+        match problem {
+            Problem::Getrf { problem, .. } => Problem::Getrf { problem, nb: self.settings().nb },
+            other => other,
         }
     }
 
@@ -64,20 +80,23 @@ impl Machine {
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut able = self.able(problem.dtype(), operation, &all)?;
-        // also of devices that have left the call to others: choosing them takes as long
-        let mut tickets = Vec::new();
+        // includes devices that failed: the whole time is the cost of having chosen them
+        let mut runs = Vec::new();
         loop {
             let call = HostCall { machine: self, problem, memory, able: &able };
             let reason = self.reason(&call);
+            let is_priced = reason == Reason::Price || !runs.is_empty();
+            let priced = self.pricing().filter(|_| is_priced).map(|pricing| pricing.price(&call));
             if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
-                tell(&self.explanation(&call, reason));
+                tell(&self.explanation(&call, reason, priced.as_ref()));
             }
-            let (devices, ticket) = match (self.pricing(), reason) {
-                (Some(pricing), _) if reason == Reason::Price || !tickets.is_empty() => pricing.choose(&call),
-                (_, Reason::Small) => (vec![able[0]], None),
-                _ => (able.clone(), None),
+            let run = priced.and_then(|priced| priced.begin());
+            let devices = match &run {
+                Some(run) => run.devices.clone(),
+                None if reason == Reason::Small => vec![able[0]],
+                None => able.clone(),
             };
-            tickets.extend(ticket);
+            runs.extend(run);
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done,
                 None => self.run_planned(problem, memory, &devices, false),
@@ -85,7 +104,7 @@ impl Machine {
             match done.map_err(Error::untouched) {
                 Ok(()) => {
                     if let Some(pricing) = self.pricing() {
-                        tickets.into_iter().for_each(|ticket| pricing.record(self, ticket));
+                        runs.into_iter().for_each(|run| pricing.record(self, run));
                     }
                     return Ok(());
                 }
@@ -199,7 +218,7 @@ impl Machine {
         let drivers = planner.drivers();
         let _turn = self.turn(devices);
         // what the other backend's device of a GPU keeps is memory of that GPU
-        let mut twins = self.pricing().map_or_else(Vec::new, |pricing| pricing.twins(devices));
+        let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
@@ -210,8 +229,8 @@ impl Machine {
             let outcome = self.with_crew(|crew| unsafe { run(crew, &drivers, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
-                (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !twins.is_empty() => {
-                    twins.drain(..).for_each(|twin| self.drivers()[twin].release_registers());
+                (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
+                    others.drain(..).for_each(|other| self.drivers()[other].release_registers());
                 }
                 // a device has less memory than it said: smaller tiles, until none is small enough
                 (Err(RunError { error, touched: false, .. }), Some(limit))
@@ -273,9 +292,9 @@ impl<'a> Planner<'a> {
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit))
     }
 
-    /// Seconds of the call on paper, with one of `costs` for each device; `None` if the devices cannot run it, or if its
+    /// Simulated seconds of the call, with one of `costs` for each device; `None` if the devices cannot run it, or if its
     /// plan has so many commands that a simulation takes a noticeable time.
-    pub(crate) fn seconds_on_paper(&self, costs: &[impl Cost]) -> Option<f64> {
+    pub(crate) fn simulated_seconds(&self, costs: &[impl Cost]) -> Option<f64> {
         let (resources, _) = self.resources(&self.reaches(usize::MAX));
         if self.problem.commands(&resources) > MAX_SIMULATED {
             return None;

@@ -7,6 +7,11 @@ use crate::sync::{Arc, Mutex, lock};
 /// Maximum number of bytes that are kept: the pivots of a batch of many small matrices.
 const KEPT: usize = 4 << 20;
 
+/// Maximum number of bytes that are kept under a memory limit, which they count against.
+fn kept_within(limit: Option<usize>) -> usize {
+    limit.map_or(KEPT, |limit| (limit / 64).clamp(64 << 10, KEPT))
+}
+
 /// Memory that holds a column, with its size.
 pub(super) type Column = (Arc<DeviceBuffer>, usize);
 
@@ -35,11 +40,12 @@ impl Columns {
         Ok((buffer, bytes))
     }
 
-    /// Keeps a column's memory for the next call, unless a kernel may still use it or [`KEPT`] would be exceeded.
-    pub fn give_back(&self, column: Column, is_idle: bool) {
+    /// Keeps a column's memory for the next call, unless a kernel may still use it or too much would be kept. `limit` is the
+    /// memory limit of the device.
+    pub fn give_back(&self, column: Column, is_idle: bool, limit: Option<usize>) {
         let mut memory = lock(&self.0);
         let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
-        if is_idle && idle + column.1 <= KEPT {
+        if is_idle && idle + column.1 <= kept_within(limit) {
             memory.idle.push(column);
         } else {
             memory.held -= column.1;

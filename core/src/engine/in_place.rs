@@ -44,7 +44,8 @@ impl Drop for ColumnCopy<'_> {
         self.driver.discard(self.resident.key);
         // after a panic of the backend, kernels may still use it
         let is_idle = !std::thread::panicking();
-        self.driver.columns.give_back((Arc::clone(&self.buffer.0), self.buffer.1), is_idle);
+        let column = (Arc::clone(&self.buffer.0), self.buffer.1);
+        self.driver.columns.give_back(column, is_idle, self.driver.facts().memory);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::device::{HostRect, Operand};
 use crate::engine::Driver;
 use crate::enums::{Diag, Op, Side, Uplo};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
 use crate::scalar::{DType, Element};
 use crate::value::Value;
@@ -34,6 +34,7 @@ impl Driver {
     /// The device has no memory left, or failed.
     pub fn time_kernel(&self, kernel: TimedKernel, dtype: DType, n: usize, cols: usize) -> Result<f64> {
         let device = self.device();
+        self.require_memory((n * n + 2 * n * cols) * dtype.size() + (n + 1) * DType::I32.size())?;
         let buffers = [n * n, n * cols, n * cols].map(|elements| device.alloc(elements * dtype.size()));
         let [a, b, c] = buffers;
         let (a, b, c) = (self.note_loss(a)?, self.note_loss(b)?, self.note_loss(c)?);
@@ -71,6 +72,7 @@ impl Driver {
     /// # Errors
     /// The device has no memory left, or failed.
     pub fn time_transfers(&self, bytes: usize) -> Result<[f64; 2]> {
+        self.require_memory(bytes)?;
         let buffer = self.note_loss(self.device().alloc(bytes))?;
         let mut host = vec![0.0_f32; bytes / DType::F32.size()];
         // columns of a kilobyte or more, as those of most matrices
@@ -81,6 +83,16 @@ impl Driver {
         // SAFETY: as above.
         let back = self.shortest(|| Ok(()), || unsafe { self.device().read(&buffer, rect) })?;
         Ok([to_device, back])
+    }
+
+    /// Refuses a measurement for which a memory limit, or resident matrices, leave too little.
+    fn require_memory(&self, bytes: usize) -> Result<()> {
+        let left = self.free_memory();
+        if bytes <= left {
+            return Ok(());
+        }
+        let message = format!("a measurement takes {bytes} bytes, {} has {left} left", self.facts().name);
+        Err(Error::new(ErrorKind::OutOfMemory, "measure", message))
     }
 
     /// Fills a matrix that is packed in a buffer of the device with numbers of up to 1/n: triangles with ones on their
@@ -99,7 +111,7 @@ impl Driver {
         let crate::device::Memory::Buffer(buffer) = of.memory else { unreachable!("the matrix lies in a buffer") };
         let mut state = 1_u32;
         let mut next = || {
-            // a linear congruential generator (Numerical Recipes): any numbers do that are not all alike
+            // a linear congruential generator (Numerical Recipes): any values do, as long as they differ
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             element((f64::from(state) / f64::from(u32::MAX) - 0.5) / of.rows as f64)
         };

@@ -69,7 +69,7 @@ fn getrf_program(choices: &Choices, limits: &Limits, dtype: DType, m: usize, n: 
 /// The program of a solve in one launch for all matrices.
 fn getrs_program(choices: &Choices, limits: &Limits, dtype: DType, n: usize, nrhs: usize) -> Option<Program> {
     let rounds = n * (n + 2) * (nrhs + 1);
-    lu_program(choices, limits, dtype, [n, nrhs], rounds).filter(|_| n <= MAX_ORDER)
+    lu_program(choices, limits, dtype, [n, nrhs], rounds)
 }
 
 /// The program of products in one launch for all matrices.
@@ -78,7 +78,8 @@ fn gemm_program(choices: &Choices, limits: &Limits, dtype: DType, size: [usize; 
     let [m, n, k] = size;
     let micro = if m.max(n) <= lanes * MICRO[0] { MICRO[0] } else { MICRO[1] };
     let program = Program::GemmBatched { dtype, lanes, micro, trans_a: trans[0], trans_b: trans[1] };
-    let is_large = m.saturating_mul(n).saturating_mul(k) >= MAX_PRODUCT || k > limits.loop_iterations / 2;
+    let tiles = m.div_ceil(lanes * micro).saturating_mul(n.div_ceil(lanes * micro));
+    let is_large = m.saturating_mul(n).saturating_mul(k) >= MAX_PRODUCT || k > limits.loop_iterations / 2 || tiles > limits.groups;
     Some(program).filter(|program| !is_large && program.check(limits).is_ok())
 }
 

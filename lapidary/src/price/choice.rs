@@ -1,8 +1,8 @@
 //! The choice among sets of devices by their prices.
 
-use super::runs::KEPT;
+use super::runs::RUNS_KEPT;
 
-/// A device that has run less than [`KEPT`] times at a size is tried if its price is at most this many times the lowest.
+/// A device that has run less than [`RUNS_KEPT`] times at a size is tried if its price is at most this many times the lowest.
 const WORTH_A_TRY: f64 = 1.5;
 /// A set that was passed over is tried again when the expected loss is at most this part of the time that calls of the size
 /// have taken since: its price may have been that of a disturbed run.
@@ -27,8 +27,8 @@ pub(super) struct Price {
 impl Price {
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
-        // paper knows of no disturbance, so that a team whose price is not the lowest has nothing to show
-        let is_new = self.runs < KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
+        // a simulation is optimistic: several devices that do not win there do not win in a run
+        let is_new = self.runs < RUNS_KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
         let is_due = self.seconds - lowest <= LOSS_ALLOWED * self.passed_over && self.seconds <= NEVER_AGAIN * lowest;
         is_new || is_due
     }
@@ -59,28 +59,28 @@ mod tests {
 
     #[test]
     fn the_lowest_price_decides() {
-        let prices = vec![price(&[0], 3.0, KEPT), price(&[1], 1.0, KEPT), price(&[0, 1], 2.0, KEPT)];
+        let prices = vec![price(&[0], 3.0, RUNS_KEPT), price(&[1], 1.0, RUNS_KEPT), price(&[0, 1], 2.0, RUNS_KEPT)];
         assert_eq!(sorted(prices), [vec![1], vec![0, 1], vec![0]]);
         assert!(sorted(Vec::new()).is_empty());
     }
 
     #[test]
     fn a_device_that_has_hardly_run_is_tried_if_it_may_be_the_fastest() {
-        let with = |seconds, runs| sorted(vec![price(&[0], 1.0, KEPT), price(&[1], seconds, runs)])[0][0];
-        assert_eq!([with(1.4, 0), with(1.4, KEPT - 1), with(1.4, KEPT), with(1.6, 0)], [1, 1, 0, 0]);
+        let with = |seconds, runs| sorted(vec![price(&[0], 1.0, RUNS_KEPT), price(&[1], seconds, runs)])[0][0];
+        assert_eq!([with(1.4, 0), with(1.4, RUNS_KEPT - 1), with(1.4, RUNS_KEPT), with(1.6, 0)], [1, 1, 0, 0]);
     }
 
     #[test]
     fn a_team_is_not_tried_unless_its_price_is_the_lowest() {
-        let with = |seconds| sorted(vec![price(&[0], 1.0, KEPT), price(&[0, 1], seconds, 0)])[0].len();
+        let with = |seconds| sorted(vec![price(&[0], 1.0, RUNS_KEPT), price(&[0, 1], seconds, 0)])[0].len();
         assert_eq!([with(0.9), with(1.1)], [2, 1]);
     }
 
     #[test]
     fn a_set_is_tried_again_when_the_loss_is_small_beside_what_calls_took() {
         let with = |seconds, passed_over| {
-            let other = Price { passed_over, ..price(&[1], seconds, KEPT) };
-            sorted(vec![price(&[0], 1.0, KEPT), other])[0][0]
+            let other = Price { passed_over, ..price(&[1], seconds, RUNS_KEPT) };
+            sorted(vec![price(&[0], 1.0, RUNS_KEPT), other])[0][0]
         };
         assert_eq!([with(2.0, 40.0), with(2.0, 60.0)], [0, 1]);
         assert_eq!(with(NEVER_AGAIN * 1.01, 1e9), 0);

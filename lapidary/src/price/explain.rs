@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::Pricing;
+use lapidary_core::Driver;
+
+use super::Priced;
 use super::choice::Price;
 
 /// Which devices take part in a call, and why. It prints as a table.
@@ -30,8 +32,10 @@ pub enum Reason {
     Small,
     /// The matrices lie on the device.
     Resident,
-    /// Their price is the lowest, or they have hardly run at this size and may be faster than the others.
+    /// Their price is the lowest.
     Price,
+    /// They have hardly run at this size, or not for long, and may be faster than their price says.
+    Trial,
 }
 
 /// A set of devices with its price for a call.
@@ -64,11 +68,11 @@ impl PricedSet {
     }
 }
 
-impl Pricing {
-    /// The sets that are considered for a call.
-    pub fn considered(&self, call: &super::HostCall<'_>) -> Vec<PricedSet> {
-        let name = |device: usize| call.driver(device).facts().name.clone();
-        self.prices(call).iter().map(|price| PricedSet::new(price, name)).collect()
+impl Priced {
+    /// The sets that are considered.
+    pub fn sets(&self, drivers: &[Driver]) -> Vec<PricedSet> {
+        let name = |device: usize| drivers[device].facts().name.clone();
+        self.prices.iter().map(|price| PricedSet::new(price, name)).collect()
     }
 }
 
@@ -78,8 +82,9 @@ impl fmt::Display for Reason {
             Reason::Selected => "the selection names these devices",
             Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
-            Reason::Resident => "the matrices lie there",
+            Reason::Resident => "the matrices are resident on it",
             Reason::Price => "of these sets, the first is expected to be the fastest",
+            Reason::Trial => "the first of these sets may be faster than its price says, and is tried",
         })
     }
 }

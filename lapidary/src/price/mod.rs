@@ -1,6 +1,6 @@
 //! Who takes part in a call: the price of each set of devices (docs/decisions/0017-calls-choose-by-price.md).
 //!
-//! A price is the time by the measured speeds of the devices, multiplied by how much more or less calls of that size took.
+//! A price is the time that is estimated from measured speeds, times a correction from earlier runs of about that size.
 
 mod choice;
 mod explain;
@@ -20,14 +20,14 @@ use lapidary_core::{DType, Driver, Instruction, RawMat};
 use choice::Price;
 pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
-use runs::{Bucket, KEPT, Runs};
+use runs::{Bucket, RUNS_KEPT, Runs};
 use speeds::Speeds;
 
 use crate::machine::Machine;
 use crate::run::Planner;
 
-/// A record is stored again when a correction has changed by more than this part.
-const NEWS: f64 = 0.1;
+/// A record is rewritten when a correction changes by more than this fraction.
+const MIN_CHANGE_TO_SAVE: f64 = 0.1;
 
 /// Prices of a machine that chooses who takes part in a call.
 #[derive(Debug)]
@@ -61,19 +61,38 @@ enum Speed {
 struct Set {
     devices: Vec<usize>,
     runs: Runs,
-    /// How many times as long a planned call takes on paper as it would without any waiting.
-    on_paper: HashMap<Bucket, f64>,
+    /// Simulated time of the plan, divided by its time if devices never waited.
+    slowdown: HashMap<Bucket, f64>,
     /// Seconds that calls have taken on other sets since the set last ran one of that size.
     passed_over: HashMap<Bucket, f64>,
 }
 
+/// The prices of the sets that can run a call. The set that is to run it comes first.
+pub(crate) struct Priced {
+    prices: Vec<Price>,
+    bucket: Bucket,
+}
+
 /// A call that runs on devices that were chosen for it.
 #[derive(Debug)]
-pub(crate) struct Ticket {
-    devices: Vec<usize>,
+pub(crate) struct Run {
+    pub devices: Vec<usize>,
     bucket: Bucket,
     estimate: f64,
     start: Instant,
+}
+
+impl Priced {
+    /// The beginning of the call on the set that is to run it; `None` if no set has a price.
+    pub fn begin(&self) -> Option<Run> {
+        let Price { devices, estimate, .. } = self.prices.first()?;
+        Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now() })
+    }
+
+    /// Whether the first set is tried, though its price is not the lowest.
+    pub fn is_trial(&self) -> bool {
+        self.prices.iter().skip(1).any(|price| price.seconds < self.prices[0].seconds)
+    }
 }
 
 /// A call on host matrices, and the devices that can take part.
@@ -116,38 +135,26 @@ impl Pricing {
     }
 
     /// Other devices that are the same hardware as one of these.
-    pub fn twins(&self, devices: &[usize]) -> Vec<usize> {
+    pub fn same_hardware(&self, devices: &[usize]) -> Vec<usize> {
         let is_same = |device: usize| devices.iter().any(|&other| self.hardware[other] == self.hardware[device]);
         (0..self.hardware.len()).filter(|device| !devices.contains(device) && is_same(*device)).collect()
     }
 
-    /// The devices that are to run the call, and a ticket to tell how long it took; all that are able if none has a price.
-    pub fn choose(&self, call: &HostCall<'_>) -> (Vec<usize>, Option<Ticket>) {
-        let chosen = self.prices(call).into_iter().next();
-        chosen.map_or_else(
-            || (call.able.to_vec(), None),
-            |Price { devices, estimate, .. }| {
-                let bucket = Bucket::of(call.problem);
-                (devices.clone(), Some(Ticket { devices, bucket, estimate, start: Instant::now() }))
-            },
-        )
-    }
-
-    /// The prices of all sets that can run the call. The first set is the one to be chosen.
-    fn prices(&self, call: &HostCall<'_>) -> Vec<Price> {
+    /// The prices of all sets that can run the call.
+    pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
         let mut prices = Vec::new();
         for &device in call.able {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
                 let estimate = speeds.call(bucket.dtype, &instructions);
                 let is_planned = !call.driver(device).facts().host_memory;
-                let ratio = if is_planned { state.on_paper(call, &[device], &bucket, estimate) } else { 1.0 };
+                let ratio = if is_planned { state.slowdown(call, &[device], &bucket, estimate) } else { 1.0 };
                 let estimate = estimate * ratio;
                 prices.push(state.price(call.machine, vec![device], &bucket, estimate));
             }
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
-        for devices in self.teams(&prices, call.machine.drivers()) {
+        for devices in self.device_sets(&prices, call.machine.drivers()) {
             // a set is never faster than its devices side by side without any waiting
             let bound = |seconds: fn(&Price) -> f64| {
                 let together = prices.iter().filter(|price| devices.contains(&price.devices[0]));
@@ -155,34 +162,34 @@ impl Pricing {
             };
             if bound(|price| price.seconds) < alone {
                 let estimate = bound(|price| price.estimate);
-                let estimate = estimate * state.on_paper(call, &devices, &bucket, estimate);
+                let estimate = estimate * state.slowdown(call, &devices, &bucket, estimate);
                 prices.push(state.price(call.machine, devices, &bucket, estimate));
             }
         }
         choice::sort(&mut prices);
-        prices
+        Priced { prices, bucket }
     }
 
     /// The sets of several devices that are considered: all hardware together, and all of it but the processor. Hardware
     /// that several devices stand for is represented by the cheapest.
-    fn teams(&self, alone: &[Price], drivers: &[Driver]) -> Vec<Vec<usize>> {
+    fn device_sets(&self, alone: &[Price], drivers: &[Driver]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
-            let twins = alone.iter().filter(|other| self.hardware[other.devices[0]] == hardware);
-            twins.map(|twin| twin.seconds).fold(f64::INFINITY, f64::min) >= price.seconds
+            let same = alone.iter().filter(|other| self.hardware[other.devices[0]] == hardware);
+            same.map(|other| other.seconds).fold(f64::INFINITY, f64::min) >= price.seconds
         };
         let all: Vec<usize> = alone.iter().filter(is_cheapest).map(|price| price.devices[0]).collect();
         let apart: Vec<usize> = all.iter().copied().filter(|&device| !drivers[device].facts().host_memory).collect();
-        let mut teams = vec![all, apart];
-        teams.dedup();
-        teams.retain(|devices| devices.len() > 1);
-        teams
+        let mut sets = vec![all, apart];
+        sets.dedup();
+        sets.retain(|devices| devices.len() > 1);
+        sets
     }
 
     /// Notes that a call has ended well.
-    pub fn record(&self, machine: &Machine, ticket: Ticket) {
-        let (seconds, mut state) = (ticket.start.elapsed().as_secs_f64(), self.state());
-        let Ticket { devices, bucket, estimate, .. } = ticket;
+    pub fn record(&self, machine: &Machine, run: Run) {
+        let (seconds, mut state) = (run.start.elapsed().as_secs_f64(), self.state());
+        let Run { devices, bucket, estimate, .. } = run;
         for set in &mut state.sets {
             let passed_over = set.passed_over.entry(bucket).or_default();
             *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
@@ -194,8 +201,9 @@ impl Pricing {
         let is_team = devices.len() > 1;
         let (count, correction) = (set.runs.count(&bucket), set.runs.correction(&bucket, is_team));
         set.runs.add(bucket, seconds / estimate);
-        let has_changed = count < KEPT || (set.runs.correction(&bucket, is_team) / correction - 1.0).abs() > NEWS;
-        if has_changed && set.runs.count(&bucket) == KEPT {
+        let has_changed =
+            count < RUNS_KEPT || (set.runs.correction(&bucket, is_team) / correction - 1.0).abs() > MIN_CHANGE_TO_SAVE;
+        if has_changed && set.runs.count(&bucket) == RUNS_KEPT {
             state.save(machine, &devices);
         }
     }
@@ -215,8 +223,13 @@ impl State {
         let (driver, dtype) = (call.driver(device), call.problem.dtype());
         if !speeds.has(driver, dtype, instructions) {
             let _turn = call.machine.turn(&[device]);
-            if speeds.measure(driver, dtype, instructions).is_err() {
-                self.speeds[device] = Speed::Failed;
+            // what is kept for the next call would leave less memory
+            driver.release_registers();
+            if let Err(error) = speeds.measure(driver, dtype, instructions) {
+                // a shortage of memory may pass
+                if !error.kind().is_out_of_memory() {
+                    self.speeds[device] = Speed::Failed;
+                }
                 return None;
             }
             self.save(call.machine, &[device]);
@@ -231,7 +244,7 @@ impl State {
     fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(machine, devices);
-            self.sets.push(Set { devices: devices.to_vec(), runs, on_paper: HashMap::new(), passed_over: HashMap::new() });
+            self.sets.push(Set { devices: devices.to_vec(), runs, slowdown: HashMap::new(), passed_over: HashMap::new() });
             self.sets.len() - 1
         });
         &mut self.sets[at]
@@ -244,17 +257,19 @@ impl State {
         Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
     }
 
-    /// How many times as long as `bound` the planned call takes on paper; 1 if it is not planned for that.
-    fn on_paper(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
-        if let Some(&ratio) = self.set(call.machine, devices).on_paper.get(bucket) {
-            return ratio;
+    /// Simulated time of the planned call, divided by `bound`; 1 if no plan can be simulated.
+    fn slowdown(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
+        if let Some(&slowdown) = self.set(call.machine, devices).slowdown.get(bucket) {
+            return slowdown;
         }
-        let ratio = self.simulate(call, devices).map_or(1.0, |seconds| (seconds / bound).max(1.0));
-        self.set(call.machine, devices).on_paper.insert(*bucket, ratio);
-        ratio
+        // without a plan now, there may be one for the next call
+        let Some(seconds) = self.simulate(call, devices) else { return 1.0 };
+        let slowdown = (seconds / bound).max(1.0);
+        self.set(call.machine, devices).slowdown.insert(*bucket, slowdown);
+        slowdown
     }
 
-    /// Seconds of the planned call on paper; `None` if a plan is not possible, or long.
+    /// Simulated seconds of the planned call; `None` if a plan is not possible, or long.
     fn simulate(&self, call: &HostCall<'_>, devices: &[usize]) -> Option<f64> {
         let measured = |&device: &usize| match &self.speeds[device] {
             Speed::Measured(speeds) => Some(speeds),
@@ -262,7 +277,7 @@ impl State {
         };
         let costs = devices.iter().map(measured).collect::<Option<Vec<_>>>()?;
         let HostCall { machine, problem, memory, .. } = *call;
-        Planner { machine, problem, memory, devices, resident: false }.seconds_on_paper(&costs)
+        Planner { machine, problem, memory, devices, resident: false }.simulated_seconds(&costs)
     }
 }
 

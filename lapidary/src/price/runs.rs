@@ -6,7 +6,7 @@ use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
 /// Number of runs that are kept for each size. The shortest of them counts, so that a disturbed one does not.
-pub(super) const KEPT: usize = 3;
+pub(super) const RUNS_KEPT: usize = 3;
 
 /// The size of one device that has not run is corrected as one that has and is at most this far: two octaves in total.
 const NEAR: u32 = 4;
@@ -60,7 +60,7 @@ impl Runs {
     pub fn add(&mut self, bucket: Bucket, ratio: f64) {
         let ratios = self.0.entry(bucket).or_default();
         ratios.push(ratio);
-        if ratios.len() > KEPT {
+        if ratios.len() > RUNS_KEPT {
             ratios.remove(0);
         }
     }
@@ -83,7 +83,7 @@ mod tests {
                 runs.correction(&GEMM, false)
             );
         }
-        assert_eq!(runs.count(&GEMM), KEPT);
+        assert_eq!(runs.count(&GEMM), RUNS_KEPT);
     }
 
     /// The nearest size corrects a size that has not run; no other routine, type, or size far away does.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{DType, Driver, TimedKernel};
 
-use super::runs::{Bucket, KEPT, Runs};
+use super::runs::{Bucket, RUNS_KEPT, Runs};
 use super::speeds::{Kernel, Speeds, Transfer};
 use super::{Speed, State};
 use crate::machine::Machine;
@@ -122,7 +122,7 @@ fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
                 let operation = Problem::OPERATIONS.into_iter().find(|name| Some(name) == words.get(1))?;
                 let size = words.get(3..7)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
                 let ratios = numbers(words.get(7..)?)?;
-                (1..=KEPT).contains(&ratios.len()).then_some(())?;
+                (1..=RUNS_KEPT).contains(&ratios.len()).then_some(())?;
                 runs.insert(Bucket { operation, dtype: dtype(words.get(2)?)?, size: size.try_into().ok()? }, ratios);
             }
             _ => return None,

@@ -467,3 +467,25 @@ fn tiles_shrink_from_what_the_call_needs() {
     outcome.unwrap();
     assert!(requests.iter().any(|request| matches!(request, Request::Read(..))), "the device itself did it");
 }
+
+/// A matrix of another machine is refused where a call is explained, as where it runs.
+#[test]
+fn a_call_on_a_matrix_of_another_machine_is_not_explained() {
+    let machine =
+        |count: usize| Machine::of((0..count).map(|_| boxed(NullDevice::new(Some(4 << 20)))).collect(), &Settings::default());
+    let (two, one, ones) = (machine(2), machine(1), vec![1.0; N * N]);
+    let matrix = two.upload_to(1, MatRef::col_major(&ones, N, N).unwrap()).unwrap();
+    let mut c = two.upload_to(1, MatRef::col_major(&ones, N, N).unwrap()).unwrap();
+    let error = one.explain(Gemm::new(matrix.view(), matrix.view(), c.view_mut())).unwrap_err();
+    assert!(error.to_string().contains("uploaded to another machine"), "{error}");
+}
+
+/// `info` too is as it was where an error says so.
+#[test]
+fn a_batch_that_fails_before_it_runs_leaves_info() {
+    let machine = Machine::of(vec![boxed(NullDevice::new(Some(4 << 20)).with_only(0))], &Settings::default());
+    let (mut a, mut ipiv, mut info) = (vec![1.0; 8], vec![0; 4], vec![-7; 2]);
+    let batch = lapidary_core::BatchMut::col_major(&mut a, 2, 2, 2).unwrap();
+    let error = machine.getrf_batched(lapidary_core::GetrfBatched::new(batch, &mut ipiv, &mut info)).unwrap_err();
+    assert_eq!((error.outputs(), &info[..]), (Some("as they were"), &[-7, -7][..]), "{error}");
+}

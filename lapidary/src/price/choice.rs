@@ -10,6 +10,10 @@ const LOSS_ALLOWED: f64 = 0.02;
 /// A set whose price is more than this many times the lowest is not tried again: one such call would be felt.
 const NEVER_AGAIN: f64 = 4.0;
 
+/// Several devices that have not run together at a size must win by this factor, since their price is a simulation, which knows
+/// of no disturbance.
+const OPTIMISM: f64 = 1.25;
+
 /// The price of a set of devices for a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Price {
@@ -25,19 +29,28 @@ pub(super) struct Price {
 }
 
 impl Price {
+    /// The time by which sets are compared.
+    fn compared(&self) -> f64 {
+        if self.runs == 0 && self.devices.len() > 1 { OPTIMISM * self.seconds } else { self.seconds }
+    }
+
+    /// Whether the set would be chosen in place of another one, if none were tried.
+    pub fn is_cheaper_than(&self, other: &Price) -> bool {
+        self.compared() < other.compared()
+    }
+
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
-        // a simulation is optimistic: several devices that do not win there do not win in a run
         let is_new = self.runs < RUNS_KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
-        let is_due = self.seconds - lowest <= LOSS_ALLOWED * self.passed_over && self.seconds <= NEVER_AGAIN * lowest;
+        let is_due = self.compared() - lowest <= LOSS_ALLOWED * self.passed_over && self.seconds <= NEVER_AGAIN * lowest;
         is_new || is_due
     }
 }
 
 /// Sorts prices: the set that is to run comes first, the others by their price.
 pub(super) fn sort(prices: &mut [Price]) {
-    prices.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let Some(lowest) = prices.first().map(|price| price.seconds) else { return };
+    prices.sort_by(|a, b| a.compared().total_cmp(&b.compared()));
+    let Some(lowest) = prices.first().map(Price::compared) else { return };
     if let Some(tried) = prices.iter().skip(1).position(|price| price.is_tried(lowest)) {
         prices[..=tried + 1].rotate_right(1);
     }
@@ -71,9 +84,11 @@ mod tests {
     }
 
     #[test]
-    fn a_team_is_not_tried_unless_its_price_is_the_lowest() {
+    fn devices_that_have_not_run_together_must_win_by_far() {
         let with = |seconds| sorted(vec![price(&[0], 1.0, RUNS_KEPT), price(&[0, 1], seconds, 0)])[0].len();
-        assert_eq!([with(0.9), with(1.1)], [2, 1]);
+        assert_eq!([with(0.7), with(0.9), with(1.1)], [2, 1, 1]);
+        let known = vec![price(&[0], 1.0, RUNS_KEPT), price(&[0, 1], 0.9, 1)];
+        assert_eq!(sorted(known)[0], [0, 1], "a run needs no allowance");
     }
 
     #[test]

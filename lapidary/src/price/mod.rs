@@ -91,7 +91,7 @@ impl Priced {
 
     /// Whether the first set is tried, though its price is not the lowest.
     pub fn is_trial(&self) -> bool {
-        self.prices.iter().skip(1).any(|price| price.seconds < self.prices[0].seconds)
+        self.prices.iter().skip(1).any(|price| price.is_cheaper_than(&self.prices[0]))
     }
 }
 

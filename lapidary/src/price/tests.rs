@@ -10,7 +10,7 @@ use lapidary_core::{
     Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
-use super::{Explanation, PricedSet, Reason, hardware};
+use super::{Explanation, HostCall, PricedSet, Reason, hardware};
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
 
@@ -131,6 +131,22 @@ fn the_fastest_device_takes_the_call() {
     let of = |name: &str| explanation.considered.iter().find(|set| set.devices == [name]).unwrap();
     assert!(of("paced:0").seconds > 5.0 * of("paced:1").seconds && of("paced:0").runs == 0, "{explanation}");
     assert_eq!(launches(&devices, || product(&machine).unwrap())[0], 0);
+}
+
+/// The time of calls counts as passed over for all devices but the one that ran them.
+#[test]
+fn calls_pass_over_other_devices() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    (0..3).for_each(|_| product(&machine).unwrap());
+    let passed_over = with_product(|args| {
+        let (problem, memory) = lapidary_core::algorithms::gemm::normalise(&args.check().unwrap());
+        let problem = lapidary_core::algorithms::Problem::Gemm(problem);
+        let call = HostCall { machine: &machine, problem: &problem, memory: &memory, able: &[0, 1] };
+        let priced = machine.pricing().unwrap().price(&call);
+        [0, 1].map(|device| priced.prices.iter().find(|price| price.devices == [device]).unwrap().passed_over)
+    });
+    assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
 }
 
 /// The listener hears of each call that is not small, on whichever handle.

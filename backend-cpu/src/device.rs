@@ -152,7 +152,7 @@ impl Device for CpuDevice {
     /// whole team.
     unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
         let is_large =
-            |sequence: &&[Instruction<Operand<'_>>]| sequence.iter().map(Instruction::flops).sum::<f64>() > MAX_FLOPS_OF_MEMBER;
+            |sequence: &&[Instruction<Operand<'_>>]| sequence.iter().map(Instruction::flops).sum::<f64>() > fast::FLOPS_OF_TEAM;
         let (large, small): (Vec<_>, Vec<_>) = instructions.chunks_exact(length).partition(is_large);
         let run = |team: &Team, sequence: &[Instruction<Operand<'_>>]| {
             // SAFETY: the contract of `Device::launch` is that of tiles.
@@ -167,9 +167,6 @@ impl Device for CpuDevice {
         Ok(())
     }
 }
-
-/// Most floating-point operations of a sequence that one member carries out alone.
-const MAX_FLOPS_OF_MEMBER: f64 = 64e6;
 
 /// Floating-point operations that take as long as the rest of a small call.
 const FLOPS_OF_CALL: f64 = 1e3;

@@ -294,7 +294,7 @@ pub unsafe fn getrs_batched<T: Scalar>(count: usize, op: Op, lu: Tile<T>, ipiv: 
     }
 }
 
-/// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+/// Finds the first zero on the diagonal of each of `count` square matrices: `info` is 0, or its row counted from 1.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).

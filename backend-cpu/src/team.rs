@@ -68,7 +68,7 @@ struct Worker {
     mailbox: Arc<Mailbox>,
 }
 
-/// What a thread is told.
+/// Where a thread of the team receives its jobs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Mailbox {
@@ -474,8 +474,8 @@ impl Job<'_> {
         }
     }
 
-    /// How long a member polls at a barrier before it sleeps. Members that have not started yet take longer to arrive, and a
-    /// member that sleeps meanwhile may wake on the core of another.
+    /// How long a member polls at a barrier before it sleeps. It polls longer while other members have not started yet: if it
+    /// slept, the system might wake it on the core of another member, and both would share that core.
     fn patience(&self) -> Duration {
         if self.started.load(Ordering::Relaxed) < self.workers.len() { SPIN } else { SPIN_AT_BARRIER }
     }

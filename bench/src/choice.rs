@@ -49,7 +49,7 @@ impl Machines {
     }
 }
 
-/// Products, solves and factorisations of each size and type.
+/// Times GEMM, TRSM, LU and GESV for each size and element type, on the default selection and on each device alone.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let machines = Machines::open()?;
     report.takes_part(machines.all.devices(), std::iter::empty());

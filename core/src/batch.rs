@@ -140,14 +140,14 @@ impl RawBatch {
     }
 }
 
-/// Matrices of one shape at equal distances, for reading.
+/// A batch of matrices, to be read. They have equal shapes and lie at equal distances in memory.
 #[derive(Clone, Copy)]
 pub struct Batch<'a, T> {
     raw: RawBatch,
     marker: PhantomData<&'a T>,
 }
 
-/// Matrices of one shape at equal distances, for reading and writing; none overlaps another.
+/// A batch of matrices, to be read and written. They have equal shapes, lie at equal distances in memory, and do not overlap.
 pub struct BatchMut<'a, T> {
     raw: RawBatch,
     marker: PhantomData<&'a mut T>,

@@ -233,7 +233,7 @@ pub enum Instruction<O = Tile> {
         a: O,
         /// Pivots of one matrix after the other (`i32`, one column); they count from the first row of their matrix.
         ipiv: O,
-        /// For each matrix 0, or 1 + the first row with a zero pivot (`i32`, one column). Old elements are not read.
+        /// Output, one `i32` for each matrix, in one column: 0, or the number, from 1, of the first zero pivot.
         info: O,
     },
     /// `B ← op(A)⁻¹·B` of each of `count` matrices, from the results of [`Instruction::GetrfBatched`] on square matrices.
@@ -249,13 +249,13 @@ pub enum Instruction<O = Tile> {
         /// Right-hand sides, replaced by the solutions.
         b: O,
     },
-    /// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+    /// Finds the first zero on the diagonal of each of `count` square matrices.
     ZeroPivots {
         /// Number of matrices.
         count: usize,
         /// Factors.
         lu: O,
-        /// The result (`i32`, one column). Old elements are not read.
+        /// Output, one `i32` for each matrix, in one column: 0, or the number, from 1, of the row with that zero.
         info: O,
     },
 }

@@ -120,8 +120,8 @@ impl Machine {
     /// `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of A_i of order n; B_i is n×nrhs.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero: its context `matrix` is the number,
-    /// counted from 0, of the first such matrix, and B stays as it is. The arguments do not agree, or a device failed.
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The error's context `matrix` is
+    /// the index, from 0, of the first matrix with such a pivot; no right-hand side is changed. The arguments do not agree, or a device failed.
     pub fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         let normal = batched::getrs(&args);
@@ -132,8 +132,8 @@ impl Machine {
         self.run_batch(&normal.problem, memory, &normal.each, of_each)
     }
 
-    /// [`Machine::gemm`] of each of a list, in which shapes and flags may differ. On host matrices the threads of the processor share the
-    /// list.
+    /// Computes each product of a list as [`Machine::gemm`] does. Shapes and flags may differ from one product to the next. If the
+    /// processor computes the list, each of its threads takes some of the products.
     ///
     /// ```
     /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -161,7 +161,7 @@ impl Machine {
         self.run_list(calls.collect())
     }
 
-    /// [`Machine::getrf_into`] of each of a list, in which shapes may differ. Returns the [`Info`] of each.
+    /// Factors each matrix of a list as [`Machine::getrf_into`] does, and returns the [`Info`] of each. Shapes may differ.
     ///
     /// # Errors
     /// As [`Machine::gemm_list`].
@@ -179,11 +179,11 @@ impl Machine {
         Ok(info.into_iter().map(|info| Info::new(usize::try_from(info).expect("info counts rows"))).collect())
     }
 
-    /// [`Machine::getrs`] of each of a list, in which shapes and flags may differ.
+    /// Solves each system of a list as [`Machine::getrs`] does. Shapes and flags may differ.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero: no B changes, and the context
-    /// `number` says which of the list it was, counted from 0. Else as [`Machine::gemm_list`].
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The error's context `number` is
+    /// the index, from 0, of that call in the list; no right-hand side is changed. Else as [`Machine::gemm_list`].
     pub fn getrs_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrs<'a, T>>) -> Result<()> {
         let list = checked(list, Getrs::check)?;
         for (number, args) in list.iter().enumerate() {
@@ -239,9 +239,16 @@ impl Machine {
     /// Runs some calls of a list, and adds how many are done.
     fn run_calls(&self, calls: &[Call], done: &mut usize) -> Result<()> {
         let memory: Vec<RawMat> = calls.iter().flat_map(|call| call.memory).collect();
-        // calls that are each too small for other devices
-        let flops = calls.iter().map(|call| flops(&call.problem)).fold(0.0, f64::max);
-        let driver = self.direct(calls[0].problem.dtype(), flops, &memory).or_else(|| self.lone_processor(&memory));
+        let of_call = |call: &Call| {
+            let steps = call.problem.instructions().expect("each of these routines is a few instructions");
+            steps.into_iter().map(|step| step.map(|operand| call.memory[operand])).collect::<Vec<_>>()
+        };
+        let length = of_call(&calls[0]).len();
+        let instructions: Vec<Instruction<RawMat>> = calls.iter().flat_map(of_call).collect();
+        let flops = |call: &[Instruction<RawMat>]| call.iter().map(Instruction::flops).sum();
+        // the largest call decides: each must be too small for other devices
+        let largest = instructions.chunks_exact(length).map(flops).fold(0.0, f64::max);
+        let driver = self.direct(calls[0].problem.dtype(), largest, &memory).or_else(|| self.lone_processor(&memory));
         let Some(driver) = driver else {
             return calls.iter().try_for_each(|call| {
                 self.run(&call.problem, &call.memory)?;
@@ -249,12 +256,6 @@ impl Machine {
                 Ok(())
             });
         };
-        let of_call = |call: &Call| {
-            let steps = call.problem.instructions().expect("each of these routines is a few instructions");
-            steps.into_iter().map(|step| step.map(|operand| call.memory[operand])).collect::<Vec<_>>()
-        };
-        let length = of_call(&calls[0]).len();
-        let instructions: Vec<Instruction<RawMat>> = calls.iter().flat_map(of_call).collect();
         // SAFETY: checked host memory, uniquely borrowed where it is written: calls do not conflict.
         unsafe { driver.launch_sequences(&instructions, length)? }
         *done += calls.len();
@@ -282,15 +283,4 @@ impl Machine {
 fn checked<A, C>(list: impl IntoIterator<Item = A>, check: impl Fn(A) -> Result<C>) -> Result<Vec<C>> {
     let numbered = |(number, args)| check(args).map_err(|error: Error| error.with("number", number).untouched());
     list.into_iter().enumerate().map(numbered).collect()
-}
-
-/// Floating-point operations of a problem of a list.
-fn flops(problem: &Problem) -> f64 {
-    let product = |sizes: [usize; 3]| 2.0 * sizes.map(|size| size as f64).into_iter().product::<f64>();
-    match problem {
-        Problem::Gemm(p) => product([p.m, p.n, p.k]),
-        Problem::Getrf { problem: p, .. } => product([p.m, p.n, p.order()]) / 3.0,
-        Problem::Getrs(p) => product([p.size().0, p.size().0, p.size().1]),
-        Problem::Trsm(_) | Problem::Laswp(_) | Problem::Batched(_) => unreachable!("lists are of the three routines"),
-    }
 }

@@ -20,8 +20,8 @@ use crate::tile::Tile;
 
 /// Floating-point operations that repay another member.
 const FLOPS_OF_MEMBER: f64 = 200e3;
-/// Floating-point operations of a matrix from which on the whole team computes it.
-const FLOPS_OF_TEAM: f64 = 64e6;
+/// If a matrix, or a sequence of instructions, takes more floating-point operations than this, the whole team computes it.
+pub(crate) const FLOPS_OF_TEAM: f64 = 64e6;
 /// Groups for each member. With several, a slow member claims fewer than the others.
 const GROUPS: usize = 8;
 
@@ -184,7 +184,7 @@ unsafe fn solve<T: Lanes>(team: &Team, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: 
     }
 }
 
-/// For each of `count` square matrices 0, or 1 + the first row with a zero on the diagonal.
+/// Finds the first zero on the diagonal of each of `count` square matrices: `info` is 0, or its row counted from 1.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).

@@ -23,7 +23,7 @@ mod trtri;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use batched::in_groups;
+pub(crate) use batched::{FLOPS_OF_TEAM, in_groups};
 pub use batched::{gemm_batched, getrf_batched, getrs_batched, zero_pivots};
 pub use gemm::gemm;
 pub use getrf::getrf;

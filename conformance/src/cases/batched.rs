@@ -119,7 +119,7 @@ impl<T: Scalar> StoredBatch<T> {
     /// Never: the buffer is large enough.
     #[must_use]
     pub fn view(&self) -> Batch<'_, T> {
-        Batch::new(&self.data, self.shape).expect("the buffer holds them")
+        Batch::new(&self.data, self.shape).expect("the buffer holds all matrices")
     }
 
     /// The matrices, for writing.
@@ -128,7 +128,7 @@ impl<T: Scalar> StoredBatch<T> {
     /// Never: the buffer is large enough, and matrices do not overlap.
     #[must_use]
     pub fn view_mut(&mut self) -> BatchMut<'_, T> {
-        BatchMut::new(&mut self.data, self.shape).expect("the buffer holds them")
+        BatchMut::new(&mut self.data, self.shape).expect("the buffer holds all matrices")
     }
 
     /// The elements of matrix i.

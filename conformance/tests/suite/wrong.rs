@@ -100,7 +100,7 @@ pub enum Fault {
     RepeatsInfoOfBatch,
     /// Row exchanges of the first matrix of a batch are taken for all.
     RepeatsPivotsOfBatch,
-    /// The last element of a matrix of a batch is added, times zero, to the next one.
+    /// The device adds zero times the last element of each matrix of a batch to the next matrix, which spreads NaN and infinity.
     LeaksIntoNextOfBatch,
 }
 

@@ -86,7 +86,7 @@ pub struct GetrfBatched<'a, T> {
     pub a: BatchMut<'a, T>,
     /// count·min(m, n) row indices: row `ipiv[i·min(m, n) + j]` of matrix i was exchanged with its row `j`; 0-based.
     pub ipiv: &'a mut [i32],
-    /// For each matrix 0, or the number, counted from 1, of its first pivot that is exactly zero.
+    /// Output, one element for each matrix: 0, or the number, from 1, of its first pivot that is exactly zero.
     pub info: &'a mut [i32],
     /// Whether rows are exchanged.
     pub pivoting: bool,

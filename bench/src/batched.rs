@@ -11,7 +11,7 @@ use crate::settings::Settings;
 /// Matrices of a batch.
 const COUNT: usize = 10_000;
 
-/// Both routines on each device that is no processor.
+/// Times products and factorisations on each device but the processor.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
@@ -72,7 +72,7 @@ fn products<T: Real>(
     Ok(())
 }
 
-/// Both sides copy the matrices on the device first. Our pivots come to host memory.
+/// Times LU. Both sides first copy the matrices on the device. Ours also copies its pivots to host memory.
 fn factors<T: Real>(
     settings: &Settings,
     report: &mut Report,

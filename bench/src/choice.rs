@@ -12,9 +12,9 @@ use crate::settings::Settings;
 
 /// Calls of the default selection before any counts: it tries devices of similar price and corrects its prices by these calls.
 const LEARNING: usize = 24;
-/// A device that takes this many times as long as the fastest is not timed further.
+/// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;
-/// Right-hand sides of the solves with few.
+/// Number of right-hand sides in the solves that have few.
 const NRHS: usize = 128;
 
 type Call<'a, T> = Box<dyn Fn(&Machine, &mut [T]) + 'a>;
@@ -24,7 +24,7 @@ struct Case<'a, T> {
     routine: &'static str,
     size: String,
     flops: f64,
-    /// What the result is written over.
+    /// The matrix before the call, which overwrites it with the result.
     input: Vec<T>,
     call: Call<'a, T>,
     /// How far results may lie apart, in units of `n·u`.

@@ -20,7 +20,7 @@ const CALLS: usize = 6;
 /// Rests of each side.
 const RESTS: usize = 3;
 
-/// Products and factorisations on each device that is no processor.
+/// Times products and factorisations on each device but the processor.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
@@ -77,7 +77,7 @@ fn theirs<T: Real>(peer: Option<&Cublas>, solver: Option<&Cusolver<'_>>, n: usiz
     }
 }
 
-/// Milliseconds of each of the calls after a rest, the median of some rests.
+/// Reports the milliseconds of each call after a rest: the median over all rests.
 fn time<T: Real>(routine: &str, side: &str, n: usize, report: &mut Report, mut call: impl FnMut()) {
     call(); // compiles
     let mut rounds: Vec<Vec<f64>> = Vec::new();

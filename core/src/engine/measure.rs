@@ -21,8 +21,8 @@ pub enum TimedKernel {
     Getrf,
 }
 
-/// A measurement repeats the work for this long, since idle clocks rise meanwhile, and at least [`RUNS`] times, since other
-/// work disturbs some.
+/// A measurement repeats the work for at least this long, until the clock of an idle device has risen, and at least [`RUNS`]
+/// times, since other programs slow some runs down.
 const REPEAT: Duration = Duration::from_millis(20);
 const RUNS: u32 = 4;
 
@@ -120,7 +120,7 @@ impl Driver {
         self.note_loss(unsafe { self.device().write(HostRect::packed(&mut host, of.rows), buffer) })
     }
 
-    /// Seconds of the shortest of some runs after the first one. Each is prepared, which does not count.
+    /// Seconds of the shortest run of some `work`. The first run does not count, nor does what `prepare` takes before each.
     fn shortest(&self, prepare: impl Fn() -> Result<()>, work: impl Fn() -> Result<()>) -> Result<f64> {
         self.note_loss(prepare().and_then(|()| work()))?;
         let (begin, mut shortest) = (Instant::now(), f64::INFINITY);

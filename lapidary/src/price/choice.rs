@@ -4,14 +4,14 @@ use super::runs::RUNS_KEPT;
 
 /// A device that has run less than [`RUNS_KEPT`] times at a size is tried if its price is at most this many times the lowest.
 const WORTH_A_TRY: f64 = 1.5;
-/// A set that was passed over is tried again when the expected loss is at most this part of the time that calls of the size
-/// have taken since: its price may have been that of a disturbed run.
+/// A set is tried again when the time it is expected to lose is at most this fraction of the time that calls of the size have
+/// taken since it last ran: another program may have slowed down the run that set its price.
 const LOSS_ALLOWED: f64 = 0.02;
-/// A set whose price is more than this many times the lowest is not tried again: one such call would be felt.
+/// A set whose price is more than this many times the lowest is not tried again: users would notice a single such call.
 const NEVER_AGAIN: f64 = 4.0;
 
-/// Several devices that have not run together at a size must win by this factor, since their price is a simulation, which knows
-/// of no disturbance.
+/// The price of several devices that have not run together at a size is multiplied by this factor: it comes from a simulation,
+/// which is optimistic.
 const OPTIMISM: f64 = 1.25;
 
 /// The price of a set of devices for a call.
@@ -24,7 +24,7 @@ pub(super) struct Price {
     pub seconds: f64,
     /// Runs of about this size that are known.
     pub runs: usize,
-    /// Seconds that calls of about this size have taken since the set ran one of them.
+    /// Total seconds of the calls of about this size that other sets have run since this set last ran one.
     pub passed_over: f64,
 }
 

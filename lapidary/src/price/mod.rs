@@ -1,4 +1,5 @@
-//! Who takes part in a call: the price of each set of devices (docs/decisions/0017-calls-choose-by-price.md).
+//! Chooses the devices that run a call, by the expected time (the price) on each set of devices
+//! (docs/decisions/0017-calls-choose-by-price.md).
 //!
 //! A price is the time that is estimated from measured speeds, times a correction from earlier runs of about that size.
 
@@ -29,10 +30,10 @@ use crate::run::Planner;
 /// A record is rewritten when a correction changes by more than this fraction.
 const MIN_CHANGE_TO_SAVE: f64 = 0.1;
 
-/// Prices of a machine that chooses who takes part in a call.
+/// What a machine knows to choose the devices of a call.
 #[derive(Debug)]
 pub(crate) struct Pricing {
-    /// For each device the first one that is the same hardware. Two backends may open one GPU.
+    /// For each device, the lowest number of a device that is the same hardware: two backends may open one GPU.
     hardware: Vec<usize>,
     state: Mutex<State>,
 }
@@ -41,7 +42,7 @@ pub(crate) struct Pricing {
 struct State {
     /// Measured speeds of each device.
     speeds: Vec<Speed>,
-    /// Sets that were priced so far.
+    /// Sets of devices that have had a price so far.
     sets: Vec<Set>,
     /// Sets that have run a routine in this process. The first run compiles and does not count.
     warm: HashSet<(Vec<usize>, &'static str, DType)>,
@@ -52,7 +53,7 @@ enum Speed {
     /// Nothing was measured or loaded yet.
     Unknown,
     Measured(Speeds),
-    /// The device failed while it was measured. It takes part in no call that is priced.
+    /// The device failed while it was measured. Calls are never given to it by price.
     Failed,
 }
 
@@ -63,7 +64,7 @@ struct Set {
     runs: Runs,
     /// Simulated time of the plan, divided by its time if devices never waited.
     slowdown: HashMap<Bucket, f64>,
-    /// Seconds that calls have taken on other sets since the set last ran one of that size.
+    /// Total seconds of the calls of a size that other sets have run since this set last ran one.
     passed_over: HashMap<Bucket, f64>,
 }
 
@@ -170,8 +171,8 @@ impl Pricing {
         Priced { prices, bucket }
     }
 
-    /// The sets of several devices that are considered: all hardware together, and all of it but the processor. Hardware
-    /// that several devices stand for is represented by the cheapest.
+    /// The sets of several devices that are considered: all devices, and all but the processor. Of devices that are the same
+    /// hardware, only the cheapest belongs to a set.
     fn device_sets(&self, alone: &[Price], drivers: &[Driver]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
@@ -186,7 +187,7 @@ impl Pricing {
         sets
     }
 
-    /// Notes that a call has ended well.
+    /// Records the time of a call that has succeeded.
     pub fn record(&self, machine: &Machine, run: Run) {
         let (seconds, mut state) = (run.start.elapsed().as_secs_f64(), self.state());
         let Run { devices, bucket, estimate, .. } = run;
@@ -210,7 +211,7 @@ impl Pricing {
 }
 
 impl State {
-    /// The speeds of a device, with what these instructions need.
+    /// The speeds of a device. Measures those that these instructions need and that are not known yet.
     fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
         if matches!(self.speeds[device], Speed::Unknown) {
             // the set's record holds both
@@ -281,7 +282,8 @@ impl State {
     }
 }
 
-/// For each device the first one of the same model, kind by kind: the second GPU of one backend is the second of the other.
+/// For each device, the lowest number of a device that is the same hardware: one of the same model from another backend. Of
+/// several equal GPUs, the first of one backend is taken for the first of the other, and so on.
 fn hardware(drivers: &[Driver]) -> Vec<usize> {
     let kind = |driver: &Driver| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
     let model = |driver: &Driver| driver.facts().identity.model.clone();

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
-/// Number of runs that are kept for each size. The shortest of them counts, so that a disturbed one does not.
+/// Number of runs that are kept for each size. The shortest of them counts, since other programs slow some runs down.
 pub(super) const RUNS_KEPT: usize = 3;
 
-/// The size of one device that has not run is corrected as one that has and is at most this far: two octaves in total.
+/// A size that has not run on a device is corrected by the nearest size that has, up to this distance: two octaves in total.
 const NEAR: u32 = 4;
 
 /// Calls of a routine of about the same size.
@@ -46,8 +46,8 @@ impl Runs {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// The factor of estimates in the bucket: the ratio of its shortest run, or of the nearest bucket's. Of a team any bucket
-    /// is near enough: its devices wait for each other at all sizes.
+    /// The factor by which estimates in the bucket are corrected: the smallest ratio of its runs, or of the nearest bucket's. For
+    /// several devices together any distance is allowed, since they wait for each other at all sizes.
     pub fn correction(&self, bucket: &Bucket, is_team: bool) -> f64 {
         let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));

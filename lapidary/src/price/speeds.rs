@@ -51,8 +51,8 @@ impl Transfer {
 }
 
 impl Kernel {
-    /// Seconds of so many operations: a power of them between the measured points and beyond, where a kernel does not get
-    /// slower for more operations. Fewer than the smallest measured ones take as long as these.
+    /// Seconds of so many operations. Interpolates between measured points on logarithmic axes, and extrapolates beyond the
+    /// last one with a slope of at most 1. Constant below the first one.
     fn seconds(&self, flops: f64) -> f64 {
         let points = &self.0;
         let above = points.partition_point(|(measured, _)| *measured < flops);
@@ -66,8 +66,8 @@ impl Kernel {
     }
 }
 
-/// The kernel that stands for an instruction; none for those that only move elements. A batch counts as one kernel of as many
-/// operations; its runs correct that.
+/// The measured kernel by which the time of an instruction is estimated; none for instructions that only move elements. A
+/// batch is estimated as one kernel with as many operations.
 fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     match instruction {
         Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),

@@ -4,7 +4,7 @@ use lapidary::{Batch, BatchMut, DType, GemmBatched, GetrfBatched, Machine, MatMu
 
 use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, random};
 use crate::cublas::{Cublas, Real};
-use crate::measure::{Side, in_turn, timed};
+use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
@@ -20,31 +20,39 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     report.takes_part(all.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
     for device in all.devices().filter(|device| !device.host_memory) {
         let machine = Machine::open(&device.name.parse().map_err(text)?).map_err(text)?;
+        let mut bench = Bench { settings, machine: &machine, peer, report };
         for n in settings.sizes(&[8, 16, 32, 64]) {
             if device.computes(DType::F64) {
-                products::<f64>(settings, report, &machine, peer, n).map_err(text)?;
-                factors::<f64>(settings, report, &machine, peer, n).map_err(text)?;
+                products::<f64>(&mut bench, n).map_err(text)?;
+                factors::<f64>(&mut bench, n).map_err(text)?;
             }
-            products::<f32>(settings, report, &machine, peer, n).map_err(text)?;
-            factors::<f32>(settings, report, &machine, peer, n).map_err(text)?;
+            products::<f32>(&mut bench, n).map_err(text)?;
+            factors::<f32>(&mut bench, n).map_err(text)?;
         }
     }
     Ok(())
 }
 
-/// The name of a routine, with the device.
-fn name<T: Real>(machine: &Machine, routine: &str) -> String {
-    let device = machine.devices().next().map_or("", |device| &device.name);
-    format!("{}{routine} {device}", if T::DTYPE == DType::F64 { 'd' } else { 's' })
+/// A device, what it is compared with, and where the figures go.
+struct Bench<'a> {
+    settings: &'a Settings,
+    machine: &'a Machine,
+    peer: Option<&'a Cublas>,
+    report: &'a mut Report,
 }
 
-fn products<T: Real>(
-    settings: &Settings,
-    report: &mut Report,
-    machine: &Machine,
-    peer: Option<&Cublas>,
-    n: usize,
-) -> lapidary::Result<()> {
+impl Bench<'_> {
+    /// Reports the times of a routine that takes `of_cube`·n³ operations for each matrix.
+    fn report<T: Real>(&mut self, routine: &str, n: usize, of_cube: f64, times: &[Times]) {
+        let device = self.machine.devices().next().map_or("", |device| &device.name);
+        let name = format!("{}{routine} {device}", if T::DTYPE == DType::F64 { 'd' } else { 's' });
+        let flops = of_cube * (n as f64).powi(3) * COUNT as f64;
+        self.report.add(&name, &format!("{COUNT} of n={n}"), Unit::Gflops(flops), times);
+    }
+}
+
+fn products<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
+    let &mut Bench { settings, machine, peer, .. } = bench;
     let (a, b) = (random::<T>(n * n * COUNT, 1), random::<T>(n * n * COUNT, 2));
     let unwritten = vec![T::from_f64(f64::NAN); n * n * COUNT];
     let upload = |data: &[T]| machine.upload(MatRef::col_major(data, n, n * COUNT)?);
@@ -68,18 +76,13 @@ fn products<T: Real>(
         memory.into_iter().for_each(|memory| peer.free(memory));
         assert_alike("gemm_batched", n, ROUNDING, &both);
     }
-    report.add(&name::<T>(machine, "gemm_batched"), &format!("{COUNT} of n={n}"), Unit::Gflops(flops(n, 2.0)), &times);
+    bench.report::<T>("gemm_batched", n, 2.0, &times);
     Ok(())
 }
 
 /// Times LU. Both sides first copy the matrices on the device. Ours also copies its pivots to host memory.
-fn factors<T: Real>(
-    settings: &Settings,
-    report: &mut Report,
-    machine: &Machine,
-    peer: Option<&Cublas>,
-    n: usize,
-) -> lapidary::Result<()> {
+fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
+    let &mut Bench { settings, machine, peer, .. } = bench;
     let a = random::<T>(n * n * COUNT, 3);
     let upload = || machine.upload(MatRef::col_major(&a, n, n * COUNT)?);
     let (original, mut lu) = (upload()?, upload()?);
@@ -101,10 +104,6 @@ fn factors<T: Real>(
         peer.download(work.lu, &mut both[1]);
         assert_alike("getrf_batched", n, MAGNIFIED, &both);
     }
-    report.add(&name::<T>(machine, "getrf_batched"), &format!("{COUNT} of n={n}"), Unit::Gflops(flops(n, 2.0 / 3.0)), &times);
+    bench.report::<T>("getrf_batched", n, 2.0 / 3.0, &times);
     Ok(())
-}
-
-fn flops(n: usize, of_cube: f64) -> f64 {
-    of_cube * (n as f64).powi(3) * COUNT as f64
 }

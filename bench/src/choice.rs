@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lapidary::{DType, DeviceFacts, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
 
@@ -11,7 +12,7 @@ use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
 /// Calls of the default selection before any counts: it tries devices of similar price and corrects its prices by these calls.
-const LEARNING: usize = 24;
+const LEARNING: usize = 32;
 /// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;
 /// Number of right-hand sides in the solves that have few.
@@ -36,16 +37,39 @@ struct Machines {
     all: Machine,
     /// Its devices by name.
     alone: Vec<(String, Machine)>,
+    chosen: Chosen,
+}
+
+/// The devices that the default selection has chosen for its calls, in the order of the calls.
+#[derive(Clone, Default)]
+struct Chosen(Arc<Mutex<Vec<String>>>);
+
+impl Chosen {
+    fn add(&self, devices: &[String]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(devices.join("+"));
+    }
+
+    /// The devices of the calls since the last time, as text such as `cpu ×4, wgpu:0`.
+    fn take(&self) -> String {
+        let calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let counted = calls.chunk_by(|a, b| a == b).map(|same| match same.len() {
+            1 => same[0].clone(),
+            count => format!("{} ×{count}", same[0]),
+        });
+        counted.collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Machines {
     fn open() -> Result<Self, Box<dyn Error>> {
         let limits = Limits::from_env()?;
         let open = |select: &Select| Machine::with_settings(select, &limits);
-        let all = open(&Select::all())?;
+        let chosen = Chosen::default();
+        let listener = chosen.clone();
+        let all = open(&Select::all())?.explained(move |explanation| listener.add(&explanation.devices));
         let open = |device: &DeviceFacts| Ok::<_, lapidary::Error>((device.name.clone(), open(&device.name.parse()?)?));
         let alone = all.devices().map(open).collect::<Result<_, _>>()?;
-        Ok(Machines { all, alone })
+        Ok(Machines { all, alone, chosen })
     }
 }
 
@@ -125,6 +149,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     };
     let [mut expected, mut result] = [0, 1].map(|_| case.input.clone());
     (0..LEARNING).for_each(|_| _ = seconds(&machines.all, &mut expected));
+    machines.chosen.take();
     let is_able = |machine: &Machine| machine.devices().all(|device| device.computes(T::DTYPE));
     let mut alone = Vec::new();
     for (name, machine) in machines.alone.iter().filter(|(_, machine)| is_able(machine)) {
@@ -143,4 +168,5 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());
+    println!("{name:<8}{:<26}chose {}", case.size, machines.chosen.take());
 }

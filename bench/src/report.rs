@@ -44,7 +44,7 @@ impl Report {
             "threads": threads(), "cpu_flags": simd_flags(),
             "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["describe", "--always", "--dirty", "--abbrev=40"]),
             "rustc": output("rustc", &["--version"]),
-            "method": "sides in turn, order reversed every other round, each call after the threads came to rest; medians",
+            "method": "sides in turn, order reversed every other round, each after the threads came to rest; medians",
         });
         println!("{about:#}");
         Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new() }

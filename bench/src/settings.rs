@@ -17,6 +17,8 @@ pub struct Settings {
     sizes: Option<Vec<usize>>,
     /// Repetitions in place of as many as fit the time.
     pub reps: Option<usize>,
+    /// Calls right before each timed one: 0 to time calls after a rest, a few to time calls in a row.
+    pub before: usize,
     /// Seconds for the repetitions of one case.
     pub seconds: f64,
     /// The element type of the groups `default` and `rest`; both if `None`.
@@ -35,6 +37,7 @@ impl Settings {
             peers: None,
             sizes: None,
             reps: None,
+            before: 0,
             seconds: 20.0,
             dtype: None,
             routines: None,
@@ -47,6 +50,7 @@ impl Settings {
                 "--peer" => settings.peers = Some(list(&value()?)?),
                 "--n" => settings.sizes = Some(list(&value()?)?),
                 "--reps" => settings.reps = Some(number(&value()?)?),
+                "--before" => settings.before = number(&value()?)?,
                 "--seconds" => settings.seconds = number(&value()?)?,
                 "--dtype" => settings.dtype = Some(dtype(&value()?)?),
                 "--routine" => settings.routines = Some(list(&value()?)?),
@@ -54,7 +58,7 @@ impl Settings {
                 group if GROUPS.contains(&group) => settings.groups.push(arg),
                 other => {
                     return Err(format!(
-                        "what is `{other}`? There is {}, --peer, --n, --reps, --seconds, --dtype, --routine, --json",
+                        "what is `{other}`? There is {}, --peer, --n, --reps, --before, --seconds, --dtype, --routine, --json",
                         GROUPS.join(", ")
                     ));
                 }

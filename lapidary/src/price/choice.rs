@@ -7,9 +7,11 @@ const WORTH_A_TRY: f64 = 1.5;
 /// A set is tried again when the time it is expected to lose is at most this fraction of the time that calls of the size have
 /// taken since it last ran: another program may have slowed down the run that set its price.
 const LOSS_ALLOWED: f64 = 0.02;
-/// A set whose price is more than this many times the lowest is not tried again: users would notice a single such call.
-const NEVER_AGAIN: f64 = 4.0;
-
+/// A set whose price is more than this many times the lowest is far off: users would notice a single such call.
+const FAR_OFF: f64 = 4.0;
+/// The same for a set that is far off and has run [`RUNS_KEPT`] times: it is tried again seldom, but not never, since another
+/// program may have slowed down all of these runs.
+const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
 /// The price of several devices that have not run together at a size is multiplied by this factor: it comes from a simulation,
 /// which is optimistic.
 const OPTIMISM: f64 = 1.25;
@@ -42,7 +44,9 @@ impl Price {
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
         let is_new = self.runs < RUNS_KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
-        let is_due = self.compared() - lowest <= LOSS_ALLOWED * self.passed_over && self.seconds <= NEVER_AGAIN * lowest;
+        let is_far_off = self.runs == RUNS_KEPT && self.seconds > FAR_OFF * lowest;
+        let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
+        let is_due = self.compared() - lowest <= allowed * self.passed_over;
         is_new || is_due
     }
 }
@@ -93,12 +97,14 @@ mod tests {
 
     #[test]
     fn a_set_is_tried_again_when_the_loss_is_small_beside_what_calls_took() {
-        let with = |seconds, passed_over| {
-            let other = Price { passed_over, ..price(&[1], seconds, RUNS_KEPT) };
+        let with = |seconds, runs, passed_over| {
+            let other = Price { passed_over, ..price(&[1], seconds, runs) };
             sorted(vec![price(&[0], 1.0, RUNS_KEPT), other])[0][0]
         };
-        assert_eq!([with(2.0, 40.0), with(2.0, 60.0)], [0, 1]);
-        assert_eq!(with(NEVER_AGAIN * 1.01, 1e9), 0);
+        assert_eq!([with(2.0, RUNS_KEPT, 40.0), with(2.0, RUNS_KEPT, 60.0)], [0, 1]);
+        // a loss of 10: few runs may all have been slowed down, many hardly
+        assert_eq!([with(11.0, 1, 400.0), with(11.0, 1, 600.0)], [0, 1]);
+        assert_eq!([with(11.0, RUNS_KEPT, 4000.0), with(11.0, RUNS_KEPT, 6000.0)], [0, 1]);
     }
 
     /// The order of those that are passed over stays that of their prices.

@@ -44,8 +44,9 @@ struct State {
     speeds: Vec<Speed>,
     /// Sets of devices that have had a price so far.
     sets: Vec<Set>,
-    /// Sets that have run a routine in this process. The first run compiles and does not count.
-    warm: HashSet<(Vec<usize>, &'static str, DType)>,
+    /// Sets that have run a size in this process. The first run of a size does not count: it may compile other kernels than
+    /// those of other sizes, and allocates.
+    warm: HashSet<(Vec<usize>, Bucket)>,
 }
 
 #[derive(Debug)]
@@ -195,7 +196,7 @@ impl Pricing {
             let passed_over = set.passed_over.entry(bucket).or_default();
             *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
         }
-        if state.warm.insert((devices.clone(), bucket.operation, bucket.dtype)) {
+        if state.warm.insert((devices.clone(), bucket)) {
             return;
         }
         let set = state.set(machine, &devices);

@@ -26,8 +26,9 @@ use placement::Placement;
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Number of threads that each member wakes when it starts.
-const WAKES: usize = 4;
+/// Number of threads that each member wakes when it starts. To wake one takes its waker a few microseconds, but some 50 pass
+/// until it runs.
+const WAKES: usize = 15;
 
 /// Minimum work per member, as a number of elements to copy: with less, waking a thread costs more than it saves.
 const WORK_OF_MEMBER: f64 = 20e3;
@@ -413,6 +414,8 @@ impl Mailbox {
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
             }
+            // only now, since nobody waits for it
+            self.placement.restore();
         }
     }
 
@@ -427,7 +430,7 @@ impl Mailbox {
             // null if the caller has taken the job back
             let job = self.job.swap(null_mut(), Ordering::Acquire);
             if !job.is_null() {
-                self.placement.run();
+                self.placement.awake();
                 return job;
             }
         }

@@ -34,9 +34,6 @@ impl Direction {
 /// Bytes of a piece that passes through pinned memory.
 const PIECE: usize = 4 << 20;
 
-/// Bytes that are copied sooner than another thread is awake.
-const LITTLE: usize = 64 << 10;
-
 /// A queue for transfers in one direction, with its pinned memory.
 #[derive(Debug)]
 pub(crate) struct Transfers {
@@ -70,7 +67,7 @@ impl Transfers {
     }
 
     /// Begins to move a rectangle, which may lie in pinned memory; the buffer holds it
-    /// column-major without gaps. A small rectangle is copied by the calling thread if that waits for the transfer anyway.
+    /// column-major without gaps. A rectangle that one thread copies is copied by the calling thread if that waits for the transfer anyway.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.
@@ -171,9 +168,7 @@ impl Transfers {
         };
         let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
         match parts.pop() {
-            Some(part) if waits && parts.is_empty() && rect.rows * rect.cols * rect.dtype.size() <= LITTLE => {
-                part().map(|()| Token::DONE)
-            }
+            Some(part) if waits && parts.is_empty() => part().map(|()| Token::DONE),
             last => {
                 parts.extend(last);
                 Ok(in_background(self.direction.pool(), parts))

@@ -11,8 +11,6 @@ use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
 pub(crate) const PIECE: usize = 4 << 20;
-/// Bytes that are copied sooner than another thread is awake.
-const LITTLE: usize = 64 << 10;
 /// Pieces from the device of each thread that are under way at once.
 const RING: usize = 2;
 /// Pieces on their way to the device at once, beside those that threads fill: what a kernel holds up in the one
@@ -66,13 +64,11 @@ impl Transfers {
     /// # Safety
     /// As [`Transfers::begin`], meanwhile.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
+        let parts = self.dealt(&rect);
         // SAFETY: as the caller promises.
         unsafe {
-            if rect.rows * rect.cols * rect.dtype.size() <= LITTLE {
-                let pieces = self.dealt(&rect).into_iter().flatten().collect();
-                return self.part(&rect, buffer, pieces);
-            }
-            self.begin(rect, buffer).wait()
+            // another thread would first have to wake up
+            if parts.len() == 1 { self.part(&rect, buffer, parts.concat()) } else { self.begin(rect, buffer).wait() }
         }
     }
 

@@ -80,13 +80,14 @@ fn products<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     Ok(())
 }
 
-/// Times LU. Both sides first copy the matrices on the device. Ours also copies its pivots to host memory.
+/// Times LU. All sides first copy the matrices on the device. Ours also copies its pivots to host memory; cuBLAS once leaves
+/// them on the device, and once copies them too.
 fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     let &mut Bench { settings, machine, peer, .. } = bench;
     let a = random::<T>(n * n * COUNT, 3);
     let upload = || machine.upload(MatRef::col_major(&a, n, n * COUNT)?);
     let (original, mut lu) = (upload()?, upload()?);
-    let (mut ipiv, mut info) = (vec![0; n * COUNT], vec![0; COUNT]);
+    let [(mut ipiv, mut info), (mut their_ipiv, mut their_info)] = [0; 2].map(|zero| (vec![zero; n * COUNT], vec![zero; COUNT]));
     let theirs = peer.map(|peer| (peer, peer.prepare_lu(n, COUNT, &a)));
     let mut sides = vec![Side::new("ours", || {
         timed(|| {
@@ -96,7 +97,15 @@ fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
         })
     })];
     let theirs = theirs.as_ref();
-    sides.extend(theirs.map(|(peer, work)| Side::new("cublas", || timed(|| peer.getrf_batched(n, COUNT, work)))));
+    if let Some((peer, work)) = theirs {
+        sides.push(Side::new("cublas", || timed(|| peer.getrf_batched(n, COUNT, work))));
+        sides.push(Side::new("cublas+ipiv", || {
+            timed(|| {
+                peer.getrf_batched(n, COUNT, work);
+                peer.pivots(work, &mut their_ipiv, &mut their_info);
+            })
+        }));
+    }
     let times = in_turn(settings, sides);
     if let Some((peer, work)) = theirs {
         let mut both = [a.clone(), a];

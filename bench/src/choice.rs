@@ -13,6 +13,10 @@ use crate::settings::Settings;
 
 /// Calls of the default selection before any counts: it tries devices of similar price and corrects its prices by these calls.
 const LEARNING: usize = 32;
+/// Seconds after which there are no more such calls, if there were [`FEWEST`].
+const LONGEST_LEARNING: f64 = 4.0;
+/// As many as it takes to try two devices: the first run of each does not count, and three are kept.
+const FEWEST: usize = 8;
 /// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;
 /// Number of right-hand sides in the solves that have few.
@@ -148,7 +152,12 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
         timed(|| (case.call)(machine, result))
     };
     let [mut expected, mut result] = [0, 1].map(|_| case.input.clone());
-    (0..LEARNING).for_each(|_| _ = seconds(&machines.all, &mut expected));
+    let mut learning = 0.0;
+    for call in 0..LEARNING {
+        if call < FEWEST || learning < LONGEST_LEARNING {
+            learning += seconds(&machines.all, &mut expected);
+        }
+    }
     machines.chosen.take();
     let is_able = |machine: &Machine| machine.devices().all(|device| device.computes(T::DTYPE));
     let mut alone = Vec::new();

@@ -227,6 +227,12 @@ impl Cublas {
         self.wait();
     }
 
+    /// The row exchanges and the results of the last factorisations.
+    pub fn pivots<T>(&self, work: &LuBatch<T>, ipiv: &mut [i32], info: &mut [i32]) {
+        self.download(work.ipiv, ipiv);
+        self.download(work.info, info);
+    }
+
     /// The memory of LU of as many matrices of order n, one after the other in `data`.
     pub fn prepare_lu<T: Real>(&self, n: usize, count: usize, data: &[T]) -> LuBatch<T> {
         let (original, lu) = (self.upload(data), self.upload(data));

@@ -35,6 +35,7 @@ fn body(program: &Program) -> &'static str {
         Program::GemmPanel { .. } => include_str!("opencl/gemm_panel.cl"),
         Program::GemmBatched { .. } => include_str!("opencl/gemm_batched.cl"),
         Program::LuBatched { .. } => include_str!("opencl/lu_batched.cl"),
+        Program::LuRows { .. } => include_str!("opencl/lu_rows.cl"),
         Program::Elements { .. } => include_str!("opencl/elements.cl"),
         Program::Exchange { .. } => include_str!("opencl/exchange.cl"),
         Program::Triangle { .. } => include_str!("opencl/triangle.cl"),

@@ -91,6 +91,15 @@ pub enum Program {
         /// Elements in local memory; 0 if the matrix stays in global memory.
         room: usize,
     },
+    /// `getrf_rows`: a work-item for each row of small matrices, in registers.
+    LuRows {
+        /// Element type.
+        dtype: DType,
+        /// Work-items of a group, a multiple of `order`.
+        items: usize,
+        /// Most rows and columns of a matrix, a power of two of at least 4.
+        order: usize,
+    },
     /// `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
     Elements {
         /// Element type.
@@ -182,6 +191,7 @@ impl Program {
             | Program::GemmPanel { dtype, .. }
             | Program::GemmBatched { dtype, .. }
             | Program::LuBatched { dtype, .. }
+            | Program::LuRows { dtype, .. }
             | Program::Elements { dtype, .. }
             | Program::Exchange { dtype, .. }
             | Program::Triangle { dtype, .. }
@@ -204,6 +214,7 @@ impl Program {
             Program::GemmBatched { lanes, .. } => [lanes * lanes, 1],
             Program::Panel { items, .. }
             | Program::LuBatched { items, .. }
+            | Program::LuRows { items, .. }
             | Program::Columns { items, .. }
             | Program::Exchange { items, .. }
             | Program::Solve { items, .. }
@@ -242,6 +253,14 @@ impl Program {
             // the matrix, and a magnitude and a row for each work-item
             Program::LuBatched { dtype, items, room } => {
                 let bytes = room * dtype.size() + items * (dtype.size() + size_of::<u64>());
+                local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
+            }
+            Program::LuRows { items, order, .. } if !order.is_power_of_two() || order < 4 || !items.is_multiple_of(order) => {
+                Err(format!("{items} work-items do not have all rows of matrices of order {order}"))
+            }
+            // the matrices; a row of each; a magnitude for each row, and one with a place for every fourth
+            Program::LuRows { dtype, items, order } => {
+                let bytes = items * (order + 2) * dtype.size() + items / 4 * (dtype.size() + size_of::<u32>());
                 local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
             }
             Program::Elements { group: items, .. } | Program::Triangle { group: items, .. } => group(items),
@@ -302,6 +321,7 @@ impl Program {
                 ("gemm_batched", [&[("LANES", lanes), ("MICRO", micro), ("DEPTH", BATCH_DEPTH)][..], &flags].concat())
             }
             Program::LuBatched { items, room, .. } => ("lu_batched", vec![("ITEMS", items), ("ROOM", room)]),
+            Program::LuRows { items, order, .. } => ("lu_rows", vec![("ITEMS", items), ("ORDER", order)]),
             Program::Elements { group, .. } => ("elements", vec![("GROUP", group)]),
             Program::Triangle { group, .. } => ("triangle", vec![("GROUP", group), ("NB", TRIANGLE)]),
             Program::Solve { dtype, items } => {

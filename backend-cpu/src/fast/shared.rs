@@ -26,7 +26,9 @@ const SHARED_BYTES: usize = 8 << 20;
 const TILES: usize = 8;
 /// Maximum number of panels of B in a tile. The tile's rows of A are read once for each, from the second-level cache.
 const TILE_PANELS: usize = 64;
-/// Number of panels of an operand in a piece of packing.
+/// Minimum number of pieces of packing per member.
+const PACKINGS: usize = 3;
+/// Maximum number of panels of an operand in a piece of packing.
 const PACKED_PANELS: usize = 8;
 /// Number of multiplications that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 8.0;
@@ -116,6 +118,8 @@ struct Step<T> {
     /// Pieces of B, then of A. `of_b` is the number of pieces of B; 0 if an earlier step has packed its block.
     packing: Stage,
     of_b: usize,
+    /// Rows of A in a piece of packing, and columns of B.
+    packed: [usize; 2],
     /// Tiles of C, each of `tile` rows and columns.
     tiles: Stage,
     tile: [usize; 2],
@@ -156,7 +160,6 @@ impl<T: Scalar> Shared<'_, T> {
     fn steps<V: Simd<Elem = T>>(&self, Blocks { mc, nc, kc }: Blocks, buffers: [[*mut T; 2]; 2]) -> Vec<Step<T>> {
         let Gemm { k, a, b, beta, c, .. } = *self.gemm;
         let (m, n) = c.shape();
-        let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
         let [mut of_a, mut of_b] = buffers.map(|two| two.into_iter().cycle());
         let mut steps = Vec::new();
         for j in (0..n).step_by(nc) {
@@ -164,8 +167,8 @@ impl<T: Scalar> Shared<'_, T> {
                 let b_buffer = of_b.next().expect("endless");
                 for i in (0..m).step_by(mc) {
                     let (m, n, k) = (mc.min(m - i), nc.min(n - j), kc.min(k - p));
-                    let tile = self.tile::<V>(m, n, k);
-                    let of_b = if i == 0 { n.div_ceil(cols) } else { 0 };
+                    let (tile, packed) = (self.tile::<V>(m, n, k), self.packed::<V>(m, n));
+                    let of_b = if i == 0 { n.div_ceil(packed[1]) } else { 0 };
                     steps.push(Step {
                         a: a.at(i, p),
                         b: b.at(p, j),
@@ -174,8 +177,9 @@ impl<T: Scalar> Shared<'_, T> {
                         beta: if p == 0 { beta } else { T::ONE },
                         a_buffer: of_a.next().expect("endless"),
                         b_buffer,
-                        packing: Stage::of(of_b + m.div_ceil(rows)),
+                        packing: Stage::of(of_b + m.div_ceil(packed[0])),
                         of_b,
+                        packed,
                         tiles: Stage::of(m.div_ceil(tile[0]) * n.div_ceil(tile[1])),
                         tile,
                     });
@@ -183,6 +187,12 @@ impl<T: Scalar> Shared<'_, T> {
             }
         }
         steps
+    }
+
+    /// Rows of A and columns of B in a piece of packing: about equal, and so few that each member has several pieces.
+    fn packed<V: Simd<Elem = T>>(&self, m: usize, n: usize) -> [usize; 2] {
+        let share = (m + n) / (PACKINGS * self.members);
+        [MV * V::LANES, V::NR].map(|width| width * (share / width).clamp(1, PACKED_PANELS))
     }
 
     /// Rows and columns of a tile: at most what fits the caches, but small enough that each member has several.
@@ -234,8 +244,7 @@ impl<T: Scalar> Step<T> {
     /// Claims and packs pieces of both blocks until none is left.
     #[inline(always)]
     unsafe fn pack<V: Simd<Elem = T>>(&self) {
-        let ((m, n), k) = (self.c.shape(), self.k);
-        let [rows, cols] = [MV * V::LANES, V::NR].map(|width| PACKED_PANELS * width);
+        let ((m, n), k, [rows, cols]) = (self.c.shape(), self.k, self.packed);
         while let Some(piece) = self.packing.take() {
             // SAFETY: the caller's blocks and buffers; no other member packs this piece.
             unsafe {

@@ -2,7 +2,7 @@
 //!
 //! Linux looks for an idle core, but skips cores whose virtual CPU is descheduled. It then queues the woken thread on its
 //! waker's core, where it waits milliseconds for the load balancer. So the waker removes its own core from the sleeper's
-//! affinity mask, until the sleeper runs.
+//! affinity mask, until the sleeper has done its job.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::Placement;
@@ -21,7 +21,7 @@ mod linux {
     pub(crate) struct Placement {
         /// Id of the thread while it sleeps or is about to; else 0.
         sleeper: AtomicI32,
-        /// The mask to restore when the thread runs, which is that of its waker, and the temporary mask without the waker's core.
+        /// The mask to restore after the thread's job, which is that of its waker, and the temporary mask without the waker's core.
         cores: Mutex<Option<[CpuSet; 2]>>,
     }
 
@@ -42,9 +42,13 @@ mod linux {
             }
         }
 
-        /// Called by the thread when it runs.
-        pub fn run(&self) {
+        /// Called by the thread when it is awake.
+        pub fn awake(&self) {
             self.sleeper.store(0, Ordering::Relaxed);
+        }
+
+        /// Called by the thread after its job.
+        pub fn restore(&self) {
             let set = self.cores.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some([cores, others]) = set
                 && sched_getaffinity(None).is_ok_and(|now| now == others)
@@ -65,7 +69,8 @@ mod other {
     impl Placement {
         pub fn sleep(&self) {}
         pub fn exclude_own_core(&self) {}
-        pub fn run(&self) {}
+        pub fn awake(&self) {}
+        pub fn restore(&self) {}
     }
 }
 
@@ -79,16 +84,17 @@ mod tests {
         sched_getaffinity(None).unwrap()
     }
 
-    /// The thread wakes itself, so that it loses the core that it runs on until it says that it runs.
+    /// The thread wakes itself, so that it loses the core that it runs on until it restores its mask.
     #[test]
-    fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_runs() {
+    fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_restores_them() {
         let (placement, before) = (Placement::default(), cores());
         placement.exclude_own_core();
         assert_eq!(cores(), before, "no thread sleeps");
         placement.sleep();
         placement.exclude_own_core();
         assert_eq!(cores().count(), before.count().saturating_sub(1).max(1));
-        placement.run();
+        placement.awake();
+        placement.restore();
         assert_eq!(cores(), before);
     }
 
@@ -103,7 +109,8 @@ mod tests {
         let mut set = CpuSet::new();
         set.set(excluded);
         sched_setaffinity(None, &set).unwrap();
-        placement.run();
+        placement.awake();
+        placement.restore();
         assert_eq!(cores(), set);
         sched_setaffinity(None, &before).unwrap();
     }

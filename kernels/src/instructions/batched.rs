@@ -16,6 +16,10 @@ const MAX_PRODUCT: usize = 1 << 26;
 const MAX_ORDER: usize = 256;
 /// Rows and columns that a work-item has of a tile of small products, and of larger ones.
 const MICRO: [usize; 2] = [2, 4];
+/// Work-items of a group of [`Program::LuRows`], and most rows and columns of its matrices: registers hold no longer rows.
+const ROWS: usize = 32;
+/// Least rows and columns of a program of that kind: there are few programs.
+const LEAST_ROWS: usize = 4;
 /// Elements of the smallest room in local memory: matrices of order 16.
 const LEAST_ROOM: usize = 256;
 
@@ -62,6 +66,11 @@ fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [u
 
 /// The program of an LU in one launch for all matrices.
 fn getrf_program(choices: &Choices, limits: &Limits, dtype: DType, m: usize, n: usize) -> Option<Program> {
+    let (order, items) = (m.max(n).next_power_of_two().max(LEAST_ROWS), ROWS.min(choices.batch_group));
+    let by_rows = Program::LuRows { dtype, items, order };
+    if by_rows.check(limits).is_ok() {
+        return Some(by_rows);
+    }
     // a round for each element of each update
     lu_program(choices, limits, dtype, [m, n], m.min(n) * (m + 1) * (n + 1))
 }
@@ -188,10 +197,16 @@ impl<D: Target> Sequence<'_, D> {
             let sizes = [m, n, usize::from(pivoting)].map(Arg::Size);
             let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at + first * m.min(n))];
             let info = [Arg::Out(info.buffer), Arg::Size(info.at + first)];
-            let args = [&sizes[..], &args(a, some, true), &pivots, &info].concat();
-            let global = [some * program.local()[0], 1];
+            let mut args = [&sizes[..], &args(a, some, true), &pivots, &info].concat();
+            let (kernel, items) = match program {
+                Program::LuRows { order, .. } => {
+                    args.push(Arg::Size(some));
+                    ("getrf_rows", order)
+                }
+                _ => ("getrf_batched", program.local()[0]),
+            };
             // SAFETY: the module's contract; arguments as the kernel lists them.
-            unsafe { self.device.launch(&Call { program, kernel: "getrf_batched", global, args: &args }) }
+            unsafe { self.device.launch(&Call { program, kernel, global: [some * items, 1], args: &args }) }
         })
     }
 

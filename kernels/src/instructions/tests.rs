@@ -144,12 +144,14 @@ fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
 #[test]
 fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instructions() {
     for kind in [DeviceKind::Gpu, DeviceKind::Cpu] {
-        let one = ["gemm_batched", "getrf_batched", "getrs_batched", "zero_pivots"];
-        for (n, count) in [(1, 10_000), (16, 10_000), (64, 100), (256, 3)] {
+        for (n, count) in [(1, 10_000), (16, 10_000), (32, 1000), (33, 100), (256, 3)] {
+            // work-items of a CPU are threads, and have no registers of their own
+            let lu = if kind == DeviceKind::Gpu && n <= 32 { "getrf_rows" } else { "getrf_batched" };
+            let one = ["gemm_batched", lu, "getrs_batched", "zero_pivots"];
             assert_eq!(batches(chosen(kind), n, count), one.map(|kernel| vec![kernel]), "{kind:?}, order {n}");
         }
         // as many launches as the groups of one take
-        assert_eq!(batches(chosen(kind), 4, 100_000)[1], ["getrf_batched"; 2]);
+        assert_eq!(batches(chosen(kind), 40, 100_000)[1], ["getrf_batched"; 2]);
     }
     let [products, factors, solves, _] = batches(chosen(DeviceKind::Gpu), 500, 3);
     assert_eq!(products, ["pad", "gemm_vector"].repeat(3));

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{DType, Driver, Instruction, RawMat};
+use lapidary_core::{Driver, Instruction, RawMat};
 
 use choice::Price;
 pub use explain::{Explanation, PricedSet, Reason};

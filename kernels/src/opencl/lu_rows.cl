@@ -1,0 +1,98 @@
+// A = P·L·U of many matrices of at most ORDER rows and columns. A work-item has a row of a matrix, and a group ITEMS / ORDER
+// matrices. Matrix g begins g·a_step elements after the first.
+//
+// The part of the row that is not eliminated yet is in registers, and moves by one register with each step: the column of the
+// pivot is always in r[0], and a row that was the pivot keeps its part of U there. L is in local memory. Rows are not exchanged
+// before the end: `at` is the place of the row after the exchanges so far.
+#define JOIN_(x, y) x##y
+#define JOIN(x, y) JOIN_(x, y)
+#define VEC JOIN(real, 4)
+#define UNROLLED _Pragma("unroll")
+// Element (row of work-item t, column j).
+#define DONE(t, j) done[(t) + (j) * ITEMS]
+// Places that a work-item searches for a pivot, before all search the results.
+#define SEARCHERS (ORDER / 4)
+
+// Rules as in `getrf_batched`.
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global real *a, const ulong a_at, const ulong a_ld,
+                const ulong a_step, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
+                const ulong count) {
+    __local real done[ITEMS * ORDER];
+    // the row of the pivot of each matrix
+    __local VEC upper[ITEMS / 4];
+    // by place: magnitudes in the column of the pivot; then what each searcher found
+    __local real magnitude[ITEMS], largest[ITEMS / 4];
+    __local uint place[ITEMS / 4];
+    const uint rows = (uint)m, cols = (uint)n, order = min(rows, cols), t = get_local_id(0), row = t % ORDER, first = t - row;
+    const ulong g = get_group_id(0) * (ITEMS / ORDER) + t / ORDER;
+    // the last group may have fewer matrices: zeros for the others
+    const int is_there = g < count && row < rows;
+    a += a_at + g * a_step;
+    ipiv += ipiv_at + g * order;
+    real r[ORDER];
+    UNROLLED
+    for (uint j = 0; j < ORDER; ++j) r[j] = is_there && j < cols ? a[row + j * a_ld] : 0;
+    uint at = row;
+    int told = 0;
+    for (uint c = 0; c < order; ++c) {
+        const int is_open = row < rows && at >= c;
+        if (is_open) magnitude[first + at] = fabs(r[0]);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        uint p = c;
+        if (pivoting) {
+            if (row < SEARCHERS) {
+                real most = -1;
+                for (uint i = c + row; i < rows; i += SEARCHERS) {
+                    const real here = magnitude[first + i];
+                    if (here > most) {
+                        most = here;
+                        p = i;
+                    }
+                }
+                largest[first / 4 + row] = most;
+                place[first / 4 + row] = p;
+            }
+            barrier(CLK_LOCAL_MEM_FENCE);
+            real most = magnitude[first + c];
+            p = c;
+            for (uint i = first / 4; i < first / 4 + SEARCHERS; ++i) {
+                if (largest[i] > most || (largest[i] == most && place[i] < p)) {
+                    most = largest[i];
+                    p = place[i];
+                }
+            }
+        }
+        at = at == p ? c : at == c ? p : at;
+        if (is_open && at == c) {
+            UNROLLED
+            for (uint j = 0; j < ORDER; j += 4) upper[(first + j) / 4] = (VEC)(r[j], r[j + 1], r[j + 2], r[j + 3]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const real pivot = upper[first / 4].x;
+        if (pivot == 0 && told == 0) told = (int)c + 1;
+        if (is_there && row == 0) ipiv[c] = (int)p;
+        if (is_open && at != c) {
+            real l = r[0];
+            if (fabs(pivot) >= MIN_POSITIVE) l *= 1 / pivot;
+            else if (!(pivot == 0)) l /= pivot;
+            DONE(t, c) = l;
+            // columns that the matrix lacks are computed along, and not stored
+            UNROLLED
+            for (uint j = 0; j < ORDER; j += 4) {
+                const VEC u = upper[(first + j) / 4];
+                if (j > 0) r[j - 1] = r[j] - l * u.x;
+                r[j] = r[j + 1] - l * u.y;
+                r[j + 1] = r[j + 2] - l * u.z;
+                r[j + 2] = r[j + 3] - l * u.w;
+            }
+        }
+    }
+    if (!is_there) return;
+    UNROLLED
+    for (uint j = 0; j < ORDER; ++j) {
+        if (at + j < cols) DONE(t, at + j) = r[j];
+    }
+    if (row == 0) info[info_at + g] = told;
+    for (uint j = 0; j < cols; ++j) a[at + j * a_ld] = DONE(t, j);
+}

@@ -1,0 +1,93 @@
+// A = P·L·U of many matrices of at most ORDER rows and columns. An invocation has a row of a matrix, and a workgroup
+// ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first.
+//
+// The part of the row that is not eliminated yet is in registers, and moves by one register with each step: the column of the
+// pivot is always in r0, and a row that was the pivot keeps its part of U there. L is in workgroup memory. Rows are not exchanged
+// before the end: `at` is the place of the row after the exchanges so far.
+// Places that an invocation searches for a pivot, before all search the results.
+const SEARCHERS = ORDER / 4u;
+var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
+// the row of the pivot of each matrix
+var<workgroup> upper: array<vec4<real>, {{ ITEMS // 4 }}>;
+// by place: magnitudes in the column of the pivot; then what each searcher found
+var<workgroup> magnitude: array<real, ITEMS>;
+var<workgroup> largest: array<real, {{ ITEMS // 4 }}>;
+var<workgroup> place: array<u32, {{ ITEMS // 4 }}>;
+{#- Element (row of invocation t, column j). -#}
+{%- macro done(t, j) -%} done[{{ t }} + ({{ j }}) * ITEMS] {%- endmacro %}
+
+// Rules as in `getrf_batched`.
+@compute @workgroup_size(ITEMS)
+fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+    let order = min(args.m, args.n);
+    let row = t % ORDER;
+    let first = t - row;
+    let g = group.x * (ITEMS / ORDER) + t / ORDER;
+    // the last workgroup may have fewer matrices: zeros for the others
+    let is_there = g < args.count && row < args.m;
+    let a_at = args.a_at + g * args.a_step;
+    {%- for j in range(ORDER) %}
+    var r{{ j }} = real();
+    if (is_there && {{ j }}u < args.n) { r{{ j }} = {{ a }}[a_at + row + {{ j }}u * args.a_ld]; }
+    {%- endfor %}
+    var at = row;
+    var told = 0;
+    for (var c = 0u; c < order; c++) {
+        let is_open = row < args.m && at >= c;
+        if (is_open) { magnitude[first + at] = abs(r0); }
+        workgroupBarrier();
+        var p = c;
+        if (args.pivoting != 0u) {
+            if (row < SEARCHERS) {
+                var most = real(-1);
+                for (var i = c + row; i < args.m; i += SEARCHERS) {
+                    let here = magnitude[first + i];
+                    if (here > most) {
+                        most = here;
+                        p = i;
+                    }
+                }
+                largest[first / 4u + row] = most;
+                place[first / 4u + row] = p;
+            }
+            workgroupBarrier();
+            var most = magnitude[first + c];
+            p = c;
+            for (var i = first / 4u; i < first / 4u + SEARCHERS; i++) {
+                if (largest[i] > most || (largest[i] == most && place[i] < p)) {
+                    most = largest[i];
+                    p = place[i];
+                }
+            }
+        }
+        at = select(select(at, p, at == c), c, at == p);
+        if (is_open && at == c) {
+            {%- for q in range(ORDER // 4) %}
+            upper[first / 4u + {{ q }}u] = vec4(r{{ 4 * q }}, r{{ 4 * q + 1 }}, r{{ 4 * q + 2 }}, r{{ 4 * q + 3 }});
+            {%- endfor %}
+        }
+        workgroupBarrier();
+        let pivot = upper[first / 4u].x;
+        if (pivot == real() && told == 0) { told = i32(c + 1u); }
+        if (is_there && row == 0u) { {{ ipiv }}[args.ipiv_at + g * order + c] = i32(p); }
+        if (is_open && at != c) {
+            var l = r0;
+            if (abs(pivot) >= MIN_POSITIVE) { l *= real(1) / pivot; } else if (!(pivot == real())) { l /= pivot; }
+            {{ done("t", "c") }} = l;
+            // columns that the matrix lacks are computed along, and not stored
+            {%- for q in range(ORDER // 4) %}
+            let u{{ q }} = upper[first / 4u + {{ q }}u];
+            {%- endfor %}
+            {%- for j in range(1, ORDER) %}
+            r{{ j - 1 }} = r{{ j }} - l * u{{ j // 4 }}[{{ j % 4 }}];
+            {%- endfor %}
+        }
+    }
+    if (is_there) {
+        {%- for j in range(ORDER) %}
+        if (at + {{ j }}u < args.n) { {{ done("t", "at + " ~ j ~ "u") }} = r{{ j }}; }
+        {%- endfor %}
+        if (row == 0u) { {{ info }}[args.info_at + g] = told; }
+        for (var j = 0u; j < args.n; j++) { {{ a }}[a_at + at + j * args.a_ld] = {{ done("t", "j") }}; }
+    }
+}

@@ -27,9 +27,6 @@ use speeds::Speeds;
 use crate::machine::Machine;
 use crate::run::Planner;
 
-/// A record is rewritten when a correction changes by more than this fraction.
-const MIN_CHANGE_TO_SAVE: f64 = 0.1;
-
 /// What a machine knows to choose the devices of a call.
 #[derive(Debug)]
 pub(crate) struct Pricing {
@@ -63,6 +60,8 @@ enum Speed {
 struct Set {
     devices: Vec<usize>,
     runs: Runs,
+    /// Whether runs were added since the record on disk was written.
+    is_unsaved: bool,
     /// Simulated time of the plan, divided by its time if devices never waited.
     slowdown: HashMap<Bucket, f64>,
     /// Total seconds of the calls of a size that other sets have run since this set last ran one.
@@ -200,14 +199,21 @@ impl Pricing {
             return;
         }
         let set = state.set(machine, &devices);
-        let is_team = devices.len() > 1;
-        let (count, correction) = (set.runs.count(&bucket), set.runs.correction(&bucket, is_team));
+        let count = set.runs.count(&bucket);
         set.runs.add(bucket, seconds / estimate);
-        let has_changed =
-            count < RUNS_KEPT || (set.runs.correction(&bucket, is_team) / correction - 1.0).abs() > MIN_CHANGE_TO_SAVE;
-        if has_changed && set.runs.count(&bucket) == RUNS_KEPT {
+        set.is_unsaved = true;
+        // seldom, since a file takes as long as a small call
+        if count + 1 == RUNS_KEPT {
             state.save(machine, &devices);
         }
+    }
+
+    /// Writes the records of what runs have changed.
+    pub fn save(&self, machine: &Machine) {
+        let mut state = self.state();
+        let unsaved = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone());
+        let unsaved: Vec<_> = unsaved.collect();
+        unsaved.iter().for_each(|devices| state.save(machine, devices));
     }
 }
 
@@ -246,7 +252,8 @@ impl State {
     fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(machine, devices);
-            self.sets.push(Set { devices: devices.to_vec(), runs, slowdown: HashMap::new(), passed_over: HashMap::new() });
+            let (slowdown, passed_over) = Default::default();
+            self.sets.push(Set { devices: devices.to_vec(), runs, is_unsaved: false, slowdown, passed_over });
             self.sets.len() - 1
         });
         &mut self.sets[at]

@@ -30,7 +30,9 @@ impl State {
 
     /// Stores what is known of a set.
     pub(super) fn save(&mut self, machine: &Machine, devices: &[usize]) {
-        let runs = self.set(machine, devices).runs.clone();
+        let set = self.set(machine, devices);
+        set.is_unsaved = false;
+        let runs = set.runs.clone();
         let speeds = match devices {
             [device] => match &self.speeds[*device] {
                 Speed::Measured(speeds) => Some(speeds),

@@ -252,6 +252,17 @@ fn runs_are_kept() {
     (0..4).for_each(|_| product(&first).unwrap());
     assert_eq!(runs(&first), super::RUNS_KEPT, "the first of four runs does not count");
     assert_eq!(runs(&machine(&devices, folder.path())), super::RUNS_KEPT);
+    // fewer runs are kept at the end
+    (0..2).for_each(|_| with_product(2 * N, |args| first.gemm(args)).unwrap());
+    let sizes = || {
+        let next = machine(&devices, folder.path());
+        runs(&next);
+        next.pricing().unwrap().state().sets.iter().map(|set| set.runs.0.len()).max()
+    };
+    drop(first.clone());
+    assert_eq!(sizes(), Some(1), "another handle is left");
+    drop(first);
+    assert_eq!(sizes(), Some(2));
 }
 
 #[test]

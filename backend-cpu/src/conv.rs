@@ -21,6 +21,15 @@ pub(crate) unsafe fn tile<T: Copy>(operand: Operand<'_>) -> Tile<T> {
     unsafe { Tile::new(origin, operand.rows, operand.cols, operand.ld) }
 }
 
+/// The transpose of a row-major rectangle.
+///
+/// # Safety
+/// As [`host_tile`].
+pub(crate) unsafe fn transpose_of<T: Copy>(HostRect { origin, row_stride, rows, cols, .. }: HostRect) -> Tile<T> {
+    // SAFETY: as the caller promises.
+    unsafe { Tile::new(origin.cast(), cols, rows, row_stride) }
+}
+
 /// A host rectangle as a tile, and how it stands in the rectangle: one of its
 /// strides is 1.
 ///
@@ -31,10 +40,6 @@ pub(crate) unsafe fn host_tile<T: Copy>(rect: HostRect) -> (Tile<T>, Op) {
     let origin = rect.origin.cast();
     // SAFETY: as the caller promises.
     unsafe {
-        if row_stride == 1 {
-            (Tile::new(origin, rows, cols, col_stride), Op::NoTrans)
-        } else {
-            (Tile::new(origin, cols, rows, row_stride), Op::Trans)
-        }
+        if row_stride == 1 { (Tile::new(origin, rows, cols, col_stride), Op::NoTrans) } else { (transpose_of(rect), Op::Trans) }
     }
 }

@@ -9,7 +9,7 @@ use lapidary_core::{
 };
 
 use crate::buffer::Buffer;
-use crate::conv::{host_tile, tile};
+use crate::conv::{host_tile, tile, transpose_of};
 use crate::fast::{self, Lanes};
 use crate::reference;
 use crate::team::Team;
@@ -115,6 +115,29 @@ fn identity() -> &'static Identity {
             driver: concat!("lapidary ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     })
+}
+
+impl CpuDevice {
+    /// Factors a row-major matrix in host memory, in place; `false` if this code path cannot, and nothing is written.
+    ///
+    /// # Safety
+    /// The rectangles lie in memory that nothing else accesses, with elements of the types that they name: a row-major matrix,
+    /// a column of min(m, n) row indices, and `info`.
+    pub unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> bool {
+        if self.path == Path::Reference {
+            return false;
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
+            match a.dtype {
+                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::I32 => unreachable!("instructions compute with no integers"),
+            }
+        }
+        true
+    }
 }
 
 impl Device for CpuDevice {

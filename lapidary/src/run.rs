@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, DType, Driver, Error, ErrorKind, Home, InPlace, Layout, RawMat, Reach, Resources, Result, RunError, Schedule, reach,
-    resident_device, run,
+    Cost, DType, Driver, Error, ErrorKind, Home, HostRect, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result,
+    RunError, Schedule, reach, resident_device, run,
 };
 
 use crate::machine::{DIRECT_FLOPS, Machine};
@@ -175,13 +175,15 @@ impl Machine {
         if !self.takes_instructions(driver) {
             return None;
         }
-        let instructions = problem.instructions()?;
-        let mut instructions = instructions.iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
+        let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
         // SAFETY: `memory` comes from checked arguments: matrices are lent for the call, and those that are written uniquely.
         unsafe {
             if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
                 // a matrix that is factored; all others are column-major in the normal form
-                driver.launch_on_copy(&instructions.next()?, &memory[0])
+                let Instruction::Getrf { pivoting, a, ipiv, info, .. } = instructions.next()? else { return None };
+                let cpu = driver.device().downcast::<CpuDevice>()?;
+                let [a, ipiv, info] = [a, ipiv, info].map(|raw| HostRect::whole(&raw));
+                cpu.getrf_by_rows(pivoting, a, ipiv, info).then_some(Ok(()))
             } else {
                 Some(instructions.try_for_each(|instruction| driver.launch(&instruction)))
             }

@@ -18,10 +18,17 @@ use crate::tile::Tile;
 /// # Safety
 /// The [contract of tiles](crate::tile).
 pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
-    debug_assert!(ipiv.rows() >= a.rows().min(a.cols()));
-    let job = Job { pivoting, first_row, a, ipiv, info };
     // SAFETY: as the caller promises.
-    unsafe { by_team(team, &job) }
+    unsafe { by_team(team, Op::NoTrans, &Job { pivoting, first_row, a, ipiv, info }) }
+}
+
+/// The same of a row-major matrix: `transpose` is its transpose, column-major.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+pub unsafe fn getrf_by_rows<T: Lanes>(team: &Team, pivoting: bool, transpose: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
+    // SAFETY: as the caller promises.
+    unsafe { by_team(team, Op::Trans, &Job { pivoting, first_row: 0, a: transpose, ipiv, info }) }
 }
 
 /// A matrix to factor, and the memory for its pivots and `info`.
@@ -45,12 +52,12 @@ impl<T: Lanes> Job<T> {
         Job { first_row: self.first_row + at, a: self.a.sub(at, at, rows, cols), ipiv: self.ipiv.sub(at, 0, steps, 1), ..*self }
     }
 
-    /// Applies the row exchanges of this part's pivots to `columns`.
-    pub unsafe fn swap(&self, columns: Tile<T>) {
-        let swaps = Swaps { side: Side::Left, forward: true, first_row: self.first_row };
+    /// Applies the exchanges of some steps to the rows (or columns) of `part` from that of the first step on.
+    pub unsafe fn swap(&self, steps: Range<usize>, side: Side, part: Tile<T>) {
+        let swaps = Swaps { side, forward: true, first_row: self.first_row + steps.start };
         if self.pivoting {
             // SAFETY: as the caller promises.
-            unsafe { laswp(&Team::alone(), swaps, columns, self.ipiv.sub(0, 0, self.a.rows().min(self.a.cols()), 1)) }
+            unsafe { laswp(&Team::alone(), swaps, part, self.ipiv.sub(steps.start, 0, steps.len(), 1)) }
         }
     }
 }
@@ -107,12 +114,11 @@ pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Piv
         }
         let (right, below) = (n - left, m - left);
         // P1·A1 = L1·U11
-        let first = job.part(0, m, left);
-        factor(rank, &first, search);
+        factor(rank, &job.part(0, m, left), search);
         // A2 ← P1·A2;  U12 = L11⁻¹·A12
         let cols = rank.share(right, 1);
         let own = job.a.sub(0, left + cols.start, m, cols.len());
-        first.swap(own);
+        job.swap(0..left, Side::Left, own);
         let u = own.sub(0, 0, left, cols.len());
         let l11 = job.a.sub(0, 0, left, left);
         trsm(&Team::alone(), Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, T::ONE, l11, u);
@@ -127,11 +133,10 @@ pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Piv
         }
         rank.wait_for_all(|| ());
         // P2·A22 = L22·U22;  L21 ← P2·L21
-        let second = job.part(left, below, right);
-        factor(rank, &second, search);
+        factor(rank, &job.part(left, below, right), search);
         let cols = rank.share(left, 1);
         if below > 0 {
-            second.swap(job.a.sub(left, cols.start, below, cols.len()));
+            job.swap(left..steps, Side::Left, job.a.sub(left, cols.start, below, cols.len()));
         }
         rank.wait_for_all(|| ());
     }

@@ -14,6 +14,7 @@ mod panel;
 mod portable;
 mod shared;
 mod simd;
+mod stored;
 mod substitute;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ mod x86;
 pub(crate) use batched::{FLOPS_OF_TEAM, in_groups};
 pub use batched::{gemm_batched, getrf_batched, getrs_batched, zero_pivots};
 pub use gemm::gemm;
-pub use getrf::getrf;
+pub use getrf::{getrf, getrf_by_rows};
 pub use laswp::laswp;
 pub use simd::Lanes;
 pub use transpose::{copy, scale};

@@ -252,15 +252,23 @@ fn getrf_agrees<T: Lanes>(team: &Team) {
         let original = a.clone();
         let (mut pivots, mut info) = (vec![-1; m.min(n)], 0);
         let (mut plain, mut plain_pivots, mut plain_info) = (a.clone(), pivots.clone(), 0);
+        let mut by_rows = Matrix::<T>::new(n, m, 3, |j, i| a.data[i + j * a.ld]);
+        let (mut pivots_by_rows, mut info_by_rows) = (pivots.clone(), 0);
         // SAFETY: the tiles are separate and their shapes agree.
         unsafe {
             let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
             super::getrf(team, pivoting, 10, a.tile(), ipiv, &mut info);
+            let ipiv = Tile::new(pivots_by_rows.as_mut_ptr(), m.min(n), 1, m.min(n));
+            super::getrf_by_rows(team, pivoting, by_rows.tile(), ipiv, &mut info_by_rows);
             let ipiv = Tile::new(plain_pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
             reference::getrf(pivoting, 10, plain.tile(), ipiv, &mut plain_info);
         }
-        assert_eq!(info > 0, plain_info > 0, "{m}×{n}");
+        assert_eq!([info > 0, info_by_rows > 0], [plain_info > 0; 2], "{m}×{n}");
         check_factors(&original, &mut a, &mut pivots, pivoting);
+        assert!((0..m).all(|i| (n..n + 3).all(|j| by_rows.get(j, i).is_nan())), "gaps");
+        let mut columns = Matrix::<T>::new(m, n, 1, |i, j| by_rows.data[j + i * by_rows.ld]);
+        pivots_by_rows.iter_mut().for_each(|p| *p += 10);
+        check_factors(&original, &mut columns, &mut pivots_by_rows, pivoting);
     }
 }
 

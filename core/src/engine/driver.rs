@@ -9,7 +9,6 @@ use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
 use crate::engine::registers::Registers;
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
-use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
@@ -84,31 +83,6 @@ impl Driver {
         // SAFETY: as the caller promises.
         let launched = self.note_loss(unsafe { self.device.launch(&instruction.map(|raw| on_host(&raw))) });
         launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
-    }
-
-    /// The same on a column-major copy of a row-major matrix, the only one that the instruction writes besides columns. `None` if
-    /// there is no memory for the copy; then nothing was done.
-    ///
-    /// # Safety
-    /// As [`Driver::launch`].
-    ///
-    /// # Errors
-    /// As [`Driver::launch`].
-    pub unsafe fn launch_on_copy(&self, instruction: &Instruction<RawMat>, matrix: &RawMat) -> Option<Result<()>> {
-        let copy = self.device.alloc(matrix.bytes()).ok()?;
-        let on_copy = instruction.map(|raw| match raw.home {
-            Home::Host(base) if raw.layout == Layout::ColMajor => Operand::of(&raw, Memory::Host(base)),
-            Home::Host(_) => Operand::packed(&copy, raw.rows, raw.cols, raw.dtype),
-            Home::Device(_) => unreachable!("the caller passes host memory"),
-        });
-        // SAFETY: as the caller promises; the copy is ours.
-        let done = unsafe {
-            self.device
-                .write(HostRect::whole(matrix), &copy)
-                .and_then(|()| self.device.launch(&on_copy))
-                .and_then(|()| self.device.read(&copy, HostRect::whole(matrix)))
-        };
-        Some(self.note_loss(done).map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name)))
     }
 
     /// Copies a host matrix into new memory of the device, packed column-major.

@@ -39,9 +39,13 @@ const STRIPS: usize = 4;
 /// The number of rows (or columns) in a strip is a multiple of this, so that strips of rows do not share cache lines.
 const LINES: usize = 16;
 
-/// How long a member polls at a barrier before it sleeps. If there are fewer cores than members, the member that it waits
-/// for may need its core.
-const SPIN_AT_BARRIER: Duration = Duration::from_micros(50);
+/// How long a member polls at a barrier, and the caller at the end of a job, before it sleeps: the system may wake a thread on the
+/// core of its waker, which both then share for milliseconds.
+const SPIN_AT_BARRIER: Duration = Duration::from_millis(5);
+
+/// How long a thread polls before it lets other threads of its core run between two looks: the member that it waits for may be
+/// among them.
+const KEEPS_CORE: Duration = Duration::from_micros(50);
 
 /// Threads that work on one call together.
 #[derive(Debug)]
@@ -94,8 +98,6 @@ struct Job<'a> {
     workers: &'a [Worker],
     /// Index of the next worker to wake.
     next: AtomicUsize,
-    /// Number of workers that have started.
-    started: AtomicUsize,
     /// Number of workers that have not finished.
     left: AtomicUsize,
     caller: Thread,
@@ -176,26 +178,30 @@ fn cores() -> usize {
 /// Polls a condition for at most `time`; returns whether it became true.
 fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
     let mut begin = None;
-    for look in 0_u32.. {
-        if holds() {
-            return true;
-        }
-        spin_loop();
+    loop {
         // a clock is slow
-        if look % 64 == 63 && begin.get_or_insert_with(Instant::now).elapsed() > time {
+        for _ in 0..64 {
+            if holds() {
+                return true;
+            }
+            spin_loop();
+        }
+        let passed = begin.get_or_insert_with(Instant::now).elapsed();
+        if passed > time {
             return false;
         }
+        if passed > KEEPS_CORE {
+            thread::yield_now();
+        }
     }
-    unreachable!("the loop has no end")
 }
 
 impl Barrier {
-    /// Waits until `members` members have arrived, and polls for at most `patience` before it sleeps. The last of them calls
-    /// `last` before the barrier opens.
+    /// Waits until `members` members have arrived. The last of them calls `last` before the barrier opens.
     ///
     /// # Panics
     /// If a member panicked, which never arrives.
-    fn wait(&self, members: usize, patience: Duration, last: impl FnOnce()) {
+    fn wait(&self, members: usize, last: impl FnOnce()) {
         let openings = self.openings.0.load(Ordering::Relaxed);
         // acquire and release: what members wrote before the barrier is visible to all after it
         if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == members {
@@ -207,7 +213,7 @@ impl Barrier {
         }
         let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
         let is_over = || is_open() || self.broken.load(Ordering::SeqCst);
-        if !spin(patience, is_over) {
+        if !spin(SPIN_AT_BARRIER, is_over) {
             // incremented before the condition is read again: whoever makes it true after that sees a sleeper
             self.sleepers.fetch_add(1, Ordering::SeqCst);
             let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,13 +246,13 @@ impl Member<'_> {
 
     /// Waits until all members have arrived. The last one calls `last` before any of them continues.
     pub fn wait_for_all(&self, last: impl FnOnce()) {
-        self.job.barrier.wait(self.count(), self.job.patience(), last);
+        self.job.barrier.wait(self.count(), last);
     }
 
     /// The same for a group, the first `count` members, which includes this one.
     pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
-        self.job.group.wait(count, self.job.patience(), last);
+        self.job.group.wait(count, last);
     }
 
     /// Waits until other members make a condition true.
@@ -256,7 +262,6 @@ impl Member<'_> {
     pub fn wait_until(&self, holds: impl Fn() -> bool) {
         while !spin(SPIN_AT_BARRIER, &holds) {
             assert!(!self.job.barrier.broken.load(Ordering::SeqCst), "another member of the team panicked");
-            thread::yield_now();
         }
     }
 }
@@ -348,7 +353,6 @@ impl Team {
             body,
             workers,
             next: AtomicUsize::new(0),
-            started: AtomicUsize::new(0),
             left: AtomicUsize::new(workers.len()),
             caller: thread::current(),
             barrier: Barrier::default(),
@@ -407,7 +411,6 @@ impl Mailbox {
             }
             // SAFETY: `Team::run` keeps the job alive until this worker has decremented `left`.
             let job = unsafe { &*job };
-            job.started.fetch_add(1, Ordering::Relaxed);
             job.take_part(index);
             // the job may be freed as soon as `left` is decremented
             let caller = job.caller.clone();
@@ -472,14 +475,8 @@ impl Job<'_> {
 
     /// Waits until all workers that have the job have finished it.
     fn wait(&self) {
-        while !spin(SPIN, || self.left.load(Ordering::Acquire) == 0) {
+        while !spin(SPIN_AT_BARRIER, || self.left.load(Ordering::Acquire) == 0) {
             thread::park();
         }
-    }
-
-    /// How long a member polls at a barrier before it sleeps. It polls longer while other members have not started yet: if it
-    /// slept, the system might wake it on the core of another member, and both would share that core.
-    fn patience(&self) -> Duration {
-        if self.started.load(Ordering::Relaxed) < self.workers.len() { SPIN } else { SPIN_AT_BARRIER }
     }
 }

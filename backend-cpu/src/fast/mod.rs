@@ -3,6 +3,7 @@
 //! All functions are `unsafe` under the [contract of tiles](crate::tile).
 
 mod batched;
+mod deep;
 mod gemm;
 mod gemv;
 mod getrf;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lapidary_core::Scalar;
 
+use super::deep::{by_ranges, ranges};
 use super::gemm::{A_BYTES, Gemm, KC_BYTES, MV, Macro, even};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
@@ -43,9 +44,12 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
     let (m, n) = gemm.c.shape();
     let flops = 2.0 * m as f64 * n as f64 * gemm.k as f64;
     let members = team.members(flops * size_of::<T>() as f64 / WORK_OF_MEMBER);
+    let ranges = if members > 1 { ranges(gemm, members) } else { 1 };
     // SAFETY: as the caller promises.
     unsafe {
-        if n.min(m) <= NARROW {
+        if ranges > 1 {
+            by_ranges(team, members, ranges, gemm);
+        } else if n.min(m) <= NARROW {
             // members share the long dimension only
             let work = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
             team.in_strips(m.max(n), work, |strip| {

@@ -99,28 +99,37 @@ fn sizes(r: &mut Random) -> usize {
 fn gemm_agrees<T: Lanes>(team: &Team) {
     let mut r = Random(3);
     for case in 0..160 {
-        let (m, n, k) = (sizes(&mut r), sizes(&mut r), if case % 40 == 0 { 900 } else { sizes(&mut r) });
-        let (op_a, op_b) = (OPS[r.below(2)], OPS[r.below(2)]);
-        let (sa, sb) = (op_a.shape((m, k)), op_b.shape((k, n)));
-        let (mut a, mut b) = (Matrix::<T>::random(sa.0, sa.1, &mut r), Matrix::random(sb.0, sb.1, &mut r));
-        let (alpha, beta) = (T::from_f64([1.0, -1.0, 0.5, 0.0][r.below(4)]), T::from_f64([1.0, 0.0, -2.0][r.below(3)]));
-        let mut c = Matrix::random(m, n, &mut r);
-        if beta == T::ZERO {
-            c.data.fill(T::from_f64(f64::NAN));
-        }
-        if alpha == T::ZERO {
-            a.data.fill(T::from_f64(f64::NAN));
-        }
-        let mut want = c.clone();
-        // SAFETY: the tiles are separate and their shapes agree.
-        unsafe {
-            reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
-            super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
-        }
-        // Bound 1 of docs/numerics.md, twice, with entries of at most 1 (β·C₀ at most 2).
-        let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
-        assert!(c.distance(&want) <= bound, "{m}×{n}×{k} {op_a}{op_b}: {}", c.distance(&want));
+        let size = [sizes(&mut r), sizes(&mut r), if case % 40 == 0 { 900 } else { sizes(&mut r) }];
+        let ops = [OPS[r.below(2)], OPS[r.below(2)]];
+        let (alpha, beta) = ([1.0, -1.0, 0.5, 0.0][r.below(4)], [1.0, 0.0, -2.0][r.below(3)]);
+        product_agrees::<T>(team, &mut r, size, ops, alpha, beta);
     }
+    // few rows and columns and many terms, which a team cuts into ranges of terms
+    for (size, beta) in [([1, 1, 40], 0.0), ([5, 3, 100], -2.0), ([8, 1, 500], 0.0), ([25, 17, 700], 1.0), ([40, 64, 1030], 0.0)] {
+        product_agrees::<T>(team, &mut r, size, OPS, 0.5, beta);
+    }
+}
+
+fn product_agrees<T: Lanes>(team: &Team, r: &mut Random, [m, n, k]: [usize; 3], [op_a, op_b]: [Op; 2], alpha: f64, beta: f64) {
+    let (sa, sb) = (op_a.shape((m, k)), op_b.shape((k, n)));
+    let (mut a, mut b) = (Matrix::<T>::random(sa.0, sa.1, r), Matrix::random(sb.0, sb.1, r));
+    let (alpha, beta, nan) = (T::from_f64(alpha), T::from_f64(beta), T::from_f64(f64::NAN));
+    let mut c = Matrix::random(m, n, r);
+    if beta == T::ZERO {
+        c.data.fill(nan);
+    }
+    if alpha == T::ZERO {
+        a.data.fill(nan);
+    }
+    let mut want = c.clone();
+    // SAFETY: the tiles are separate and their shapes agree.
+    unsafe {
+        reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
+        super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
+    }
+    // Bound 1 of docs/numerics.md, twice, with entries of at most 1 (β·C₀ at most 2).
+    let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
+    assert!(c.distance(&want) <= bound, "{m}×{n}×{k} {op_a}{op_b}: {}", c.distance(&want));
 }
 
 #[test]

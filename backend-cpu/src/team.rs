@@ -376,12 +376,17 @@ impl Team {
         if workers.process != process {
             *workers = Workers { process, list: Vec::new() };
         }
+        let before = workers.list.len();
         while workers.list.len() < count {
             let (mailbox, index) = (Arc::<Mailbox>::default(), workers.list.len() + 1);
             let own = Arc::clone(&mailbox);
             let spawned = thread::Builder::new().name(format!("lapidary {index}")).spawn(move || own.run_jobs(index));
             let Ok(handle) = spawned else { break };
             workers.list.push(Worker { thread: handle.thread().clone(), mailbox });
+        }
+        for worker in workers.list.iter().skip(before) {
+            // a thread often begins on the core of the one that starts it, and must be known to be moved away
+            spin(SPIN_AT_BARRIER, || worker.mailbox.placement.is_known());
         }
         workers
     }
@@ -404,6 +409,7 @@ impl Mailbox {
 
     /// The main function of the thread of member `index`: runs jobs until the team is dropped.
     fn run_jobs(&self, index: usize) {
+        self.placement.sleep();
         loop {
             let job = self.next();
             if job == Self::end_mark() {

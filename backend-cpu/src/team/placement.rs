@@ -16,19 +16,24 @@ mod linux {
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// The cores of a thread that may sleep.
+    /// The cores of a thread that may sleep, or has just begun.
     #[derive(Debug, Default)]
     pub(crate) struct Placement {
-        /// Id of the thread while it sleeps or is about to; else 0.
+        /// Id of the thread until its first job, and while it sleeps or is about to; else 0.
         sleeper: AtomicI32,
         /// The mask to restore after the thread's job, which is that of its waker, and the temporary mask without the waker's core.
         cores: Mutex<Option<[CpuSet; 2]>>,
     }
 
     impl Placement {
-        /// Called by the thread before it sleeps.
+        /// Called by the thread before it sleeps, and when it begins.
         pub fn sleep(&self) {
             self.sleeper.store(gettid().as_raw_nonzero().get(), Ordering::Release);
+        }
+
+        /// Whether the thread has begun.
+        pub fn is_known(&self) -> bool {
+            self.sleeper.load(Ordering::Relaxed) != 0
         }
 
         /// Called before the thread is woken.
@@ -68,6 +73,9 @@ mod other {
 
     impl Placement {
         pub fn sleep(&self) {}
+        pub fn is_known(&self) -> bool {
+            true
+        }
         pub fn exclude_own_core(&self) {}
         pub fn awake(&self) {}
         pub fn restore(&self) {}

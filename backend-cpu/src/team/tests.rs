@@ -151,3 +151,12 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
         }
     }
 }
+
+/// A thread that is not known could not be moved away from the core of the one that started it.
+#[test]
+fn threads_are_known_before_their_first_job() {
+    for _ in 0..20 {
+        let team = Team::eager(4);
+        assert!(team.workers(3).list.iter().all(|worker| worker.mailbox.placement.is_known()));
+    }
+}

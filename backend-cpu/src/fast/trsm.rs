@@ -16,8 +16,8 @@ const STRIP_ORDER: usize = 256;
 /// Right-hand sides in a strip.
 const STRIP: usize = 384;
 
-/// Number of operations that take as long as to copy one element.
-const FLOPS_OF_MOVE: f64 = 16.0;
+/// Number of operations, times the bytes of an element, that take as long as to copy one element.
+const FLOPS_OF_MOVE: f64 = 128.0;
 
 /// What stays the same through the recursion.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T
         return unsafe { recurse(team, f, alpha, a, b) };
     }
     // each right-hand side is solved alone; a member's strips stay in its cache
-    team.in_strips(others, (n * n) as f64 / FLOPS_OF_MOVE, |sides| {
+    team.in_strips(others, (n * n * size_of::<T>()) as f64 / FLOPS_OF_MOVE, |sides| {
         for start in sides.clone().step_by(STRIP) {
             let strip = right_hand_sides(f.side, b, start, STRIP.min(sides.end - start));
             // SAFETY: the caller's contract for a part of B.

@@ -27,7 +27,7 @@ use crate::team::{Member, Pieces, Team};
 use crate::tile::Tile;
 
 /// Minimum number of floating-point operations per member.
-const FLOPS_OF_MEMBER: f64 = 15e6;
+const FLOPS_OF_MEMBER: f64 = 13e6;
 /// Minimum and maximum panel width.
 const WIDTH: [usize; 2] = [32, 256];
 /// Number of panels of a matrix whose panels are within [`WIDTH`]: the first with few members, up to the second with many.
@@ -41,10 +41,15 @@ const STRIP: usize = 64;
 const WIDE_STRIP: usize = 256;
 /// Number of columns in a strip of the row exchanges at the end; a row-major matrix has strips as wide as its panels.
 const LEFT_STRIP: usize = 32;
-/// Minimum number of panel rows per member of the group.
-const ROWS_OF_MEMBER: usize = 256;
-/// Time of an operation in a panel, divided by that of one in an update.
-const SLOWNESS_OF_PANEL: f64 = 3.0;
+/// A matrix of at most the widest panel's columns that has at least this many times as many rows is one panel.
+const TALL: usize = 4;
+/// Number of rows of L in a piece of packing.
+const PACKED_ROWS: usize = 256;
+/// Time of a panel of `rows` × `width`, in multiplications of an update, divided by rows·width².
+const SLOWNESS_OF_PANEL: f64 = 1.1;
+/// Multiplications of an update, times the bytes of an element, that take as long as two members of a group need to agree on the
+/// pivot of a column: some 3 µs (bench/results/2026-11-25-cpu-panels.txt).
+const COST_OF_COLUMN: f64 = 1200e3;
 /// The rows of a panel that a member copies begin at a multiple of this.
 const LINES: usize = 64;
 /// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
@@ -58,16 +63,23 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, op: Op, job: &Job<T>) {
     let (m, n) = op.shape(job.a.shape());
     let steps = m.min(n);
     debug_assert!(job.ipiv.rows() >= steps);
-    let members = team.members(m as f64 * n as f64 * steps as f64 * 2.0 / 3.0 / FLOPS_OF_MEMBER);
+    let members = team.members(flops(m as f64, n as f64) / FLOPS_OF_MEMBER);
     // SAFETY: as the caller promises.
     unsafe {
         if members == 1 && op == Op::NoTrans {
             factor(Rank::ALONE, job, &PivotSearch::new(1));
         } else if steps > 0 {
-            let width = (steps / (PANELS[0] + members / 2).min(PANELS[1])).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
+            let panels = if n <= WIDTH[1] && m >= TALL * n { 1 } else { (PANELS[0] + members / 2).min(PANELS[1]) };
+            let width = (steps / panels).next_multiple_of(WIDTH[0]).clamp(WIDTH[0], WIDTH[1]);
             T::dispatch(Lookahead { team, members, job, stored: Stored { tile: job.a, op }, width });
         }
     }
+}
+
+/// Floating-point operations of the LU of an m × n matrix.
+fn flops(m: f64, n: f64) -> f64 {
+    let steps = m.min(n);
+    2.0 * m * n * steps - (m + n) * steps * steps + 2.0 / 3.0 * steps * steps * steps
 }
 
 /// A factorisation in panels of `width` columns.
@@ -182,12 +194,18 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Lanes> Part<'_, T> {
-    /// The size of the group that factors a panel of `rows` × `width` while the others do an update of `update` multiplications.
+    /// The size of the group that factors a panel of `rows` × `width` while the others do an update of `update` multiplications:
+    /// that with which both are done first. Members that agree on pivots lose the time of the others as well.
     fn group(&self, rows: usize, width: usize, update: f64) -> usize {
-        let all = self.member.count() as f64;
-        let panel = rows as f64 * width as f64 * width as f64 * SLOWNESS_OF_PANEL;
-        let share = all * panel / (panel + update);
-        (share.ceil() as usize).clamp(1, self.member.count()).min(rows.div_ceil(ROWS_OF_MEMBER))
+        let (all, width) = (self.member.count(), width as f64);
+        let panel = SLOWNESS_OF_PANEL * rows as f64 * width * width;
+        let agreement = |group: f64| width * COST_OF_COLUMN / size_of::<T>() as f64 * group.log2();
+        let step = |&group: &usize| {
+            let group = group as f64;
+            let lost = agreement(group);
+            (panel / group + lost).max((panel + update + group * lost) / all as f64)
+        };
+        (1..=all).min_by(|a, b| step(a).total_cmp(&step(b))).unwrap_or(1)
     }
 
     /// The panel at (`at`, `at`) while it is factored and used: in place, or its column-major copy.
@@ -243,7 +261,7 @@ impl<T: Lanes> Part<'_, T> {
         let l11 = panel.sub(0, 0, width, width);
         let (share, most) = if op.is_trans() { (2, WIDE_STRIP) } else { (4, STRIP) };
         let cols = ((n - right) / (share * self.member.count())).min(most).max(of_u).next_multiple_of(of_u);
-        let rows = of_l * (ROWS_OF_MEMBER / of_l).max(1);
+        let rows = of_l * (PACKED_ROWS / of_l).max(1);
         let (strips, is_copied) = ((n - right).div_ceil(cols), op.is_trans());
         // L is needed only if there are columns to update, or a copy to be written back
         let blocks = if n > right || is_copied { below.div_ceil(rows) } else { 0 };

@@ -409,7 +409,7 @@ impl Mailbox {
 
     /// The main function of the thread of member `index`: runs jobs until the team is dropped.
     fn run_jobs(&self, index: usize) {
-        self.placement.sleep();
+        self.placement.register();
         loop {
             let job = self.next();
             if job == Self::end_mark() {
@@ -433,7 +433,7 @@ impl Mailbox {
         loop {
             let has_job = || !self.job.load(Ordering::Relaxed).is_null();
             while !spin(SPIN, has_job) {
-                self.placement.sleep();
+                self.placement.register();
                 thread::park();
             }
             // null if the caller has taken the job back

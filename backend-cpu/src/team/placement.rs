@@ -26,8 +26,8 @@ mod linux {
     }
 
     impl Placement {
-        /// Called by the thread before it sleeps, and when it begins.
-        pub fn sleep(&self) {
+        /// Called by the thread when it begins, and before it sleeps.
+        pub fn register(&self) {
             self.sleeper.store(gettid().as_raw_nonzero().get(), Ordering::Release);
         }
 
@@ -72,7 +72,7 @@ mod other {
     pub(crate) struct Placement;
 
     impl Placement {
-        pub fn sleep(&self) {}
+        pub fn register(&self) {}
         pub fn is_known(&self) -> bool {
             true
         }
@@ -98,7 +98,7 @@ mod tests {
         let (placement, before) = (Placement::default(), cores());
         placement.exclude_own_core();
         assert_eq!(cores(), before, "no thread sleeps");
-        placement.sleep();
+        placement.register();
         placement.exclude_own_core();
         assert_eq!(cores().count(), before.count().saturating_sub(1).max(1));
         placement.awake();
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn another_mask_that_is_set_meanwhile_stays() {
         let (placement, before) = (Placement::default(), cores());
-        placement.sleep();
+        placement.register();
         placement.exclude_own_core();
         let excluded = (0..CpuSet::MAX_CPU).find(|&core| before.is_set(core) && !cores().is_set(core));
         let Some(excluded) = excluded else { return };

@@ -117,10 +117,10 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        let ((m, n), width, op) = (self.stored.shape(), self.width, self.stored.op);
+        let ((m, n), width) = (self.stored.shape(), self.width);
         let [of_l, of_u] = self.stored.units::<V>();
         let (l, u) = (m.next_multiple_of(of_l) * width, n.next_multiple_of(of_u) * width);
-        let panel = if op.is_trans() { m * width } else { 0 };
+        let panel = if self.stored.is_by_rows() { m * width } else { 0 };
         let mut workspace = Workspace::of_team::<T>(l + u + panel);
         let memory = workspace.ptr::<T>();
         let shared = Shared {
@@ -170,9 +170,9 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
         let Shared { strips, tiles, ready, .. } = self.shared;
         // SAFETY: the caller's matrix; between two barriers members write different parts of it.
         unsafe {
-            if self.stored.op.is_trans() {
+            if self.stored.is_by_rows() {
                 let own = Rank::among(self.member, self.member.count()).share(m, LINES);
-                self.copy_to_panel::<V>(0, width(0), own);
+                self.load_panel::<V>(0, width(0), own);
                 self.member.wait_for_all(|| ());
             }
             self.factor(0, width(0), self.group(m, width(0), 0.0));
@@ -211,7 +211,7 @@ impl<T: Lanes> Part<'_, T> {
     /// The panel at (`at`, `at`) while it is factored and used: in place, or its column-major copy.
     fn panel(&self, at: usize, width: usize) -> Tile<T> {
         let rows = self.stored.shape().0 - at;
-        if self.stored.op.is_trans() {
+        if self.stored.is_by_rows() {
             // SAFETY: the buffer holds as many elements.
             unsafe { Tile::new(self.shared.panel, rows, width, rows) }
         } else {
@@ -219,20 +219,26 @@ impl<T: Lanes> Part<'_, T> {
         }
     }
 
-    /// Copies some rows of the panel at (`at`, `at`).
+    /// Copies rows of the panel at (`at`, `at`) from the row-major matrix.
     #[inline(always)]
-    unsafe fn copy_to_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
-        let copy = self.panel(at, width).sub(rows.start, 0, rows.len(), width);
+    unsafe fn load_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
+        let [stored, copy] = self.panel_rows(at, width, rows);
         // SAFETY: as the caller promises; the shapes agree.
-        unsafe { transpose::<V>(self.stored.sub(at + rows.start, at, rows.len(), width), copy) }
+        unsafe { transpose::<V>(stored, copy) }
     }
 
-    /// Copies some rows of the panel at (`at`, `at`) back.
+    /// Copies rows of the panel at (`at`, `at`) back.
     #[inline(always)]
-    unsafe fn copy_from_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
-        let copy = self.panel(at, width).sub(rows.start, 0, rows.len(), width);
+    unsafe fn store_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
+        let [stored, copy] = self.panel_rows(at, width, rows);
         // SAFETY: as the caller promises; the shapes agree.
-        unsafe { transpose::<V>(copy, self.stored.sub(at + rows.start, at, rows.len(), width)) }
+        unsafe { transpose::<V>(copy, stored) }
+    }
+
+    /// Rows of the panel at (`at`, `at`) in the row-major matrix, and in the copy.
+    fn panel_rows(&self, at: usize, width: usize, rows: Range<usize>) -> [Tile<T>; 2] {
+        let copy = self.panel(at, width).sub(rows.start, 0, rows.len(), width);
+        [self.stored.sub(at + rows.start, at, rows.len(), width), copy]
     }
 
     /// Factors the panel at (`at`, `at`), if this member belongs to the group.
@@ -247,7 +253,7 @@ impl<T: Lanes> Part<'_, T> {
 
     /// Applies the row exchanges of some steps to a part of the matrix whose first row is that of the first step.
     unsafe fn exchange(&self, steps: Range<usize>, part: Tile<T>) {
-        let side = if self.stored.op.is_trans() { Side::Right } else { Side::Left };
+        let side = if self.stored.is_by_rows() { Side::Right } else { Side::Left };
         // SAFETY: as the caller promises.
         unsafe { self.job.swap(steps, side, part) }
     }
@@ -255,17 +261,17 @@ impl<T: Lanes> Part<'_, T> {
     /// Exchanges rows right of a panel, solves for the rows of U, and packs both factors of the update.
     #[inline(always)]
     unsafe fn solve<V: Simd<Elem = T>>(&self, Step { at, width, .. }: Step) {
-        let ((m, n), op, [of_l, of_u]) = (self.stored.shape(), self.stored.op, self.stored.units::<V>());
+        let ((m, n), is_by_rows, [of_l, of_u]) = (self.stored.shape(), self.stored.is_by_rows(), self.stored.units::<V>());
         let (right, below) = (at + width, m - at - width);
         let panel = self.panel(at, width);
         let l11 = panel.sub(0, 0, width, width);
-        let (share, most) = if op.is_trans() { (2, WIDE_STRIP) } else { (4, STRIP) };
+        let (share, most) = if is_by_rows { (2, WIDE_STRIP) } else { (4, STRIP) };
         let cols = ((n - right) / (share * self.member.count())).min(most).max(of_u).next_multiple_of(of_u);
         let rows = of_l * (PACKED_ROWS / of_l).max(1);
-        let (strips, is_copied) = ((n - right).div_ceil(cols), op.is_trans());
-        // L is needed only if there are columns to update, or a copy to be written back
-        let blocks = if n > right || is_copied { below.div_ceil(rows) } else { 0 };
-        while let Some(piece) = self.shared.strips.take(strips + blocks + usize::from(is_copied)) {
+        let strips = (n - right).div_ceil(cols);
+        // the blocks of L are packed if there are columns to update, and written back if the panel is a copy
+        let blocks = if n > right || is_by_rows { below.div_ceil(rows) } else { 0 };
+        while let Some(piece) = self.shared.strips.take(strips + blocks + usize::from(is_by_rows)) {
             // SAFETY: no other member writes this strip, and all only read the panel.
             unsafe {
                 if piece < strips {
@@ -274,15 +280,15 @@ impl<T: Lanes> Part<'_, T> {
                     self.exchange(at..right, self.stored.sub(at, right + j, m - at, count));
                     // U12 ← L11⁻¹·A12, or U12ᵀ ← A12ᵀ·L11⁻ᵀ
                     let u = self.stored.sub(at, right + j, width, count);
-                    let (side, to_columns) = if op.is_trans() { (Side::Right, Op::NoTrans) } else { (Side::Left, Op::Trans) };
-                    trsm(&alone, side, Uplo::Lower, op, Diag::Unit, T::ONE, l11, u);
+                    let (side, to_columns) = if is_by_rows { (Side::Right, Op::NoTrans) } else { (Side::Left, Op::Trans) };
+                    trsm(&alone, side, Uplo::Lower, self.stored.op, Diag::Unit, T::ONE, l11, u);
                     pack::<V>(of_u, count, width, strided(to_columns, u), self.shared.u_buffer.wrapping_add(j * width));
                 } else if piece == strips + blocks {
-                    self.copy_from_panel::<V>(at, width, 0..width);
+                    self.store_panel::<V>(at, width, 0..width);
                 } else {
                     let i = (piece - strips) * rows;
-                    if is_copied {
-                        self.copy_from_panel::<V>(at, width, width + i..width + (i + rows).min(below));
+                    if is_by_rows {
+                        self.store_panel::<V>(at, width, width + i..width + (i + rows).min(below));
                     }
                     let l = panel.sub(width + i, 0, rows.min(below - i), width);
                     pack::<V>(of_l, l.rows(), width, strided(Op::NoTrans, l), self.shared.l_buffer.wrapping_add(i * width));
@@ -321,8 +327,8 @@ impl<T: Lanes> Part<'_, T> {
             // SAFETY: no other member writes this tile, and the factors are packed.
             unsafe {
                 self.multiply::<V>(i, j, width, c);
-                if is_first && self.stored.op.is_trans() {
-                    self.copy_to_panel::<V>(right, next, i..(i + rows).min(below));
+                if is_first && self.stored.is_by_rows() {
+                    self.load_panel::<V>(right, next, i..(i + rows).min(below));
                 }
             }
             if is_first {
@@ -335,7 +341,7 @@ impl<T: Lanes> Part<'_, T> {
     #[inline(always)]
     unsafe fn multiply<V: Simd<Elem = T>>(&self, i: usize, j: usize, k: usize, c: Tile<T>) {
         let (l, u) = (self.shared.l_buffer.wrapping_add(i * k), self.shared.u_buffer.wrapping_add(j * k));
-        let [a, b] = if self.stored.op.is_trans() { [u, l] } else { [l, u] }.map(<*mut T>::cast_const);
+        let [a, b] = if self.stored.is_by_rows() { [u, l] } else { [l, u] }.map(<*mut T>::cast_const);
         let (a, b) = (Strided { ptr: a, rs: k, cs: MV * V::LANES }, Strided { ptr: b, rs: V::NR, cs: 1 });
         // SAFETY: as the caller promises.
         unsafe { Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c }, packed_b: true }.run::<V>() }
@@ -361,7 +367,7 @@ impl<T: Lanes> Part<'_, T> {
     unsafe fn exchange_left(&self) {
         let (m, n) = self.stored.shape();
         let steps = m.min(n);
-        let cols = if self.stored.op.is_trans() { self.width } else { LEFT_STRIP };
+        let cols = if self.stored.is_by_rows() { self.width } else { LEFT_STRIP };
         while let Some(strip) = self.shared.left.take(steps.div_ceil(cols)) {
             let first = strip * cols;
             let from = (first / self.width + 1) * self.width;

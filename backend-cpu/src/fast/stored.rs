@@ -6,7 +6,7 @@ use super::gemm::MV;
 use super::simd::Simd;
 use crate::tile::Tile;
 
-/// A matrix as it lies in memory: it is op(tile).
+/// A matrix in host memory: `tile` itself if `op` is `NoTrans`, or a row-major matrix, which `tile` is the transpose of.
 #[derive(Clone, Copy)]
 pub(super) struct Stored<T> {
     pub tile: Tile<T>,
@@ -14,19 +14,24 @@ pub(super) struct Stored<T> {
 }
 
 impl<T: Copy> Stored<T> {
+    /// Whether the matrix is row-major.
+    pub fn is_by_rows(&self) -> bool {
+        self.op.is_trans()
+    }
+
     /// Rows and columns of the matrix.
     pub fn shape(&self) -> (usize, usize) {
         self.op.shape(self.tile.shape())
     }
 
-    /// The tile of which the `rows` × `cols` part that starts at (i, j) is op(tile).
+    /// The `rows` × `cols` part of the matrix that starts at element (i, j); of a row-major matrix, the transpose of that part.
     pub fn sub(&self, i: usize, j: usize, rows: usize, cols: usize) -> Tile<T> {
-        if self.op.is_trans() { self.tile.sub(j, i, cols, rows) } else { self.tile.sub(i, j, rows, cols) }
+        if self.is_by_rows() { self.tile.sub(j, i, cols, rows) } else { self.tile.sub(i, j, rows, cols) }
     }
 
-    /// Rows of a packed panel of L, and columns of one of U. The micro-kernel's first operand is L, or Uᵀ where the matrix is
-    /// stored by rows.
+    /// Number of rows of L, and of columns of U, that the micro-kernel takes at a time. Its first operand is L; for a row-major
+    /// matrix it is Uᵀ.
     pub fn units<V: Simd>(&self) -> [usize; 2] {
-        if self.op.is_trans() { [V::NR, MV * V::LANES] } else { [MV * V::LANES, V::NR] }
+        if self.is_by_rows() { [V::NR, MV * V::LANES] } else { [MV * V::LANES, V::NR] }
     }
 }

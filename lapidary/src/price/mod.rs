@@ -211,8 +211,7 @@ impl Pricing {
     /// Writes the records of what runs have changed.
     pub fn save(&self, machine: &Machine) {
         let mut state = self.state();
-        let unsaved = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone());
-        let unsaved: Vec<_> = unsaved.collect();
+        let unsaved: Vec<_> = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone()).collect();
         unsaved.iter().for_each(|devices| state.save(machine, devices));
     }
 }
@@ -252,7 +251,7 @@ impl State {
     fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(machine, devices);
-            let (slowdown, passed_over) = Default::default();
+            let (slowdown, passed_over) = (HashMap::new(), HashMap::new());
             self.sets.push(Set { devices: devices.to_vec(), runs, is_unsaved: false, slowdown, passed_over });
             self.sets.len() - 1
         });

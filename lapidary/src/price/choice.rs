@@ -2,18 +2,20 @@
 
 use super::runs::RUNS_KEPT;
 
-/// A device that has run less than [`RUNS_KEPT`] times at a size is tried if its price is at most this many times the lowest.
+/// A single device that has run fewer than [`RUNS_KEPT`] times at a size is tried if its price is at most this many times the
+/// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
-/// A set is tried again when the time it is expected to lose is at most this fraction of the time that calls of the size have
-/// taken since it last ran: another program may have slowed down the run that set its price.
+/// A set of devices is also tried if the trial is expected to cost little: its price minus the lowest price is at most this
+/// fraction of the total time of the calls of that size since the set last ran. Another program may have slowed down the runs
+/// that the price of the set depends on.
 const LOSS_ALLOWED: f64 = 0.02;
-/// A set whose price is more than this many times the lowest is far off: users would notice a single such call.
+/// A set is far off if its price is more than this many times the lowest price. Users notice a single call on such a set.
 const FAR_OFF: f64 = 4.0;
-/// The same for a set that is far off and has run [`RUNS_KEPT`] times: it is tried again seldom, but not never, since another
-/// program may have slowed down all of these runs.
+/// The fraction for a set that is far off. If the set has run, but fewer than [`RUNS_KEPT`] times, it is [`LOSS_ALLOWED`]:
+/// a disturbance may have hit all of its runs.
 const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
-/// The price of several devices that have not run together at a size is multiplied by this factor: it comes from a simulation,
-/// which is optimistic.
+/// The price of several devices that have not run together at a size is multiplied by this factor. It comes from a simulation,
+/// which knows of no disturbance.
 const OPTIMISM: f64 = 1.25;
 
 /// The price of a set of devices for a call.
@@ -44,7 +46,8 @@ impl Price {
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
         let is_new = self.runs < RUNS_KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
-        let is_far_off = self.runs == RUNS_KEPT && self.seconds > FAR_OFF * lowest;
+        let has_few_runs = (1..RUNS_KEPT).contains(&self.runs);
+        let is_far_off = self.seconds > FAR_OFF * lowest && !has_few_runs;
         let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
         let is_due = self.compared() - lowest <= allowed * self.passed_over;
         is_new || is_due
@@ -102,9 +105,10 @@ mod tests {
             sorted(vec![price(&[0], 1.0, RUNS_KEPT), other])[0][0]
         };
         assert_eq!([with(2.0, RUNS_KEPT, 40.0), with(2.0, RUNS_KEPT, 60.0)], [0, 1]);
-        // a loss of 10: few runs may all have been slowed down, many hardly
-        assert_eq!([with(11.0, 1, 400.0), with(11.0, 1, 600.0)], [0, 1]);
-        assert_eq!([with(11.0, RUNS_KEPT, 4000.0), with(11.0, RUNS_KEPT, 6000.0)], [0, 1]);
+        // far off, with a loss of 10
+        for (runs, passed_over) in [(1, [400.0, 600.0]), (RUNS_KEPT, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
+            assert_eq!(passed_over.map(|passed_over| with(11.0, runs, passed_over)), [0, 1], "{runs} runs");
+        }
     }
 
     /// The order of those that are passed over stays that of their prices.

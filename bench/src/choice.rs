@@ -4,19 +4,21 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lapidary::{DType, DeviceFacts, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
+use lapidary::{DType, DeviceFacts, Explanation, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
+use lapidary_host::rest;
 
 use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, our_gemm, random, triangle};
 use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Calls of the default selection before any counts: it tries devices of similar price and corrects its prices by these calls.
+/// Number of calls of the default selection before any counts, of which it learns the time on each set of devices. They come
+/// after a rest, or in a row, as those that count do.
 const LEARNING: usize = 32;
-/// Seconds after which there are no more such calls, if there were [`FEWEST`].
+/// Number of calls that try two devices: one that may compile, and three that count.
+const FEWEST_LEARNING: usize = 8;
+/// After this number of seconds, without the first [`FEWEST_LEARNING`] calls, there are no more such calls.
 const LONGEST_LEARNING: f64 = 4.0;
-/// As many as it takes to try two devices: the first run of each does not count, and three are kept.
-const FEWEST: usize = 8;
 /// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;
 /// Number of right-hand sides in the solves that have few.
@@ -44,23 +46,25 @@ struct Machines {
     chosen: Chosen,
 }
 
-/// The devices that the default selection has chosen for its calls, in the order of the calls.
+/// What the default selection has chosen for its calls, in the order of the calls.
 #[derive(Clone, Default)]
-struct Chosen(Arc<Mutex<Vec<String>>>);
+struct Chosen(Arc<Mutex<Vec<Explanation>>>);
 
 impl Chosen {
-    fn add(&self, devices: &[String]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(devices.join("+"));
+    fn add(&self, explanation: &Explanation) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(explanation.clone());
     }
 
-    /// The devices of the calls since the last time, as text such as `cpu ×4, wgpu:0`.
+    /// The devices of the calls since the last time, as text such as `cpu ×4, wgpu:0`, and the prices at the last call.
     fn take(&self) -> String {
         let calls = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let counted = calls.chunk_by(|a, b| a == b).map(|same| match same.len() {
-            1 => same[0].clone(),
-            count => format!("{} ×{count}", same[0]),
+        let counted = calls.chunk_by(|a, b| a.devices == b.devices).map(|same| match (same[0].devices.join("+"), same.len()) {
+            (devices, 1) => devices,
+            (devices, count) => format!("{devices} ×{count}"),
         });
-        counted.collect::<Vec<_>>().join(", ")
+        let chosen = counted.collect::<Vec<_>>().join(", ");
+        let prices = calls.last().into_iter().flat_map(|call| &call.considered);
+        prices.fold(chosen, |text, set| format!("{text}; {} {:.3} ms", set.devices.join("+"), 1e3 * set.seconds))
     }
 }
 
@@ -70,7 +74,7 @@ impl Machines {
         let open = |select: &Select| Machine::with_settings(select, &limits);
         let chosen = Chosen::default();
         let listener = chosen.clone();
-        let all = open(&Select::all())?.explained(move |explanation| listener.add(&explanation.devices));
+        let all = open(&Select::all())?.explained(move |explanation| listener.add(explanation));
         let open = |device: &DeviceFacts| Ok::<_, lapidary::Error>((device.name.clone(), open(&device.name.parse()?)?));
         let alone = all.devices().map(open).collect::<Result<_, _>>()?;
         Ok(Machines { all, alone, chosen })
@@ -154,8 +158,13 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     let [mut expected, mut result] = [0, 1].map(|_| case.input.clone());
     let mut learning = 0.0;
     for call in 0..LEARNING {
-        if call < FEWEST || learning < LONGEST_LEARNING {
-            learning += seconds(&machines.all, &mut expected);
+        if settings.before == 0 {
+            let _ = rest();
+        }
+        let seconds = seconds(&machines.all, &mut expected);
+        learning += if call < FEWEST_LEARNING { 0.0 } else { seconds };
+        if learning > LONGEST_LEARNING {
+            break;
         }
     }
     machines.chosen.take();

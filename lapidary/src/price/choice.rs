@@ -1,8 +1,8 @@
 //! The choice among sets of devices by their prices.
 
-use super::runs::RUNS_KEPT;
-
-/// A single device that has run fewer than [`RUNS_KEPT`] times at a size is tried if its price is at most this many times the
+/// From this number of runs on, one disturbed run does not decide the median.
+pub(super) const ENOUGH_RUNS: usize = 3;
+/// A single device that has run fewer than [`ENOUGH_RUNS`] times at a size is tried if its price is at most this many times the
 /// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
 /// A set of devices is also tried if the trial is expected to cost little: its price minus the lowest price is at most this
@@ -11,7 +11,7 @@ const WORTH_A_TRY: f64 = 1.5;
 const LOSS_ALLOWED: f64 = 0.02;
 /// A set is far off if its price is more than this many times the lowest price. Users notice a single call on such a set.
 const FAR_OFF: f64 = 4.0;
-/// The fraction for a set that is far off. If the set has run, but fewer than [`RUNS_KEPT`] times, it is [`LOSS_ALLOWED`]:
+/// The fraction for a set that is far off. If the set has run, but fewer than [`ENOUGH_RUNS`] times, it is [`LOSS_ALLOWED`]:
 /// a disturbance may have hit all of its runs.
 const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
 /// The price of several devices that have not run together at a size is multiplied by this factor. It comes from a simulation,
@@ -45,8 +45,8 @@ impl Price {
 
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
-        let is_new = self.runs < RUNS_KEPT && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
-        let has_few_runs = (1..RUNS_KEPT).contains(&self.runs);
+        let is_new = self.runs < ENOUGH_RUNS && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
+        let has_few_runs = (1..ENOUGH_RUNS).contains(&self.runs);
         let is_far_off = self.seconds > FAR_OFF * lowest && !has_few_runs;
         let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
         let is_due = self.compared() - lowest <= allowed * self.passed_over;
@@ -79,22 +79,22 @@ mod tests {
 
     #[test]
     fn the_lowest_price_decides() {
-        let prices = vec![price(&[0], 3.0, RUNS_KEPT), price(&[1], 1.0, RUNS_KEPT), price(&[0, 1], 2.0, RUNS_KEPT)];
+        let prices = vec![price(&[0], 3.0, ENOUGH_RUNS), price(&[1], 1.0, ENOUGH_RUNS), price(&[0, 1], 2.0, ENOUGH_RUNS)];
         assert_eq!(sorted(prices), [vec![1], vec![0, 1], vec![0]]);
         assert!(sorted(Vec::new()).is_empty());
     }
 
     #[test]
     fn a_device_that_has_hardly_run_is_tried_if_it_may_be_the_fastest() {
-        let with = |seconds, runs| sorted(vec![price(&[0], 1.0, RUNS_KEPT), price(&[1], seconds, runs)])[0][0];
-        assert_eq!([with(1.4, 0), with(1.4, RUNS_KEPT - 1), with(1.4, RUNS_KEPT), with(1.6, 0)], [1, 1, 0, 0]);
+        let with = |seconds, runs| sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), price(&[1], seconds, runs)])[0][0];
+        assert_eq!([with(1.4, 0), with(1.4, ENOUGH_RUNS - 1), with(1.4, ENOUGH_RUNS), with(1.6, 0)], [1, 1, 0, 0]);
     }
 
     #[test]
     fn devices_that_have_not_run_together_must_win_by_far() {
-        let with = |seconds| sorted(vec![price(&[0], 1.0, RUNS_KEPT), price(&[0, 1], seconds, 0)])[0].len();
+        let with = |seconds| sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), price(&[0, 1], seconds, 0)])[0].len();
         assert_eq!([with(0.7), with(0.9), with(1.1)], [2, 1, 1]);
-        let known = vec![price(&[0], 1.0, RUNS_KEPT), price(&[0, 1], 0.9, 1)];
+        let known = vec![price(&[0], 1.0, ENOUGH_RUNS), price(&[0, 1], 0.9, 1)];
         assert_eq!(sorted(known)[0], [0, 1], "a run needs no allowance");
     }
 
@@ -102,11 +102,11 @@ mod tests {
     fn a_set_is_tried_again_when_the_loss_is_small_beside_what_calls_took() {
         let with = |seconds, runs, passed_over| {
             let other = Price { passed_over, ..price(&[1], seconds, runs) };
-            sorted(vec![price(&[0], 1.0, RUNS_KEPT), other])[0][0]
+            sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), other])[0][0]
         };
-        assert_eq!([with(2.0, RUNS_KEPT, 40.0), with(2.0, RUNS_KEPT, 60.0)], [0, 1]);
+        assert_eq!([with(2.0, ENOUGH_RUNS, 40.0), with(2.0, ENOUGH_RUNS, 60.0)], [0, 1]);
         // far off, with a loss of 10
-        for (runs, passed_over) in [(1, [400.0, 600.0]), (RUNS_KEPT, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
+        for (runs, passed_over) in [(1, [400.0, 600.0]), (ENOUGH_RUNS, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
             assert_eq!(passed_over.map(|passed_over| with(11.0, runs, passed_over)), [0, 1], "{runs} runs");
         }
     }

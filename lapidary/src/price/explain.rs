@@ -45,7 +45,7 @@ pub struct PricedSet {
     pub devices: Vec<String>,
     /// Expected time of the call in seconds.
     pub seconds: f64,
-    /// Runs of about this size by which the time was corrected, at most three. Without any the time comes from measured
+    /// Runs of about this size by which the time was corrected, at most five. Without any the time comes from measured
     /// speeds, and from runs of other sizes.
     pub runs: usize,
 }

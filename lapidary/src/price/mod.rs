@@ -18,10 +18,10 @@ use std::time::Instant;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{Driver, Instruction, RawMat};
 
-use choice::Price;
+use choice::{ENOUGH_RUNS, Price};
 pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
-use runs::{Bucket, RUNS_KEPT, Runs};
+use runs::{Bucket, Runs};
 use speeds::Speeds;
 
 use crate::machine::Machine;
@@ -203,7 +203,7 @@ impl Pricing {
         set.runs.add(bucket, seconds / estimate);
         set.is_unsaved = true;
         // seldom, since a file takes as long as a small call
-        if count + 1 == RUNS_KEPT {
+        if count + 1 == ENOUGH_RUNS {
             state.save(machine, &devices);
         }
     }
@@ -289,8 +289,8 @@ impl State {
     }
 }
 
-/// For each device, the lowest number of a device that is the same hardware: one of the same model from another backend. Of
-/// several equal GPUs, the first of one backend is taken for the first of the other, and so on.
+/// For each device, the lowest number of a device that is the same hardware. Two devices are the same hardware if they have the
+/// same model and come from different backends; the k-th device of a model of one backend is the k-th of the other.
 fn hardware(drivers: &[Driver]) -> Vec<usize> {
     let kind = |driver: &Driver| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
     let model = |driver: &Driver| driver.facts().identity.model.clone();

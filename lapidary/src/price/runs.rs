@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
-/// Number of runs that are kept for each size. The shortest of them counts, since other programs slow some runs down.
-pub(super) const RUNS_KEPT: usize = 3;
+/// Number of runs that are kept for each size. Their median counts: other programs slow some runs down, and on some devices
+/// every run takes another time.
+pub(super) const RUNS_KEPT: usize = 5;
 
 /// A size that has not run on a device is corrected by the nearest size that has, up to this distance: two octaves in total.
 const NEAR: u32 = 4;
@@ -46,14 +47,14 @@ impl Runs {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// The factor by which estimates in the bucket are corrected: the smallest ratio of its runs, or of the nearest bucket's. For
+    /// The factor by which estimates in the bucket are corrected: the median ratio of its runs, or of the nearest bucket's. For
     /// several devices together any distance is allowed, since they wait for each other at all sizes.
     pub fn correction(&self, bucket: &Bucket, is_team: bool) -> f64 {
         let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
         // of two that are as near, always the same one
         let nearest = near.filter(|(distance, ..)| *distance <= most).min_by_key(|(distance, other, _)| (*distance, **other));
-        nearest.map_or(1.0, |(_, _, ratios)| ratios.iter().copied().fold(f64::INFINITY, f64::min))
+        nearest.map_or(1.0, |(_, _, ratios)| median(ratios))
     }
 
     /// Adds a run.
@@ -66,6 +67,13 @@ impl Runs {
     }
 }
 
+/// The middle of some ratios; of an even number, the smaller of the two in the middle.
+fn median(ratios: &[f64]) -> f64 {
+    let mut sorted = ratios.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[(sorted.len() - 1) / 2]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,9 +81,9 @@ mod tests {
     const GEMM: Bucket = Bucket { operation: "gemm", dtype: DType::F64, size: [20, 20, 20, 0] };
 
     #[test]
-    fn the_shortest_of_the_latest_runs_corrects() {
+    fn the_median_of_the_latest_runs_corrects() {
         let mut runs = Runs::default();
-        for (ratio, expected) in [(3.0, 3.0), (2.0, 2.0), (4.0, 2.0), (5.0, 2.0), (6.0, 4.0)] {
+        for (ratio, expected) in [(3.0, 3.0), (2.0, 2.0), (4.0, 3.0), (5.0, 3.0), (6.0, 4.0), (7.0, 5.0), (1.0, 5.0)] {
             runs.add(GEMM, ratio);
             assert!(
                 (runs.correction(&GEMM, false) - expected).abs() < f64::EPSILON,

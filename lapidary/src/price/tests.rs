@@ -250,8 +250,8 @@ fn runs_are_kept() {
     let first = machine(&devices, folder.path());
     assert_eq!(runs(&first), 0);
     (0..4).for_each(|_| product(&first).unwrap());
-    assert_eq!(runs(&first), super::RUNS_KEPT, "the first of four runs does not count");
-    assert_eq!(runs(&machine(&devices, folder.path())), super::RUNS_KEPT);
+    assert_eq!(runs(&first), super::ENOUGH_RUNS, "the first of four runs does not count");
+    assert_eq!(runs(&machine(&devices, folder.path())), super::ENOUGH_RUNS);
     // fewer runs are kept at the end
     (0..2).for_each(|_| with_product(2 * N, |args| first.gemm(args)).unwrap());
     let sizes = || {

@@ -1,6 +1,7 @@
-//! A product by a team: A and B are packed once for all members, which then claim tiles of C.
+//! A product by a team. Of a small one, each member packs the operands of its tiles of C. Else A and B are packed once for all
+//! members, which then claim tiles of C.
 //!
-//! The structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
+//! The latter structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
 //! pieces of a block of B and of a block of A; when both are packed, members compute tiles of C. A member that finds no more
 //! tiles starts to pack the next blocks into a second buffer. Members wait for pieces to be done and not for one another: a thread that
 //! starts late, or is descheduled between two pieces, does not delay the others.
@@ -19,6 +20,10 @@ use crate::tile::Tile;
 
 /// Minimum work per member: floating-point operations times bytes per element.
 const WORK_OF_MEMBER: f64 = 16e6;
+/// A product is small if the work per member is at most this many times [`WORK_OF_MEMBER`].
+const SMALL: f64 = 4.0;
+/// Rows and columns of C that a member computes at a time in a small product: a multiple of each micro-tile's.
+const SMALL_TILE: [usize; 2] = [48, 32];
 /// Maximum number of columns of B that are packed at a time.
 const NC: usize = 2048;
 /// Size of the block of A that is packed at a time, in bytes, if [`A_BYTES`] per member is not more: a part of the last-level cache.
@@ -27,9 +32,9 @@ const SHARED_BYTES: usize = 8 << 20;
 const TILES: usize = 8;
 /// Maximum number of panels of B in a tile. The tile's rows of A are read once for each, from the second-level cache.
 const TILE_PANELS: usize = 64;
-/// Minimum number of pieces of packing per member.
+/// Minimum number of pieces per member into which the packing of two blocks is split.
 const PACKINGS: usize = 3;
-/// Maximum number of panels of an operand in a piece of packing.
+/// Maximum number of panels that a member packs at a time.
 const PACKED_PANELS: usize = 8;
 /// Number of multiplications that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 8.0;
@@ -43,7 +48,8 @@ const NARROW: usize = 32;
 pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
     let (m, n) = gemm.c.shape();
     let flops = 2.0 * m as f64 * n as f64 * gemm.k as f64;
-    let members = team.members(flops * size_of::<T>() as f64 / WORK_OF_MEMBER);
+    let work = flops * size_of::<T>() as f64 / WORK_OF_MEMBER;
+    let members = team.members(work);
     let ranges = if members > 1 { ranges(gemm, members) } else { 1 };
     // SAFETY: as the caller promises.
     unsafe {
@@ -51,17 +57,38 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
             by_ranges(team, members, ranges, gemm);
         } else if n.min(m) <= NARROW {
             // members share the long dimension only
-            let work = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
-            team.in_strips(m.max(n), work, |strip| {
+            let moves = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
+            team.in_strips(m.max(n), moves, |strip| {
                 let part = if n <= m { gemm.part(strip, 0..n) } else { gemm.part(0..m, strip) };
                 part.on_this_thread();
             });
         } else if members == 1 {
             gemm.on_this_thread();
+        } else if work <= SMALL * members as f64 {
+            by_tiles(team, members, gemm);
         } else {
             T::dispatch(Shared { team, members, gemm });
         }
     }
+}
+
+/// A small product: each member packs the operands of its tiles for itself. That takes less time than to wait until others have
+/// packed them and to read them from the caches of other cores.
+///
+/// # Safety
+/// The [contract of tiles](crate::tile).
+unsafe fn by_tiles<T: Lanes>(team: &Team, members: usize, gemm: &Gemm<T>) {
+    let ((m, n), [rows, cols]) = (gemm.c.shape(), SMALL_TILE);
+    // the last tile of a row takes the rest of the columns: a single one would be computed by another method
+    let (down, across, tiles) = (m.div_ceil(rows), n / cols, Pieces::default());
+    team.run_in_time(members, &|_| {
+        while let Some(tile) = tiles.take(down * across) {
+            let (i, j) = (tile % down * rows, tile / down * cols);
+            let end = if j + 2 * cols > n { n } else { j + cols };
+            // SAFETY: the tiles do not overlap, and lie in C.
+            unsafe { gemm.part(i..m.min(i + rows), j..end).on_this_thread() }
+        }
+    });
 }
 
 /// A product whose packed operands all members share.
@@ -122,7 +149,7 @@ struct Step<T> {
     /// Pieces of B, then of A. `of_b` is the number of pieces of B; 0 if an earlier step has packed its block.
     packing: Stage,
     of_b: usize,
-    /// Rows of A in a piece of packing, and columns of B.
+    /// Rows of A, and columns of B, that a member packs at a time.
     packed: [usize; 2],
     /// Tiles of C, each of `tile` rows and columns.
     tiles: Stage,
@@ -193,7 +220,7 @@ impl<T: Scalar> Shared<'_, T> {
         steps
     }
 
-    /// Rows of A and columns of B in a piece of packing: about equal, and so few that each member has several pieces.
+    /// Rows of A, and columns of B, that a member packs at a time: so few that each member has several pieces.
     fn packed<V: Simd<Elem = T>>(&self, m: usize, n: usize) -> [usize; 2] {
         let share = (m + n) / (PACKINGS * self.members);
         [MV * V::LANES, V::NR].map(|width| width * (share / width).clamp(1, PACKED_PANELS))

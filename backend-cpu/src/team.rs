@@ -21,7 +21,7 @@ mod placement;
 #[cfg(test)]
 mod tests;
 
-use placement::Placement;
+use placement::{Placement, Waker};
 
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
@@ -449,11 +449,12 @@ impl Mailbox {
 impl Job<'_> {
     /// Wakes the next workers, then runs the job as member `index`.
     fn take_part(&self, index: usize) {
+        let waker = Waker::current();
         for _ in 0..WAKES {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(worker) = self.workers.get(next) else { break };
             let job = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
-            worker.mailbox.placement.exclude_own_core();
+            worker.mailbox.placement.exclude_core_of(&waker);
             worker.mailbox.job.store(job, Ordering::Release);
             worker.thread.unpark();
         }

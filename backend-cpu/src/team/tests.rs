@@ -160,3 +160,26 @@ fn threads_are_known_before_their_first_job() {
         assert!(team.workers(3).list.iter().all(|worker| worker.mailbox.placement.is_known()));
     }
 }
+
+/// A thread that has been woken may use all cores again after its job.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_has_all_cores_again_after_its_job() {
+    use rustix::thread::sched_getaffinity;
+    let (team, whole) = (Team::new(2), sched_getaffinity(None).unwrap());
+    let has_all = || {
+        let all = AtomicBool::new(false);
+        team.run(2, &|member| {
+            if member.index == 1 {
+                all.store(sched_getaffinity(None).unwrap() == whole, Ordering::Relaxed);
+            }
+        });
+        all.into_inner()
+    };
+    // the first job wakes it; it may fall asleep before the next one if the system is busy
+    let after_a_job = || {
+        has_all();
+        has_all()
+    };
+    assert!((0..1000).any(|_| after_a_job()));
+}

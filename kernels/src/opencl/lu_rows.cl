@@ -10,8 +10,6 @@
 #define UNROLLED _Pragma("unroll")
 // Element (row of work-item t, column j).
 #define DONE(t, j) done[(t) + (j) * ITEMS]
-// Places that a work-item searches for a pivot, before all search the results.
-#define SEARCHERS (ORDER / 4)
 
 // Rules as in `getrf_batched`.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
@@ -21,8 +19,10 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     __local real done[ITEMS * ORDER];
     // the row of the pivot of each matrix
     __local VEC upper[ITEMS / 4];
-    // by place: magnitudes in the column of the pivot; then what each searcher found
-    __local real magnitude[ITEMS], largest[ITEMS / 4];
+    // by place: magnitudes in the column of the pivot, -1 where the matrix has no row or the place has its pivot
+    __local real magnitude[ITEMS];
+    // the largest of each four places, and its place
+    __local real largest[ITEMS / 4];
     __local uint place[ITEMS / 4];
     const uint rows = (uint)m, cols = (uint)n, order = min(rows, cols), t = get_local_id(0), row = t % ORDER, first = t - row;
     const ulong g = get_group_id(0) * (ITEMS / ORDER) + t / ORDER;
@@ -37,27 +37,30 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     int told = 0;
     for (uint c = 0; c < order; ++c) {
         const int is_open = row < rows && at >= c;
-        if (is_open) magnitude[first + at] = fabs(r[0]);
+        magnitude[first + at] = is_open ? fabs(r[0]) : -1;
         barrier(CLK_LOCAL_MEM_FENCE);
         uint p = c;
         if (pivoting) {
-            if (row < SEARCHERS) {
+            if (row < ORDER / 4) {
                 real most = -1;
-                for (uint i = c + row; i < rows; i += SEARCHERS) {
+                uint found = 0;
+                UNROLLED
+                for (uint i = 4 * row; i < 4 * row + 4; ++i) {
                     const real here = magnitude[first + i];
                     if (here > most) {
                         most = here;
-                        p = i;
+                        found = i;
                     }
                 }
                 largest[first / 4 + row] = most;
-                place[first / 4 + row] = p;
+                place[first / 4 + row] = found;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
+            // the first of several that are equal; a NaN on the diagonal stays
             real most = magnitude[first + c];
-            p = c;
-            for (uint i = first / 4; i < first / 4 + SEARCHERS; ++i) {
-                if (largest[i] > most || (largest[i] == most && place[i] < p)) {
+            UNROLLED
+            for (uint i = first / 4; i < (first + ORDER) / 4; ++i) {
+                if (largest[i] > most) {
                     most = largest[i];
                     p = place[i];
                 }
@@ -66,7 +69,8 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
         at = at == p ? c : at == c ? p : at;
         if (is_open && at == c) {
             UNROLLED
-            for (uint j = 0; j < ORDER; j += 4) upper[(first + j) / 4] = (VEC)(r[j], r[j + 1], r[j + 2], r[j + 3]);
+            for (uint j = 0; j < ORDER; j += 4)
+                if (c + j < ORDER) upper[(first + j) / 4] = (VEC)(r[j], r[j + 1], r[j + 2], r[j + 3]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const real pivot = upper[first / 4].x;
@@ -80,11 +84,13 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
             // columns that the matrix lacks are computed along, and not stored
             UNROLLED
             for (uint j = 0; j < ORDER; j += 4) {
-                const VEC u = upper[(first + j) / 4];
-                if (j > 0) r[j - 1] = r[j] - l * u.x;
-                r[j] = r[j + 1] - l * u.y;
-                r[j + 1] = r[j + 2] - l * u.z;
-                r[j + 2] = r[j + 3] - l * u.w;
+                if (c + j < ORDER) {
+                    const VEC u = upper[(first + j) / 4];
+                    if (j > 0) r[j - 1] = r[j] - l * u.x;
+                    r[j] = r[j + 1] - l * u.y;
+                    r[j + 1] = r[j + 2] - l * u.z;
+                    r[j + 2] = r[j + 3] - l * u.w;
+                }
             }
         }
     }

@@ -4,13 +4,12 @@
 // The part of the row that is not eliminated yet is in registers, and moves by one register with each step: the column of the
 // pivot is always in r0, and a row that was the pivot keeps its part of U there. L is in workgroup memory. Rows are not exchanged
 // before the end: `at` is the place of the row after the exchanges so far.
-// Places that an invocation searches for a pivot, before all search the results.
-const SEARCHERS = ORDER / 4u;
 var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
 // the row of the pivot of each matrix
 var<workgroup> upper: array<vec4<real>, {{ ITEMS // 4 }}>;
-// by place: magnitudes in the column of the pivot; then what each searcher found
+// by place: magnitudes in the column of the pivot, -1 where the matrix has no row or the place has its pivot
 var<workgroup> magnitude: array<real, ITEMS>;
+// the largest of each four places, and its place
 var<workgroup> largest: array<real, {{ ITEMS // 4 }}>;
 var<workgroup> place: array<u32, {{ ITEMS // 4 }}>;
 {#- Element (row of invocation t, column j). -#}
@@ -34,27 +33,28 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     var told = 0;
     for (var c = 0u; c < order; c++) {
         let is_open = row < args.m && at >= c;
-        if (is_open) { magnitude[first + at] = abs(r0); }
+        magnitude[first + at] = select(real(-1), abs(r0), is_open);
         workgroupBarrier();
         var p = c;
         if (args.pivoting != 0u) {
-            if (row < SEARCHERS) {
+            if (row < ORDER / 4u) {
                 var most = real(-1);
-                for (var i = c + row; i < args.m; i += SEARCHERS) {
+                var found = 0u;
+                for (var i = 4u * row; i < 4u * row + 4u; i++) {
                     let here = magnitude[first + i];
                     if (here > most) {
                         most = here;
-                        p = i;
+                        found = i;
                     }
                 }
                 largest[first / 4u + row] = most;
-                place[first / 4u + row] = p;
+                place[first / 4u + row] = found;
             }
             workgroupBarrier();
+            // the first of several that are equal; a NaN on the diagonal stays
             var most = magnitude[first + c];
-            p = c;
-            for (var i = first / 4u; i < first / 4u + SEARCHERS; i++) {
-                if (largest[i] > most || (largest[i] == most && place[i] < p)) {
+            for (var i = first / 4u; i < (first + ORDER) / 4u; i++) {
+                if (largest[i] > most) {
                     most = largest[i];
                     p = place[i];
                 }
@@ -63,7 +63,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         at = select(select(at, p, at == c), c, at == p);
         if (is_open && at == c) {
             {%- for q in range(ORDER // 4) %}
-            upper[first / 4u + {{ q }}u] = vec4(r{{ 4 * q }}, r{{ 4 * q + 1 }}, r{{ 4 * q + 2 }}, r{{ 4 * q + 3 }});
+            if (c + {{ 4 * q }}u < ORDER) { upper[first / 4u + {{ q }}u] = vec4(r{{ 4 * q }}, r{{ 4 * q + 1 }}, r{{ 4 * q + 2 }}, r{{ 4 * q + 3 }}); }
             {%- endfor %}
         }
         workgroupBarrier();
@@ -76,10 +76,14 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
             {{ done("t", "c") }} = l;
             // columns that the matrix lacks are computed along, and not stored
             {%- for q in range(ORDER // 4) %}
-            let u{{ q }} = upper[first / 4u + {{ q }}u];
-            {%- endfor %}
-            {%- for j in range(1, ORDER) %}
-            r{{ j - 1 }} = r{{ j }} - l * u{{ j // 4 }}[{{ j % 4 }}];
+            if (c + {{ 4 * q }}u < ORDER) {
+                let u = upper[first / 4u + {{ q }}u];
+                {%- for j in range(4 * q, 4 * q + 4) %}
+                {%- if j > 0 %}
+                r{{ j - 1 }} = r{{ j }} - l * u[{{ j % 4 }}];
+                {%- endif %}
+                {%- endfor %}
+            }
             {%- endfor %}
         }
     }

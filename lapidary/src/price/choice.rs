@@ -5,6 +5,9 @@ pub(super) const ENOUGH_RUNS: usize = 3;
 /// A single device that has run fewer than [`ENOUGH_RUNS`] times at a size is tried if its price is at most this many times the
 /// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
+/// A price of at most this many seconds that comes from fewer than [`ENOUGH_RUNS`] runs may be that of a disturbance: the device
+/// is also tried if its measured speeds promise a price that is worth a try.
+const DISTURBANCE: f64 = 0.05;
 /// A set of devices is also tried if the trial is expected to cost little: its price minus the lowest price is at most this
 /// fraction of the total time of the calls of that size since the set last ran. Another program may have slowed down the runs
 /// that the price of the set depends on.
@@ -45,8 +48,10 @@ impl Price {
 
     /// Whether the set is to run although `lowest` is the lowest price.
     fn is_tried(&self, lowest: f64) -> bool {
-        let is_new = self.runs < ENOUGH_RUNS && self.devices.len() == 1 && self.seconds <= WORTH_A_TRY * lowest;
         let has_few_runs = (1..ENOUGH_RUNS).contains(&self.runs);
+        let is_doubtful = has_few_runs && self.seconds <= DISTURBANCE;
+        let promised = if is_doubtful { self.seconds.min(self.estimate) } else { self.seconds };
+        let is_new = self.runs < ENOUGH_RUNS && self.devices.len() == 1 && promised <= WORTH_A_TRY * lowest;
         let is_far_off = self.seconds > FAR_OFF * lowest && !has_few_runs;
         let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
         let is_due = self.compared() - lowest <= allowed * self.passed_over;
@@ -54,12 +59,14 @@ impl Price {
     }
 }
 
-/// Sorts prices: the set that is to run comes first, the others by their price.
+/// Sorts prices: the set that is to run comes first, the others by their price. Of several sets to be tried, the one with the
+/// fewest runs does, so that a disturbance does not hit all runs of one set.
 pub(super) fn sort(prices: &mut [Price]) {
     prices.sort_by(|a, b| a.compared().total_cmp(&b.compared()));
     let Some(lowest) = prices.first().map(Price::compared) else { return };
-    if let Some(tried) = prices.iter().skip(1).position(|price| price.is_tried(lowest)) {
-        prices[..=tried + 1].rotate_right(1);
+    let tried = (1..prices.len()).filter(|&at| prices[at].is_tried(lowest));
+    if let Some(tried) = tried.min_by_key(|&at| prices[at].runs) {
+        prices[..=tried].rotate_right(1);
     }
 }
 
@@ -113,8 +120,19 @@ mod tests {
 
     /// The order of those that are passed over stays that of their prices.
     #[test]
-    fn of_several_to_be_tried_the_cheapest_is() {
-        let prices = vec![price(&[2], 1.3, 0), price(&[1], 1.2, 0), price(&[0], 1.0, 0)];
-        assert_eq!(sorted(prices), [vec![1], vec![0], vec![2]]);
+    fn of_several_to_be_tried_the_one_with_the_fewest_runs_and_then_the_cheapest_is() {
+        let with = |runs| sorted(vec![price(&[2], 1.3, 0), price(&[1], 1.2, runs), price(&[0], 1.0, 0)]);
+        assert_eq!(with(0), [vec![1], vec![0], vec![2]]);
+        assert_eq!(with(1), [vec![2], vec![0], vec![1]]);
+    }
+
+    #[test]
+    fn a_device_whose_few_short_runs_were_slow_is_tried_if_its_speeds_promise_more() {
+        let with = |seconds, estimate, runs| {
+            let slow = Price { estimate, ..price(&[1], seconds, runs) };
+            sorted(vec![price(&[0], 1e-3, ENOUGH_RUNS), slow])[0][0]
+        };
+        assert_eq!([with(0.01, 1e-3, 1), with(0.01, 1e-3, 0), with(0.01, 1e-3, ENOUGH_RUNS)], [1, 0, 0]);
+        assert_eq!([with(0.01, 2e-3, 1), with(0.1, 1e-3, 1)], [0, 0]);
     }
 }

@@ -151,7 +151,7 @@ impl Pricing {
                 let is_planned = !call.driver(device).facts().host_memory;
                 let ratio = if is_planned { state.slowdown(call, &[device], &bucket, estimate) } else { 1.0 };
                 let estimate = estimate * ratio;
-                prices.push(state.price(call.machine, vec![device], &bucket, estimate));
+                prices.push(state.price(call.machine, vec![device], &bucket, [estimate; 2]));
             }
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
@@ -163,8 +163,9 @@ impl Pricing {
             };
             if bound(|price| price.seconds) < alone {
                 let estimate = bound(|price| price.estimate);
-                let estimate = estimate * state.slowdown(call, &devices, &bucket, estimate);
-                prices.push(state.price(call.machine, devices, &bucket, estimate));
+                let slowdown = state.slowdown(call, &devices, &bucket, estimate);
+                let estimates = [estimate, bound(|price| price.seconds)].map(|seconds| seconds * slowdown);
+                prices.push(state.price(call.machine, devices, &bucket, estimates));
             }
         }
         choice::sort(&mut prices);
@@ -258,10 +259,11 @@ impl State {
         &mut self.sets[at]
     }
 
-    fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, estimate: f64) -> Price {
+    /// The price of a set, by an estimate from measured speeds alone, and by one that holds where no run corrects the former.
+    fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
         let Set { runs, passed_over, .. } = self.set(machine, &devices);
-        let (seconds, passed_over) =
-            (estimate * runs.correction(bucket, devices.len() > 1), passed_over.get(bucket).copied().unwrap_or(0.0));
+        let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);
+        let passed_over = passed_over.get(bucket).copied().unwrap_or(0.0);
         Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
     }
 

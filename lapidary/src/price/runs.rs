@@ -48,13 +48,13 @@ impl Runs {
     }
 
     /// The factor by which estimates in the bucket are corrected: the median ratio of its runs, or of the nearest bucket's. For
-    /// several devices together any distance is allowed, since they wait for each other at all sizes.
-    pub fn correction(&self, bucket: &Bucket, is_team: bool) -> f64 {
+    /// several devices together any distance is allowed, since they wait for each other at all sizes. `None` without such runs.
+    pub fn correction(&self, bucket: &Bucket, is_team: bool) -> Option<f64> {
         let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
         // of two that are as near, always the same one
         let nearest = near.filter(|(distance, ..)| *distance <= most).min_by_key(|(distance, other, _)| (*distance, **other));
-        nearest.map_or(1.0, |(_, _, ratios)| median(ratios))
+        nearest.map(|(_, _, ratios)| median(ratios))
     }
 
     /// Adds a run.
@@ -85,11 +85,7 @@ mod tests {
         let mut runs = Runs::default();
         for (ratio, expected) in [(3.0, 3.0), (2.0, 2.0), (4.0, 3.0), (5.0, 3.0), (6.0, 4.0), (7.0, 5.0), (1.0, 5.0)] {
             runs.add(GEMM, ratio);
-            assert!(
-                (runs.correction(&GEMM, false) - expected).abs() < f64::EPSILON,
-                "after {ratio}: {}",
-                runs.correction(&GEMM, false)
-            );
+            assert_eq!(runs.correction(&GEMM, false), Some(expected), "after {ratio}");
         }
         assert_eq!(runs.count(&GEMM), RUNS_KEPT);
     }
@@ -103,15 +99,15 @@ mod tests {
             runs.add(bucket, if bucket == GEMM { 2.0 } else { 3.0 });
         }
         for (bucket, expected) in [
-            (Bucket { size: [21, 20, 20, 0], ..GEMM }, 2.0),
-            (Bucket { size: [22, 21, 20, 0], ..GEMM }, 3.0),
-            (Bucket { size: [20, 20, 15, 0], ..GEMM }, 1.0),
-            (Bucket { operation: "trsm", ..GEMM }, 1.0),
-            (Bucket { dtype: DType::F32, ..GEMM }, 1.0),
+            (Bucket { size: [21, 20, 20, 0], ..GEMM }, Some(2.0)),
+            (Bucket { size: [22, 21, 20, 0], ..GEMM }, Some(3.0)),
+            (Bucket { size: [20, 20, 15, 0], ..GEMM }, None),
+            (Bucket { operation: "trsm", ..GEMM }, None),
+            (Bucket { dtype: DType::F32, ..GEMM }, None),
         ] {
-            assert!((runs.correction(&bucket, false) - expected).abs() < f64::EPSILON, "{bucket:?}");
+            assert_eq!(runs.correction(&bucket, false), expected, "{bucket:?}");
         }
         let far = Bucket { size: [30, 30, 30, 0], ..GEMM };
-        assert_eq!([false, true].map(|is_team| runs.correction(&far, is_team)), [1.0, 3.0]);
+        assert_eq!([false, true].map(|is_team| runs.correction(&far, is_team)), [None, Some(3.0)]);
     }
 }

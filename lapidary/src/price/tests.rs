@@ -10,7 +10,7 @@ use lapidary_core::{
     Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
-use super::{Explanation, HostCall, PricedSet, Reason, hardware};
+use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, RawMat, Reason, hardware};
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
 
@@ -115,6 +115,18 @@ fn with_product<R>(n: usize, call: impl FnOnce(Gemm<'_, f64>) -> R) -> R {
     call(Gemm::new(a, a, MatMut::col_major(&mut c, n, n).unwrap()))
 }
 
+fn normalised(args: Gemm<'_, f64>) -> (Problem, Vec<RawMat>) {
+    let (problem, memory) = lapidary_core::algorithms::gemm::normalise(&args.check().unwrap());
+    (Problem::Gemm(problem), memory.to_vec())
+}
+
+/// The prices of a product on two devices.
+fn priced(machine: &Machine, args: Gemm<'_, f64>) -> Priced {
+    let (problem, memory) = normalised(args);
+    let call = HostCall { machine, problem: &problem, memory: &memory, able: &[0, 1] };
+    machine.pricing().unwrap().price(&call)
+}
+
 /// Launches on each device during some work.
 fn launches(devices: &[Paced], work: impl FnOnce()) -> Vec<usize> {
     let before: Vec<usize> = devices.iter().map(Paced::launches).collect();
@@ -152,14 +164,24 @@ fn calls_pass_over_other_devices() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
     let machine = machine(&devices, folder.path());
     (0..3).for_each(|_| product(&machine).unwrap());
-    let passed_over = with_product(N, |args| {
-        let (problem, memory) = lapidary_core::algorithms::gemm::normalise(&args.check().unwrap());
-        let problem = lapidary_core::algorithms::Problem::Gemm(problem);
-        let call = HostCall { machine: &machine, problem: &problem, memory: &memory, able: &[0, 1] };
-        let priced = machine.pricing().unwrap().price(&call);
-        [0, 1].map(|device| priced.prices.iter().find(|price| price.devices == [device]).unwrap().passed_over)
-    });
+    let prices = with_product(N, |args| priced(&machine, args)).prices;
+    let passed_over = [0, 1].map(|device| prices.iter().find(|price| price.devices == [device]).unwrap().passed_over);
     assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
+}
+
+/// What devices were slower alone than by their measured speeds, they are expected to be together.
+#[test]
+fn runs_of_devices_alone_correct_the_price_of_both() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    let prices = || with_product(N, |args| priced(&machine, args)).prices;
+    let both = |prices: &[Price]| prices.iter().find(|price| price.devices.len() == 2).map(|price| price.seconds).unwrap();
+    let before = both(&prices());
+    for device in [0, 1] {
+        let problem = with_product(N, |args| normalised(args).0);
+        machine.pricing().unwrap().state().set(&machine, &[device]).runs.add(Bucket::of(&problem), 7.0);
+    }
+    assert!((both(&prices()) / before - 7.0).abs() < 1e-6);
 }
 
 /// The listener hears of each call that is not small, on whichever handle.
@@ -297,9 +319,8 @@ fn devices_of_one_hardware_keep_their_memory_until_it_is_short() {
     let run_on = |device: usize| {
         let (a, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
         let view = MatRef::col_major(&a, N, N).unwrap();
-        let args = Gemm::new(view, view, MatMut::col_major(&mut c, N, N).unwrap()).check().unwrap();
-        let (problem, memory) = lapidary_core::algorithms::gemm::normalise(&args);
-        let problem = lapidary_core::algorithms::Problem::Gemm(problem);
+        let args = Gemm::new(view, view, MatMut::col_major(&mut c, N, N).unwrap());
+        let (problem, memory) = normalised(args);
         machine.run_planned(&problem, &memory, &[device], false)
     };
     let free = || *of_opencl.free.lock().unwrap();

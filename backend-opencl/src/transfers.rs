@@ -66,8 +66,8 @@ impl Transfers {
         Pinned::new(&self.context, &self.queue, bytes)
     }
 
-    /// Begins to move a rectangle, which may lie in pinned memory; the buffer holds it
-    /// column-major without gaps. A rectangle that one thread copies is copied by the calling thread if that waits for the transfer anyway.
+    /// Begins to move a rectangle, which may lie in pinned memory. The buffer holds it column-major without gaps. The calling thread
+    /// copies a rectangle of a single piece itself if it waits for the transfer (`waits`).
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.

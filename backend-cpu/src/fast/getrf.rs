@@ -22,7 +22,7 @@ pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: 
     unsafe { by_team(team, Op::NoTrans, &Job { pivoting, first_row, a, ipiv, info }) }
 }
 
-/// The same of a row-major matrix: `transpose` is its transpose, column-major.
+/// The same for a row-major matrix, whose memory is a column-major tile of its transpose.
 ///
 /// # Safety
 /// The [contract of tiles](crate::tile).
@@ -52,7 +52,8 @@ impl<T: Lanes> Job<T> {
         Job { first_row: self.first_row + at, a: self.a.sub(at, at, rows, cols), ipiv: self.ipiv.sub(at, 0, steps, 1), ..*self }
     }
 
-    /// Applies the exchanges of some steps to the rows (or columns) of `part` from that of the first step on.
+    /// Exchanges rows of `part` (columns if `side` is `Right`) by the pivots of `steps`. Row 0 of `part` is row `steps.start` of the
+    /// matrix.
     pub unsafe fn swap(&self, steps: Range<usize>, side: Side, part: Tile<T>) {
         let swaps = Swaps { side, forward: true, first_row: self.first_row + steps.start };
         if self.pivoting {

@@ -36,21 +36,22 @@ const WIDTH: [usize; 2] = [32, 256];
 const PANELS: [usize; 2] = [8, 16];
 /// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// The same for a row-major matrix. Members that have neighbouring strips write the cache lines between them in turn, in each row:
-/// with few strips, 2000 columns take an eighth less time on two threads.
+/// The same for a row-major matrix. In each of its rows two strips share a cache line; two members that write it slow each other
+/// down. So fewer strips are faster.
 const WIDE_STRIP: usize = 256;
-/// Number of columns in a strip of the row exchanges at the end; a row-major matrix has strips as wide as its panels.
+/// Number of columns whose rows a member exchanges at a time, left of the panels. In a row-major matrix they are those of a panel.
 const LEFT_STRIP: usize = 32;
-/// A matrix of at most the widest panel's columns that has at least this many times as many rows is one panel.
+/// A matrix is one panel if it has at most the columns of the widest panel, and this many times as many rows.
 const TALL: usize = 4;
-/// Number of rows of L in a piece of packing.
+/// Number of rows of L that a member packs at a time.
 const PACKED_ROWS: usize = 256;
-/// Time of a panel of `rows` × `width`, in multiplications of an update, divided by rows·width².
+/// A panel takes one member as long as an update of this many times rows·width² multiplications
+/// (bench/results/2026-11-25-cpu-panels.txt).
 const SLOWNESS_OF_PANEL: f64 = 1.1;
-/// Multiplications of an update, times the bytes of an element, that take as long as two members of a group need to agree on the
-/// pivot of a column: some 3 µs (bench/results/2026-11-25-cpu-panels.txt).
+/// The time that two members need to agree on the pivot of a column, some 3 µs: so many multiplications of an update, divided by
+/// the bytes of an element, take as long (bench/results/2026-11-25-cpu-panels.txt).
 const COST_OF_COLUMN: f64 = 1200e3;
-/// The rows of a panel that a member copies begin at a multiple of this.
+/// The rows that a member copies of a panel, or to it, start at a multiple of this number.
 const LINES: usize = 64;
 /// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
 const TILES: usize = 6;

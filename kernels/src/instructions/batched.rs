@@ -16,9 +16,9 @@ const MAX_PRODUCT: usize = 1 << 26;
 const MAX_ORDER: usize = 256;
 /// Rows and columns that a work-item has of a tile of small products, and of larger ones.
 const MICRO: [usize; 2] = [2, 4];
-/// Work-items of a group of [`Program::LuRows`], and most rows and columns of its matrices: registers hold no longer rows.
+/// Work-items in a group of [`Program::LuRows`], and the largest order of its matrices: the registers of a work-item hold a row.
 const ROWS: usize = 32;
-/// Least rows and columns of a program of that kind: there are few programs.
+/// The smallest order for which there is such a program. Smaller matrices use it too.
 const LEAST_ROWS: usize = 4;
 /// Elements of the smallest room in local memory: matrices of order 16.
 const LEAST_ROOM: usize = 256;

@@ -1,9 +1,9 @@
-// A = P·L·U of many matrices of at most ORDER rows and columns. An invocation has a row of a matrix, and a workgroup
+// A = P·L·U of many matrices of at most ORDER rows and columns. Each invocation holds a row of a matrix, each workgroup
 // ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first.
 //
-// The part of the row that is not eliminated yet is in registers, and moves by one register with each step: the column of the
-// pivot is always in r0, and a row that was the pivot keeps its part of U there. L is in workgroup memory. Rows are not exchanged
-// before the end: `at` is the place of the row after the exchanges so far.
+// Registers hold the columns that are not eliminated yet. With each step they move by one register, so that the column of the
+// pivot is always in r0; a row that was the pivot stays as it is, and is a row of U. Workgroup memory holds L. Rows are exchanged
+// at the end: until then, `at` is the place of the row after the exchanges so far.
 var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
 // the row of the pivot of each matrix
 var<workgroup> upper: array<vec4<real>, {{ ITEMS // 4 }}>;

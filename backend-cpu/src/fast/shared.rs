@@ -22,7 +22,7 @@ use crate::tile::Tile;
 const WORK_OF_MEMBER: f64 = 16e6;
 /// A product is small if the work per member is at most this many times [`WORK_OF_MEMBER`].
 const SMALL: f64 = 4.0;
-/// Rows and columns of C that a member computes at a time in a small product: a multiple of each micro-tile's.
+/// Minimum numbers of rows and columns of C that a member computes at a time in a small product: multiples of each micro-tile's.
 const SMALL_TILE: [usize; 2] = [48, 32];
 /// Maximum number of columns of B that are packed at a time.
 const NC: usize = 2048;
@@ -78,9 +78,13 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
 /// # Safety
 /// The [contract of tiles](crate::tile).
 unsafe fn by_tiles<T: Lanes>(team: &Team, members: usize, gemm: &Gemm<T>) {
-    let ((m, n), [rows, cols]) = (gemm.c.shape(), SMALL_TILE);
+    let ((m, n), [rows, mut cols]) = (gemm.c.shape(), SMALL_TILE);
+    let down = m.div_ceil(rows);
+    while down * (n / (2 * cols)) >= TILES * members {
+        cols *= 2;
+    }
     // the last tile of a row takes the rest of the columns: a single one would be computed by another method
-    let (down, across, tiles) = (m.div_ceil(rows), n / cols, Pieces::default());
+    let (across, tiles) = (n / cols, Pieces::default());
     team.run_in_time(members, &|_| {
         while let Some(tile) = tiles.take(down * across) {
             let (i, j) = (tile % down * rows, tile / down * cols);

@@ -108,6 +108,8 @@ fn gemm_agrees<T: Lanes>(team: &Team) {
     for (size, beta) in [([1, 1, 40], 0.0), ([5, 3, 100], -2.0), ([8, 1, 500], 0.0), ([25, 17, 700], 1.0), ([40, 64, 1030], 0.0)] {
         product_agrees::<T>(team, &mut r, size, OPS, 0.5, beta);
     }
+    // few terms, and so many tiles that a team takes wider ones
+    product_agrees::<T>(team, &mut r, [310, 321, 5], OPS, 0.5, -2.0);
     // large enough that a team packs the operands together
     for ops in OPS.map(|op_a| OPS.map(|op_b| [op_a, op_b])).as_flattened() {
         product_agrees::<T>(team, &mut r, [310, 203, 510], *ops, 0.5, -2.0);

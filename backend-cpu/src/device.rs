@@ -117,29 +117,6 @@ fn identity() -> &'static Identity {
     })
 }
 
-impl CpuDevice {
-    /// Factors a row-major matrix in host memory, in place; `false` if this code path cannot, and nothing is written.
-    ///
-    /// # Safety
-    /// The rectangles lie in memory that nothing else accesses, with elements of the types that they name: a row-major matrix,
-    /// a column of min(m, n) row indices, and `info`.
-    pub unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> bool {
-        if self.path == Path::Reference {
-            return false;
-        }
-        // SAFETY: as the caller promises.
-        unsafe {
-            let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
-            match a.dtype {
-                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
-                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
-                DType::I32 => unreachable!("instructions compute with no integers"),
-            }
-        }
-        true
-    }
-}
-
 impl Device for CpuDevice {
     #[inline]
     fn facts(&self) -> &DeviceFacts {
@@ -150,6 +127,22 @@ impl Device for CpuDevice {
         Buffer::new(bytes).map(DeviceBuffer::new).map_err(|source| {
             Error::new(ErrorKind::OutOfHostMemory, "alloc", format!("the system gives no {bytes} bytes")).caused_by(source)
         })
+    }
+
+    unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
+        if self.path == Path::Reference {
+            return None;
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
+            match a.dtype {
+                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::I32 => unreachable!("instructions compute with no integers"),
+            }
+        }
+        Some(Ok(()))
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {

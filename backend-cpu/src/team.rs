@@ -8,20 +8,21 @@
 //! large team starts almost as fast as a small one. A job for few members wakes few threads.
 
 use std::any::Any;
-use std::hint::spin_loop;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+mod barrier;
 mod placement;
 #[cfg(test)]
 mod tests;
 
-use placement::{Placement, Waker};
+use barrier::{Barrier, CachePadded, SPIN_AT_BARRIER, spin};
+use placement::{Mask, Placement, own_core};
 
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
@@ -30,7 +31,7 @@ const SPIN: Duration = Duration::from_micros(200);
 /// until it runs.
 const WAKES: usize = 15;
 
-/// Minimum work per member, as a number of elements to copy: with less, waking a thread costs more than it saves.
+/// Minimum work per member, as a number of elements to copy: with less, a further member costs more than it saves.
 const WORK_OF_MEMBER: f64 = 20e3;
 
 /// Number of strips per member. With several, a slow member claims fewer than the others.
@@ -38,14 +39,6 @@ const STRIPS: usize = 4;
 
 /// The number of rows (or columns) in a strip is a multiple of this, so that strips of rows do not share cache lines.
 const LINES: usize = 16;
-
-/// How long a member polls at a barrier, and the caller at the end of a job, before it sleeps: the system may wake a thread on the
-/// core of its waker, which both then share for milliseconds.
-const SPIN_AT_BARRIER: Duration = Duration::from_millis(5);
-
-/// How long a thread polls before it lets other threads of its core run between two looks: the member that it waits for may be
-/// among them.
-const KEEPS_CORE: Duration = Duration::from_micros(50);
 
 /// Threads that work on one call together.
 #[derive(Debug)]
@@ -101,30 +94,12 @@ struct Job<'a> {
     /// Number of workers that have not finished.
     left: AtomicUsize,
     caller: Thread,
+    callers_mask: Mask,
     barrier: Barrier,
     /// The barrier of a group: the first few members, while the others work on something else.
     group: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
-
-/// A reusable barrier.
-#[derive(Debug, Default)]
-struct Barrier {
-    arrived: CachePadded<AtomicUsize>,
-    /// How often the barrier has opened.
-    openings: CachePadded<AtomicUsize>,
-    /// Number of members that sleep or are about to sleep.
-    sleepers: AtomicUsize,
-    sleep: Mutex<()>,
-    wake: Condvar,
-    /// Whether a member panicked: it will never arrive.
-    broken: AtomicBool,
-}
-
-/// Pads a value so that it shares no cache line with others.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct CachePadded<T>(T);
 
 /// A member of a team while it runs a job.
 pub(crate) struct Member<'a> {
@@ -173,69 +148,6 @@ fn cores() -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     ANSWER.store(now << 32 | cores as u64, Ordering::Relaxed);
     cores
-}
-
-/// Polls a condition for at most `time`; returns whether it became true.
-fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
-    let mut begin = None;
-    loop {
-        // a clock is slow
-        for _ in 0..64 {
-            if holds() {
-                return true;
-            }
-            spin_loop();
-        }
-        let passed = begin.get_or_insert_with(Instant::now).elapsed();
-        if passed > time {
-            return false;
-        }
-        if passed > KEEPS_CORE {
-            thread::yield_now();
-        }
-    }
-}
-
-impl Barrier {
-    /// Waits until `members` members have arrived. The last of them calls `last` before the barrier opens.
-    ///
-    /// # Panics
-    /// If a member panicked, which never arrives.
-    fn wait(&self, members: usize, last: impl FnOnce()) {
-        let openings = self.openings.0.load(Ordering::Relaxed);
-        // acquire and release: what members wrote before the barrier is visible to all after it
-        if self.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == members {
-            self.arrived.0.store(0, Ordering::Relaxed);
-            last();
-            self.openings.0.store(openings + 1, Ordering::SeqCst);
-            self.wake_sleepers();
-            return;
-        }
-        let is_open = || self.openings.0.load(Ordering::SeqCst) != openings;
-        let is_over = || is_open() || self.broken.load(Ordering::SeqCst);
-        if !spin(SPIN_AT_BARRIER, is_over) {
-            // incremented before the condition is read again: whoever makes it true after that sees a sleeper
-            self.sleepers.fetch_add(1, Ordering::SeqCst);
-            let guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-            drop(self.wake.wait_while(guard, |()| !is_over()));
-            self.sleepers.fetch_sub(1, Ordering::Relaxed);
-        }
-        assert!(is_open(), "another member of the team panicked");
-    }
-
-    /// Ends all waits, since a member panicked.
-    fn break_up(&self) {
-        self.broken.store(true, Ordering::SeqCst);
-        self.wake_sleepers();
-    }
-
-    fn wake_sleepers(&self) {
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            // a sleeper holds the lock from reading the condition until it sleeps
-            drop(self.sleep.lock());
-            self.wake.notify_all();
-        }
-    }
 }
 
 impl Member<'_> {
@@ -355,6 +267,7 @@ impl Team {
             next: AtomicUsize::new(0),
             left: AtomicUsize::new(workers.len()),
             caller: thread::current(),
+            callers_mask: if workers.is_empty() { Mask::default() } else { Mask::own() },
             barrier: Barrier::default(),
             group: Barrier::default(),
             panic: Mutex::default(),
@@ -384,10 +297,9 @@ impl Team {
             let Ok(handle) = spawned else { break };
             workers.list.push(Worker { thread: handle.thread().clone(), mailbox });
         }
-        for worker in workers.list.iter().skip(before) {
-            // a thread often begins on the core of the one that starts it, and must be known to be moved away
-            spin(SPIN_AT_BARRIER, || worker.mailbox.placement.is_known());
-        }
+        // a new thread often starts on its creator's core; a waker can move it only once it has registered
+        let are_known = || workers.list[before..].iter().all(|worker| worker.mailbox.placement.is_known());
+        spin(SPIN_AT_BARRIER, are_known);
         workers
     }
 }
@@ -449,12 +361,12 @@ impl Mailbox {
 impl Job<'_> {
     /// Wakes the next workers, then runs the job as member `index`.
     fn take_part(&self, index: usize) {
-        let waker = Waker::current();
+        let core = own_core();
         for _ in 0..WAKES {
             let next = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(worker) = self.workers.get(next) else { break };
             let job = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
-            worker.mailbox.placement.exclude_core_of(&waker);
+            worker.mailbox.placement.exclude(core, &self.callers_mask);
             worker.mailbox.job.store(job, Ordering::Release);
             worker.thread.unpark();
         }

@@ -66,8 +66,8 @@ impl Transfers {
         Pinned::new(&self.context, &self.queue, bytes)
     }
 
-    /// Begins to move a rectangle, which may lie in pinned memory. The buffer holds it column-major without gaps. The calling thread
-    /// copies a rectangle of a single piece itself if it waits for the transfer (`waits`).
+    /// Begins to move a rectangle, which may lie in pinned memory. The buffer holds it column-major without gaps. If one thread is
+    /// enough and the caller waits for the transfer (`waits`), the calling thread copies.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.

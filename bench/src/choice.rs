@@ -15,9 +15,9 @@ use crate::settings::Settings;
 /// Number of calls of the default selection before any counts, of which it learns the time on each set of devices. They come
 /// after a rest, or in a row, as those that count do.
 const LEARNING: usize = 32;
-/// Number of calls that try two devices: one that may compile, and three that count.
-const FEWEST_LEARNING: usize = 8;
-/// After this number of seconds, without the first [`FEWEST_LEARNING`] calls, there are no more such calls.
+/// Number of calls that try three devices: of each, one call that may compile, and three that count.
+const FEWEST_LEARNING: usize = 12;
+/// Learning ends when its calls, without the first [`FEWEST_LEARNING`], have taken this many seconds.
 const LONGEST_LEARNING: f64 = 4.0;
 /// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;

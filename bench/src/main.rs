@@ -45,7 +45,7 @@ use settings::Settings;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     blas::prepare_environment();
     let settings = Settings::from_args(std::env::args().skip(1))?;
-    let mut report = Report::new();
+    let mut report = Report::new(settings.before);
     for group in &settings.groups {
         match group.as_str() {
             "batched" => batched::run(&settings, &mut report)?,

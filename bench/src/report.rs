@@ -37,14 +37,15 @@ pub struct Report {
 
 impl Report {
     /// Prints and keeps the conditions.
-    pub fn new() -> Self {
+    pub fn new(before: usize) -> Self {
+        let state = if before == 0 { "each call after the threads came to rest" } else { "calls in a row" };
         let about = json!({
             "date": output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
             "command": std::env::args().skip(1).collect::<Vec<_>>().join(" "),
             "threads": threads(), "cpu_flags": simd_flags(),
             "lapidary": env!("CARGO_PKG_VERSION"), "commit": output("git", &["describe", "--always", "--dirty", "--abbrev=40"]),
             "rustc": output("rustc", &["--version"]),
-            "method": "sides in turn, order reversed every other round, each after the threads came to rest; medians",
+            "method": format!("sides in turn, order reversed every other round, {state}; medians"),
         });
         println!("{about:#}");
         Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new() }

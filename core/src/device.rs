@@ -267,6 +267,20 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         instructions.iter().try_for_each(|instruction| unsafe { self.launch(instruction) })
     }
 
+    /// LU of a row-major matrix in host memory, in place, with partial pivoting if `pivoting`: the rectangles are the matrix, its
+    /// min(m, n) row indices and its `info`, as of [`Instruction::Getrf`]. `None`, with nothing written, if the device factors
+    /// column-major matrices only, which is the default.
+    ///
+    /// # Safety
+    /// The rectangles may be read and written, and nothing else touches them meanwhile.
+    ///
+    /// # Errors
+    /// As [`Device::launch`].
+    unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
+        let _ = (pivoting, a, ipiv, info);
+        None
+    }
+
     /// Gives the device work; returns when it has taken it, which may be long before it is done. Kernels of one queue run in
     /// the order in which they were given, after those of other queues that `after` names: tokens of [`Work::Run`] of
     /// this device. By default the work is done on return: a device without queues of its own needs no more.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, DType, Driver, Error, ErrorKind, Home, HostRect, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result,
-    RunError, Schedule, reach, resident_device, run,
+    Cost, DType, Driver, Error, ErrorKind, Home, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result, RunError,
+    Schedule, reach, resident_device, run,
 };
 
 use crate::machine::{DIRECT_FLOPS, Machine};
@@ -103,8 +103,10 @@ impl Machine {
             };
             match done.map_err(Error::untouched) {
                 Ok(()) => {
+                    let done = runs.pop();
                     if let Some(pricing) = self.pricing() {
-                        runs.into_iter().for_each(|run| pricing.record(self, run));
+                        runs.into_iter().for_each(|run| pricing.record(self, run, true));
+                        done.into_iter().for_each(|run| pricing.record(self, run, false));
                     }
                     return Ok(());
                 }
@@ -181,9 +183,7 @@ impl Machine {
             if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
                 // a matrix that is factored; all others are column-major in the normal form
                 let Instruction::Getrf { pivoting, a, ipiv, info, .. } = instructions.next()? else { return None };
-                let cpu = driver.device().downcast::<CpuDevice>()?;
-                let [a, ipiv, info] = [a, ipiv, info].map(|raw| HostRect::whole(&raw));
-                cpu.getrf_by_rows(pivoting, a, ipiv, info).then_some(Ok(()))
+                driver.getrf_by_rows(pivoting, &a, &ipiv, &info)
             } else {
                 Some(instructions.try_for_each(|instruction| driver.launch(&instruction)))
             }

@@ -18,7 +18,7 @@ const LONGEST: usize = 512;
 const RANGES: usize = 4;
 /// Minimum number of terms in a range, as a multiple of the rows or columns of C: to add partial products is little work then.
 const DEPTH: usize = 2;
-/// Maximum number of elements of all partial products, which the thread keeps.
+/// Maximum number of elements of all partial products. The calling thread keeps this memory for later calls.
 const ROOM: usize = 4 << 20;
 
 /// The number of ranges of terms into which a product is cut; 1 if it is not.
@@ -69,7 +69,7 @@ impl<T: Scalar> Partial<T> {
     /// The partial product of a range.
     ///
     /// # Safety
-    /// There is one.
+    /// `range` is less than the number of ranges in the workspace.
     unsafe fn of(&self, range: usize, m: usize, n: usize) -> Tile<T> {
         // SAFETY: as the caller promises.
         unsafe { Tile::new(self.0.wrapping_add(range * m * n), m, n, m) }

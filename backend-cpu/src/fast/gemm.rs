@@ -17,8 +17,8 @@ use crate::tile::Tile;
 pub(super) const MV: usize = 3;
 /// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
 pub(super) const KC_BYTES: usize = 4096;
-/// Bytes of a packed block of A: most of a second-level cache of 1 MiB. Where it has 2 MiB, larger blocks gain nothing
-/// (bench/results/2026-11-25-cpu-blocks.txt).
+/// Bytes of a packed block of A: most of a second-level cache of 1 MiB. Where it has 2 MiB, larger blocks gain at most 5 %
+/// (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
 pub(super) const A_BYTES: usize = 768 << 10;
 /// From this k on a product with one column reads A by columns.
 const GEMV_K: usize = 16;

@@ -45,13 +45,13 @@ const LEFT_STRIP: usize = 32;
 const TALL: usize = 4;
 /// Number of rows of L that a member packs at a time.
 const PACKED_ROWS: usize = 256;
-/// A panel takes one member as long as an update of this many times rows·width² multiplications
+/// One member factors a panel in the time of `SLOWNESS_OF_PANEL · rows · width²` multiplications of an update
 /// (bench/results/2026-11-25-cpu-panels.txt).
 const SLOWNESS_OF_PANEL: f64 = 1.1;
-/// The time that two members need to agree on the pivot of a column, some 3 µs: so many multiplications of an update, divided by
-/// the bytes of an element, take as long (bench/results/2026-11-25-cpu-panels.txt).
+/// Two members need about 3 µs to agree on the pivot of a column: the time of `COST_OF_COLUMN / size_of::<T>()` multiplications of
+/// an update (bench/results/2026-11-25-cpu-panels.txt).
 const COST_OF_COLUMN: f64 = 1200e3;
-/// The rows that a member copies of a panel, or to it, start at a multiple of this number.
+/// Each member's share of the rows of the first panel starts at a multiple of this number.
 const LINES: usize = 64;
 /// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
 const TILES: usize = 6;
@@ -196,7 +196,7 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 
 impl<T: Lanes> Part<'_, T> {
     /// The size of the group that factors a panel of `rows` × `width` while the others do an update of `update` multiplications:
-    /// that with which both are done first. Members that agree on pivots lose the time of the others as well.
+    /// that with which both end first. Each member of the group waits once per pivot, and is missing from the update meanwhile.
     fn group(&self, rows: usize, width: usize, update: f64) -> usize {
         let (all, width) = (self.member.count(), width as f64);
         let panel = SLOWNESS_OF_PANEL * rows as f64 * width * width;
@@ -246,7 +246,7 @@ impl<T: Lanes> Part<'_, T> {
     unsafe fn factor(&self, at: usize, width: usize, group: usize) {
         if self.member.index < group {
             let (a, Job { pivoting, first_row, ipiv, info, .. }) = (self.panel(at, width), *self.job);
-            let job = Job { pivoting, first_row: first_row + at, a, ipiv: ipiv.sub(at, 0, width.min(a.rows()), 1), info };
+            let job = Job { pivoting, first_row: first_row + at, a, ipiv: ipiv.sub(at, 0, width, 1), info };
             // SAFETY: only the group accesses the panel.
             unsafe { factor(Rank::among(self.member, group), &job, &self.shared.search) }
         }

@@ -1,7 +1,7 @@
-//! A product by a team. Of a small one, each member packs the operands of its tiles of C. Else A and B are packed once for all
-//! members, which then claim tiles of C.
+//! A product by a team. If it is small, each member packs the operands of its own tiles of C. Otherwise the members pack A and B
+//! together, and then claim tiles of C.
 //!
-//! The latter structure is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
+//! The structure of the latter is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
 //! pieces of a block of B and of a block of A; when both are packed, members compute tiles of C. A member that finds no more
 //! tiles starts to pack the next blocks into a second buffer. Members wait for pieces to be done and not for one another: a thread that
 //! starts late, or is descheduled between two pieces, does not delay the others.

@@ -6,7 +6,7 @@ use super::gemm::MV;
 use super::simd::Simd;
 use crate::tile::Tile;
 
-/// A matrix in host memory: `tile` itself if `op` is `NoTrans`, or a row-major matrix, which `tile` is the transpose of.
+/// A column-major matrix (`NoTrans`: `tile` is the matrix), or a row-major one (`Trans`: `tile` is its transpose).
 #[derive(Clone, Copy)]
 pub(super) struct Stored<T> {
     pub tile: Tile<T>,

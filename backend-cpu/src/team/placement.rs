@@ -6,28 +6,26 @@
 //! changes the masks of many sleepers delays the last of them; a waker on another core removes its own.
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{Placement, Waker};
+pub(super) use linux::{Mask, Placement, own_core};
 #[cfg(not(target_os = "linux"))]
-pub(super) use other::{Placement, Waker};
+pub(super) use other::{Mask, Placement, own_core};
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::cell::OnceCell;
     use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// A thread that wakes others: its core, and its affinity mask, which is read when first needed.
-    pub(crate) struct Waker {
-        core: usize,
-        mask: OnceCell<Option<CpuSet>>,
-    }
+    /// The affinity mask of a thread; `None` if the system does not tell.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct Mask(Option<CpuSet>);
 
     /// The cores of a thread that may sleep, or has just begun.
     #[derive(Debug, Default)]
     pub(crate) struct Placement {
-        /// Id of the thread until its first job, and while it sleeps or is about to; else 0.
+        /// Id of the thread while others may change its mask: from its start, or from just before it sleeps, until it takes a
+        /// job. Else 0.
         sleeper: AtomicI32,
         /// One more than the core of the thread's last waker; 0 before the first job.
         last_waker: AtomicUsize,
@@ -37,17 +35,22 @@ mod linux {
     /// The affinity masks of a sleeper.
     #[derive(Debug, PartialEq)]
     struct Masks {
-        /// To be restored after its job. If its waker has changed the masks, that is the waker's own.
+        /// To be restored after its job: its own, or that of the job's caller if a waker has set the masks.
         whole: CpuSet,
         /// Without the waker's core, until then.
         temporary: CpuSet,
     }
 
-    impl Waker {
-        /// The calling thread.
-        pub fn current() -> Self {
-            Waker { core: sched_getcpu(), mask: OnceCell::new() }
+    impl Mask {
+        /// That of the calling thread.
+        pub fn own() -> Self {
+            Mask(sched_getaffinity(None).ok())
         }
+    }
+
+    /// The core on which the calling thread runs.
+    pub fn own_core() -> usize {
+        sched_getcpu()
     }
 
     impl Placement {
@@ -73,13 +76,20 @@ mod linux {
             self.sleeper.load(Ordering::Relaxed) != 0
         }
 
-        /// Called before the thread is woken.
-        pub fn exclude_core_of(&self, waker: &Waker) {
-            self.last_waker.store(waker.core + 1, Ordering::Relaxed);
+        /// Called before the thread is woken, with the core of its waker and the mask of the job's caller. That of the waker may be
+        /// a temporary one.
+        pub fn exclude(&self, core: usize, callers: &Mask) {
+            self.last_waker.store(core + 1, Ordering::Relaxed);
             let Some(sleeper) = Pid::from_raw(self.sleeper.load(Ordering::Acquire)) else { return };
-            if let Some(whole) = waker.mask.get_or_init(|| sched_getaffinity(None).ok()) {
-                exclude(waker.core, sleeper, *whole, &mut self.masks());
+            if let Some(whole) = callers.0 {
+                exclude(core, sleeper, whole, &mut self.masks());
             }
+        }
+
+        /// The mask to be restored, if it was changed.
+        #[cfg(test)]
+        pub fn whole(&self) -> Option<CpuSet> {
+            self.masks().as_ref().map(|masks| masks.whole)
         }
 
         /// Called by the thread when it is awake.
@@ -112,13 +122,19 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
-    /// Nothing is known of the thread.
-    pub(crate) struct Waker;
+    /// Unknown.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct Mask;
 
-    impl Waker {
-        pub fn current() -> Self {
-            Waker
+    impl Mask {
+        pub fn own() -> Self {
+            Mask
         }
+    }
+
+    /// Unknown.
+    pub fn own_core() -> usize {
+        0
     }
 
     /// Does nothing: other systems have no affinity interface, or need none.
@@ -130,7 +146,7 @@ mod other {
         pub fn is_known(&self) -> bool {
             true
         }
-        pub fn exclude_core_of(&self, _: &Waker) {}
+        pub fn exclude(&self, _: usize, _: &Mask) {}
         pub fn awake(&self) {}
         pub fn restore(&self) {}
     }
@@ -140,30 +156,34 @@ mod other {
 mod tests {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-    use super::{Placement, Waker};
+    use super::{Mask, Placement, own_core};
 
     fn cores() -> CpuSet {
         sched_getaffinity(None).unwrap()
     }
 
-    /// A mask without some core of the thread; the same if it has only one.
+    /// As many cores as are left without one, but one at least.
     fn reduced(before: &CpuSet) -> u32 {
         before.count().saturating_sub(1).max(1)
     }
 
-    /// The thread wakes itself, so that it loses the core that it runs on until it restores its mask.
+    /// The thread is its own waker, and waker of a job that it called.
     #[test]
     fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_restores_them() {
-        let (placement, before) = (Placement::default(), cores());
-        placement.exclude_core_of(&Waker::current());
+        let (placement, before, mask, core) = (Placement::default(), cores(), Mask::own(), own_core());
+        placement.exclude(core, &mask);
         assert_eq!(cores(), before, "no thread sleeps");
         placement.awake();
         for _ in 0..2 {
-            // the second time, it excludes the core of its last waker itself
+            // it excludes the core of its last waker itself
             placement.register();
+            assert_eq!((cores().count(), cores().is_set(core)), (reduced(&before), before.count() == 1));
             placement.register();
-            placement.exclude_core_of(&Waker::current());
-            assert_eq!(cores().count(), reduced(&before));
+            // now those of others
+            let other = (0..CpuSet::MAX_CPU).rfind(|&core| before.is_set(core)).unwrap();
+            placement.exclude(other, &mask);
+            assert_eq!((cores().count(), cores().is_set(other)), (reduced(&before), before.count() == 1));
+            placement.exclude(core, &mask);
             placement.awake();
             placement.restore();
             assert_eq!(cores(), before);
@@ -171,16 +191,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeper_excludes_the_core_of_its_last_waker() {
+    fn a_new_thread_has_no_last_waker() {
         let (placement, before) = (Placement::default(), cores());
         placement.register();
-        assert_eq!(cores(), before, "nobody has woken it");
-        placement.awake();
-        placement.exclude_core_of(&Waker::current());
-        placement.register();
-        assert_eq!(cores().count(), reduced(&before));
-        placement.awake();
-        placement.restore();
         assert_eq!(cores(), before);
     }
 
@@ -189,7 +202,7 @@ mod tests {
     fn another_mask_that_is_set_meanwhile_stays() {
         let (placement, before) = (Placement::default(), cores());
         placement.register();
-        placement.exclude_core_of(&Waker::current());
+        placement.exclude(own_core(), &Mask::own());
         let excluded = (0..CpuSet::MAX_CPU).find(|&core| before.is_set(core) && !cores().is_set(core));
         let Some(excluded) = excluded else { return };
         let mut set = CpuSet::new();

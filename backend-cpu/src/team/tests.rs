@@ -1,3 +1,5 @@
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 
 #[test]
@@ -149,6 +151,22 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
                 thread::sleep(2 * SPIN);
             }
         }
+    }
+}
+
+/// Threads that a thread of the team wakes, whose mask lacks the caller's core, get the mask of the caller back all the same.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_of_a_large_team_have_all_cores_of_the_caller() {
+    use rustix::thread::sched_getaffinity;
+    let (team, whole) = (Team::new(WAKES + 5), sched_getaffinity(None).unwrap());
+    for _ in 0..5 {
+        team.run(WAKES + 5, &|member| member.wait_for_all(|| ()));
+        // long enough for threads to sleep
+        thread::sleep(Duration::from_millis(20));
+    }
+    for worker in &team.workers(0).list {
+        assert!(worker.mailbox.placement.whole().is_none_or(|mask| mask == whole));
     }
 }
 

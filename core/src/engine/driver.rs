@@ -82,7 +82,26 @@ impl Driver {
     pub unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
         // SAFETY: as the caller promises.
         let launched = self.note_loss(unsafe { self.device.launch(&instruction.map(|raw| on_host(&raw))) });
-        launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
+        launched.map_err(|error| self.with_outputs(error))
+    }
+
+    /// LU of a row-major host matrix in place, as [`Device::getrf_by_rows`].
+    ///
+    /// # Safety
+    /// The matrices are touched by nothing else meanwhile.
+    ///
+    /// # Errors
+    /// The kernel failed.
+    pub unsafe fn getrf_by_rows(&self, pivoting: bool, a: &RawMat, ipiv: &RawMat, info: &RawMat) -> Option<Result<()>> {
+        let [a, ipiv, info] = [a, ipiv, info].map(HostRect::whole);
+        // SAFETY: as the caller promises.
+        let launched = unsafe { self.device.getrf_by_rows(pivoting, a, ipiv, info) }?;
+        Some(self.note_loss(launched).map_err(|error| self.with_outputs(error)))
+    }
+
+    /// An error of an instruction on host matrices.
+    fn with_outputs(&self, error: Error) -> Error {
+        error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
     }
 
     /// Copies a host matrix into new memory of the device, packed column-major.

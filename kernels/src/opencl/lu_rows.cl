@@ -19,9 +19,9 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     __local real done[ITEMS * ORDER];
     // the row of the pivot of each matrix
     __local VEC upper[ITEMS / 4];
-    // by place: magnitudes in the column of the pivot, -1 where the matrix has no row or the place has its pivot
+    // for each place the magnitude in the column of the pivot; -1 if the place has no row, or its pivot is already chosen
     __local real magnitude[ITEMS];
-    // the largest of each four places, and its place
+    // for each four places the largest magnitude, and where it is
     __local real largest[ITEMS / 4];
     __local uint place[ITEMS / 4];
     const uint rows = (uint)m, cols = (uint)n, order = min(rows, cols), t = get_local_id(0), row = t % ORDER, first = t - row;
@@ -34,7 +34,7 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     UNROLLED
     for (uint j = 0; j < ORDER; ++j) r[j] = is_there && j < cols ? a[row + j * a_ld] : 0;
     uint at = row;
-    int told = 0;
+    int zero_pivot = 0;
     for (uint c = 0; c < order; ++c) {
         const int is_open = row < rows && at >= c;
         magnitude[first + at] = is_open ? fabs(r[0]) : -1;
@@ -74,7 +74,7 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         const real pivot = upper[first / 4].x;
-        if (pivot == 0 && told == 0) told = (int)c + 1;
+        if (pivot == 0 && zero_pivot == 0) zero_pivot = (int)c + 1;
         if (is_there && row == 0) ipiv[c] = (int)p;
         if (is_open && at != c) {
             real l = r[0];
@@ -99,6 +99,6 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
     for (uint j = 0; j < ORDER; ++j) {
         if (at + j < cols) DONE(t, at + j) = r[j];
     }
-    if (row == 0) info[info_at + g] = told;
+    if (row == 0) info[info_at + g] = zero_pivot;
     for (uint j = 0; j < cols; ++j) a[at + j * a_ld] = DONE(t, j);
 }

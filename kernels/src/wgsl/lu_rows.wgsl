@@ -7,9 +7,9 @@
 var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
 // the row of the pivot of each matrix
 var<workgroup> upper: array<vec4<real>, {{ ITEMS // 4 }}>;
-// by place: magnitudes in the column of the pivot, -1 where the matrix has no row or the place has its pivot
+// for each place the magnitude in the column of the pivot; -1 if the place has no row, or its pivot is already chosen
 var<workgroup> magnitude: array<real, ITEMS>;
-// the largest of each four places, and its place
+// for each four places the largest magnitude, and where it is
 var<workgroup> largest: array<real, {{ ITEMS // 4 }}>;
 var<workgroup> place: array<u32, {{ ITEMS // 4 }}>;
 {#- Element (row of invocation t, column j). -#}
@@ -30,7 +30,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     if (is_there && {{ j }}u < args.n) { r{{ j }} = {{ a }}[a_at + row + {{ j }}u * args.a_ld]; }
     {%- endfor %}
     var at = row;
-    var told = 0;
+    var zero_pivot = 0;
     for (var c = 0u; c < order; c++) {
         let is_open = row < args.m && at >= c;
         magnitude[first + at] = select(real(-1), abs(r0), is_open);
@@ -68,7 +68,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         }
         workgroupBarrier();
         let pivot = upper[first / 4u].x;
-        if (pivot == real() && told == 0) { told = i32(c + 1u); }
+        if (pivot == real() && zero_pivot == 0) { zero_pivot = i32(c + 1u); }
         if (is_there && row == 0u) { {{ ipiv }}[args.ipiv_at + g * order + c] = i32(p); }
         if (is_open && at != c) {
             var l = r0;
@@ -91,7 +91,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         {%- for j in range(ORDER) %}
         if (at + {{ j }}u < args.n) { {{ done("t", "at + " ~ j ~ "u") }} = r{{ j }}; }
         {%- endfor %}
-        if (row == 0u) { {{ info }}[args.info_at + g] = told; }
+        if (row == 0u) { {{ info }}[args.info_at + g] = zero_pivot; }
         for (var j = 0u; j < args.n; j++) { {{ a }}[a_at + at + j * args.a_ld] = {{ done("t", "j") }}; }
     }
 }

@@ -188,15 +188,15 @@ impl Pricing {
         sets
     }
 
-    /// Records the time of a call that has succeeded.
-    pub fn record(&self, machine: &Machine, run: Run) {
+    /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
+    pub fn record(&self, machine: &Machine, run: Run, has_failed: bool) {
         let (seconds, mut state) = (run.start.elapsed().as_secs_f64(), self.state());
         let Run { devices, bucket, estimate, .. } = run;
         for set in &mut state.sets {
             let passed_over = set.passed_over.entry(bucket).or_default();
             *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
         }
-        if state.warm.insert((devices.clone(), bucket)) {
+        if state.warm.insert((devices.clone(), bucket)) && !has_failed {
             return;
         }
         let set = state.set(machine, &devices);
@@ -259,7 +259,7 @@ impl State {
         &mut self.sets[at]
     }
 
-    /// The price of a set, by an estimate from measured speeds alone, and by one that holds where no run corrects the former.
+    /// The price of a set: `estimate` times the correction by its runs, or `uncorrected` if it has none.
     fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
         let Set { runs, passed_over, .. } = self.set(machine, &devices);
         let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);

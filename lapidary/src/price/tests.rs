@@ -169,7 +169,7 @@ fn calls_pass_over_other_devices() {
     assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
 }
 
-/// What devices were slower alone than by their measured speeds, they are expected to be together.
+/// If each device alone took seven times its estimate, so does the price of both.
 #[test]
 fn runs_of_devices_alone_correct_the_price_of_both() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -211,6 +211,20 @@ fn others_take_over_from_a_device_that_is_lost_or_out_of_memory() {
         devices[0].fail(kind);
         assert_eq!(product(&machine).unwrap_err().kind(), kind);
     }
+}
+
+/// The first run of a size does not count, unless the device failed in it.
+#[test]
+fn the_first_run_counts_if_the_device_fails() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    let explain = || with_product(N, |args| machine.explain(args)).unwrap();
+    assert_eq!(explain().devices, ["paced:1"], "measured before it fails");
+    devices[1].fail(ErrorKind::OutOfMemory);
+    product(&machine).unwrap();
+    let runs = explain().considered.into_iter().map(|set| (set.devices, set.runs));
+    let of_one: Vec<_> = runs.filter(|(devices, _)| devices.len() == 1).map(|(devices, runs)| (devices[0].clone(), runs)).collect();
+    assert!(of_one.contains(&("paced:1".to_owned(), 1)) && of_one.contains(&("paced:0".to_owned(), 0)), "{of_one:?}");
 }
 
 #[test]

@@ -124,9 +124,9 @@ pub fn single<'a, B>(
 }
 
 impl<D: Target> Sequence<'_, D> {
-    /// Ranges (first, number) of matrices, each within the groups of a launch.
-    fn batches(&self, count: usize) -> impl Iterator<Item = (usize, usize)> + use<D> {
-        let most = self.device.facts().limits.groups.min(count.max(1));
+    /// Ranges (first, number) of matrices, each within the groups of a launch, of which each has `of_group` matrices.
+    fn batches(&self, count: usize, of_group: usize) -> impl Iterator<Item = (usize, usize)> + use<D> {
+        let most = self.device.facts().limits.groups.saturating_mul(of_group).min(count.max(1));
         (0..count).step_by(most).map(move |first| (first, most.min(count - first)))
     }
 
@@ -160,7 +160,7 @@ impl<D: Target> Sequence<'_, D> {
         };
         let tile = lanes * micro;
         let tiles = m.div_ceil(tile) * n.div_ceil(tile);
-        self.batches(count).try_for_each(|(first, some)| {
+        self.batches(count, 1).try_for_each(|(first, some)| {
             let part = |all| matrices(all, count, first, some);
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
             let factors = [args(part(a), some, false), args(part(b), some, false)].concat();
@@ -192,7 +192,11 @@ impl<D: Target> Sequence<'_, D> {
                 unsafe { self.getrf(pivoting, 0, matrix(a, count, i), (piece(ipiv, count, i), piece(info, count, i))) }
             });
         };
-        self.batches(count).try_for_each(|(first, some)| {
+        let of_group = match program {
+            Program::LuRows { items, order, .. } => items / order,
+            _ => 1,
+        };
+        self.batches(count, of_group).try_for_each(|(first, some)| {
             let a = matrices(a, count, first, some);
             let sizes = [m, n, usize::from(pivoting)].map(Arg::Size);
             let pivots = [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at + first * m.min(n))];
@@ -230,7 +234,7 @@ impl<D: Target> Sequence<'_, D> {
                 unsafe { self.getrs(op, matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i)) }
             });
         };
-        self.batches(count).try_for_each(|(first, some)| {
+        self.batches(count, 1).try_for_each(|(first, some)| {
             let part = |all| matrices(all, count, first, some);
             let sizes = [n, nrhs, usize::from(op.is_trans())].map(Arg::Size);
             let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at + first * n)];

@@ -153,6 +153,8 @@ fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instr
         // as many launches as the groups of one take
         assert_eq!(batches(chosen(kind), 40, 100_000)[1], ["getrf_batched"; 2]);
     }
+    // a group factors several matrices by rows
+    assert_eq!(batches(chosen(DeviceKind::Gpu), 4, 100_000)[1], ["getrf_rows"]);
     let [products, factors, solves, _] = batches(chosen(DeviceKind::Gpu), 500, 3);
     assert_eq!(products, ["pad", "gemm_vector"].repeat(3));
     assert!(factors[0] == "clear" && !factors.contains(&"getrf_batched"), "{factors:?}");

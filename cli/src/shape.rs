@@ -173,14 +173,18 @@ impl ShapeOptions {
     /// One call for each place in the lists; a single size serves every place.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
         self.check_flags()?;
-        let lists = [&self.m, &self.n, &self.k, &self.nrhs];
-        let count = lists.iter().map(|list| list.len()).max().unwrap_or(1);
-        if let Some(list) = lists.iter().find(|list| list.len() > 1 && list.len() < count) {
-            return Err(Failure::usage(format!("lists of {count} and of {} sizes do not go together", list.len())));
+        let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k), ("nrhs", &self.nrhs)];
+        let (longest, count) =
+            lists.iter().map(|(name, list)| (*name, list.len())).max_by_key(|(_, count)| *count).unwrap_or(("n", 1));
+        if let Some((name, list)) = lists.iter().find(|(_, list)| list.len() > 1 && list.len() < count) {
+            let message = format!("--{longest} lists {count} sizes, --{name} {}: give as many, or one", list.len());
+            return Err(Failure::usage(message));
         }
         let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
-        let empty = shapes.iter().flat_map(Shape::sizes).any(|(_, size)| size == 0);
-        if empty { Err(Failure::usage("a size is zero, there is nothing to do")) } else { Ok(shapes) }
+        match shapes.iter().flat_map(Shape::sizes).find(|(_, size)| *size == 0) {
+            Some((name, _)) => Err(Failure::usage(format!("{name} is 0, there is nothing to do: give 1 or more"))),
+            None => Ok(shapes),
+        }
     }
 
     /// Refuses a flag that the routine would ignore.

@@ -324,7 +324,11 @@ impl<'a, T: Scalar> Laswp<'a, T> {
     /// `ipiv` is longer than A has rows or names a row that does not exist.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        check_pivots("laswp", self.ipiv, self.ipiv.len().min(self.a.rows()), self.a.rows())?;
+        let (held, rows) = (self.ipiv.len(), self.a.rows());
+        if held > rows {
+            return Err(Error::invalid("laswp", format!("ipiv holds {held} elements, at most {rows} (rows of A)")));
+        }
+        check_pivots("laswp", self.ipiv, held, rows)?;
         Ok(Checked(self))
     }
 }

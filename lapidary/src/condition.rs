@@ -48,9 +48,11 @@ fn unit<T: Scalar>(n: usize, norm: f64) -> T {
 /// `max_j units_j·(|A⁻¹|·residual)_j`.
 pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, T>, residual: &[f64], units: &[f64]) -> Result<f64> {
     let n = lu.factors().rows();
-    check_system("error_bound", &lu.factors(), residual.len())?;
-    if units.len() != n {
-        return Err(Error::invalid("error_bound", format!("A is of order {n}, units has {} elements", units.len())));
+    check_system("error_bound", &lu.factors(), n)?;
+    for (name, given) in [("residual", residual), ("units", units)] {
+        if given.len() != n {
+            return Err(Error::invalid("error_bound", format!("A is of order {n}, {name} holds {} elements", given.len())));
+        }
     }
     let ((residual, most), (units, largest)) = (normalised::<T>(residual), normalised::<T>(units));
     if most == 0.0 || largest == 0.0 {

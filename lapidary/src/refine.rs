@@ -40,7 +40,10 @@ pub(crate) fn refine<T: Scalar>(
 ) -> Result<Refinement> {
     check_system("refine", &a, b.rows())?;
     if x.shape() != b.shape() || lu.factors().shape() != a.shape() {
-        return Err(Error::invalid("refine", format!("X is {:?}, B is {:?}, A is {:?}", x.shape(), b.shape(), a.shape())));
+        return Err(Error::invalid("refine", {
+            let [x, b, a] = [x.shape(), b.shape(), a.shape()].map(|(rows, cols)| format!("{rows}×{cols}"));
+            format!("X is {x}, B {b}, A {a}: X and B must be of one shape, A that of the factors")
+        }));
     }
     if [a.host_ptr(), b.host_ptr(), x.host_ptr()].contains(&None) {
         return Err(Error::invalid("refine", "A, B and X must lie in host memory"));

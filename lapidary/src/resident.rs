@@ -63,7 +63,7 @@ impl Machine {
     /// As [`Machine::upload`], or there is no such device.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
         if device >= self.drivers().len() {
-            let message = format!("the machine has {} devices, there is no number {device}", self.drivers().len());
+            let message = format!("there is no device {device}: the machine has {}, counted from 0", self.drivers().len());
             return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
         }
         if a.host_ptr().is_none() {

@@ -31,8 +31,9 @@ impl Settings {
     /// A variable is set to something else.
     pub fn from_env() -> Result<Self> {
         let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
-        let nb =
-            variable("LAPIDARY_NB", |text| text.parse().ok().filter(|&nb| nb > 0).ok_or("a positive number of columns is needed"))?;
+        let nb = variable("LAPIDARY_NB", |text| {
+            text.parse().ok().filter(|&nb| nb > 0).ok_or("give a number of columns from 1 to 2⁶⁴ − 1")
+        })?;
         // a path need not be text
         let cache_dir = std::env::var_os("LAPIDARY_CACHE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Settings { memory_limit, nb, cache_dir })

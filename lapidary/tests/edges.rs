@@ -153,6 +153,7 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
         machine.getrf_into(Getrf::new(MatMut::col_major(&mut c, 3, 3).unwrap(), &mut [0; 2])).unwrap_err(),
         machine.getrs(Getrs::new(square(&a), &[0; 2], MatMut::col_major(&mut c, 3, 3).unwrap())).unwrap_err(),
         machine.laswp(Laswp::new(MatMut::col_major(&mut c, 3, 3).unwrap(), &[9])).unwrap_err(),
+        machine.laswp(Laswp::new(MatMut::col_major(&mut c, 3, 3).unwrap(), &[0; 4])).unwrap_err(),
         tight.gemm(Gemm::new(square(&a), square(&a), MatMut::col_major(&mut c, 3, 3).unwrap())).unwrap_err(),
     ];
     for error in &errors {

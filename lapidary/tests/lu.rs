@@ -169,7 +169,7 @@ fn the_error_that_a_residual_stands_for() {
     assert_eq!(lu.error_bound(&[0.0, 0.0], &[1.0, 1.0]).unwrap(), 0.0);
     assert_eq!(lu.error_bound(&[f64::NAN, 0.0], &[1.0, 1.0]).unwrap(), f64::INFINITY);
     let error = lu.error_bound(&[0.0, 0.0], &[1.0]).unwrap_err().to_string();
-    assert!(error.contains("units has 1 elements"), "{error}");
+    assert!(error.contains("units holds 1 elements"), "{error}");
 }
 
 #[test]

@@ -62,7 +62,10 @@ fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {
 
 /// Why a row is likely not read.
 fn likely_cause(text: &str, first: bool) -> &'static str {
-    let is_word = |field: &str| field.contains(char::is_alphabetic) && parse_number(field.trim()).is_err();
+    // infinite numbers and NaN are words, but not of a header
+    let is_word = |field: &str| {
+        field.contains(char::is_alphabetic) && field.trim().parse::<f64>().is_err() && parse_number(field.trim()).is_err()
+    };
     match text {
         _ if text.contains(';') => "; values are separated by commas, this row has semicolons",
         _ if text.contains('\t') => "; values are separated by commas, this row has tabs",
@@ -83,4 +86,18 @@ pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()
         writeln!(out)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::likely_cause;
+
+    /// To remove the line, as of a header, would lose a row of data.
+    #[test]
+    fn a_first_row_with_a_number_that_is_not_finite_is_no_header() {
+        assert!(likely_cause("x,y", true).contains("header"));
+        for row in ["nan,1", "1,inf", "1e999,2"] {
+            assert_eq!(likely_cause(row, true), "", "{row}");
+        }
+    }
 }

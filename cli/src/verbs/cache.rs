@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
 use crate::io::atomic;
-use crate::report::{counted, out, save_json};
+use crate::report::{counted, note, out, save_json};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -35,7 +35,9 @@ enum Action {
 /// Lists or clears.
 pub fn run(args: &Args) -> Result<()> {
     let cache = Settings::from_env()?.program_cache();
-    cache.check().map_err(|error| Failure::check(format!("the cache cannot be read: {error}")))?;
+    cache
+        .check()
+        .map_err(|error| Failure::check(format!("the cache cannot be read: {error}; LAPIDARY_CACHE_DIR names another folder")))?;
     match &args.action {
         Action::Clear => {
             let removed = cache.clear().map_err(|error| Failure::check(format!("the cache cannot be cleared: {error}")))?;
@@ -47,7 +49,11 @@ pub fn run(args: &Args) -> Result<()> {
             save_json(path, &json!({ "programs": cache.entries().iter().map(describe).collect::<Vec<_>>() }))
         }
         Action::List { json: None } => {
-            cache.entries().iter().for_each(|entry| out(&line(entry)));
+            let entries = cache.entries();
+            if entries.is_empty() {
+                note("note: the folder of compiled programs is empty; LAPIDARY_CACHE_DIR names another one");
+            }
+            entries.iter().for_each(|entry| out(&line(entry)));
             Ok(())
         }
     }

@@ -72,7 +72,10 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
-        return Err(Failure::usage("a list of sizes cannot be planned, give one size"));
+        return Err(Failure::usage(format!(
+            "{} sizes cannot be planned at once: give one size with each of --m, --n, --k and --nrhs",
+            shapes.len()
+        )));
     };
     match args.dtype {
         DTypeFlag::F32 => show(args, &shape, DType::F32),
@@ -151,9 +154,18 @@ fn costs(args: &Args) -> Result<CostModel> {
         bandwidth: args.bandwidth.map_or(rates.bandwidth, |bandwidth| bandwidth * 1e9),
         latency: args.latency * 1e-6,
     };
-    let right = model.flops >= 1.0 && model.bandwidth >= 1.0 && (0.0..=1.0).contains(&model.latency);
-    let message = "--gflops and --bandwidth must be positive (at least 1e-9), --latency from 0 to 1000000 µs";
-    if right { Ok(model) } else { Err(Failure::usage(message)) }
+    let wrong = match model {
+        CostModel { flops, .. } if !(1.0..).contains(&flops) => Some(("gflops", args.gflops, "1e-9 or more")),
+        CostModel { bandwidth, .. } if !(1.0..).contains(&bandwidth) => Some(("bandwidth", args.bandwidth, "1e-9 or more")),
+        CostModel { latency, .. } if !(0.0..=1.0).contains(&latency) => {
+            Some(("latency", Some(args.latency), "from 0 to 1000000 µs"))
+        }
+        _ => None,
+    };
+    let message = |(option, value, range): (&str, Option<f64>, &str)| {
+        Failure::usage(format!("--{option} {}: must be {range}", value.map_or_else(String::new, |value| value.to_string())))
+    };
+    wrong.map_or(Ok(model), |wrong| Err(message(wrong)))
 }
 
 /// What is planned and what it would take, as data.

@@ -33,8 +33,8 @@ fn bench_takes_every_flag_of_the_routines() {
     outcome(&s.run(&["bench", "gemm", "--m", "4", "--n", "6", "--k", "9", "--transa", "t", "--transb", "t", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--device", "cpu:0", "--memory-limit", "64K", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "getrf", "--m", "7", "--n", "12", "--reps", "1"]), 0);
-    refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["do not go together"]);
-    refused(&s, &["bench", "gemm", "--n", "0"], &["zero"]);
+    refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["--m lists 3 sizes, --n 2"]);
+    refused(&s, &["bench", "gemm", "--n", "4", "--k", "0"], &["k is 0"]);
     refused(&s, &["bench", "gemm", "--peer", "./none.so"], &["none.so: cannot load", "No such file"]);
     refused(&s, &["bench", "potrf"], &["potrf"]);
 }
@@ -107,8 +107,9 @@ fn plans_are_printed_traced_and_drawn() {
     }
     refused(&s, &["plan", "gesv"], &["getrf followed by getrs"]);
     refused(&s, &["plan", "gemm", "--trace", "t.svg"], &["t.svg", ".json"]);
+    refused(&s, &["plan", "gemm", "--n", "4", "--gflops", "nan"], &["--gflops NaN", "1e-9 or more"]);
     refused(&s, &["plan", "gemm", "--n", "4,5"], &["one size"]);
-    refused(&s, &["plan", "gemm", "--gflops", "0"], &["positive"]);
+    refused(&s, &["plan", "gemm", "--gflops", "0"], &["--gflops 0", "1e-9"]);
 }
 
 #[test]

@@ -56,10 +56,15 @@ impl Workspace {
     }
 }
 
-/// Whole huge pages: they hold what the micro-kernel walks through.
+/// Memory in whole huge pages: they hold what the micro-kernel walks through. Few bytes are in small pages, since the system fills
+/// a huge one with zeros in a thread's first product (bench/results/2026-11-25-cpu-small-products.txt).
 fn map(bytes: usize) -> MmapMut {
-    let pages = MmapMut::map_anon(bytes.next_multiple_of(HUGE_PAGE)).expect("memory for packed blocks");
-    advise(&pages);
+    let is_small = bytes <= HUGE_PAGE / 8;
+    let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
+    let pages = MmapMut::map_anon(size).expect("memory for packed blocks");
+    if !is_small {
+        advise(&pages);
+    }
     pages
 }
 

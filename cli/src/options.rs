@@ -78,7 +78,7 @@ pub fn remember_programs(machine: &Machine) {
 /// Says why compiled programs are not kept, if they are not.
 pub fn note_programs() {
     if let Some(trouble) = PROGRAMS.get().and_then(|programs| programs.trouble()) {
-        note(&format!("note: compiled programs are not kept: {trouble}; LAPIDARY_CACHE_DIR names another folder"));
+        note(&format!("note: compiled programs are not kept: {trouble}; set LAPIDARY_CACHE_DIR to another folder"));
     }
 }
 

@@ -269,7 +269,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
 
     /// LU of a row-major matrix in host memory, in place, with partial pivoting if `pivoting`: the rectangles are the matrix, its
     /// min(m, n) row indices and its `info`, as of [`Instruction::Getrf`]. `None`, with nothing written, if the device factors
-    /// column-major matrices only, which is the default.
+    /// column-major matrices only, which is the default. The facade asks the processor of this project only.
     ///
     /// # Safety
     /// The rectangles may be read and written, and nothing else touches them meanwhile.

@@ -80,12 +80,12 @@ impl Machine {
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut able = self.able(problem.dtype(), operation, &all)?;
-        // includes devices that failed: the whole time is the cost of having chosen them
-        let mut runs = Vec::new();
+        // runs of devices that failed: the time of the whole call is the cost of having chosen them
+        let mut failed = Vec::new();
         loop {
             let call = HostCall { machine: self, problem, memory, able: &able };
             let reason = self.reason(&call);
-            let is_priced = reason == Reason::Price || !runs.is_empty();
+            let is_priced = reason == Reason::Price || !failed.is_empty();
             let priced = self.pricing().filter(|_| is_priced).map(|pricing| pricing.price(&call));
             if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
                 tell(&self.explanation(&call, reason, priced.as_ref()));
@@ -96,22 +96,21 @@ impl Machine {
                 None if reason == Reason::Small => vec![able[0]],
                 None => able.clone(),
             };
-            runs.extend(run);
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done,
                 None => self.run_planned(problem, memory, &devices, false),
             };
             match done.map_err(Error::untouched) {
                 Ok(()) => {
-                    let done = runs.pop();
                     if let Some(pricing) = self.pricing() {
-                        runs.into_iter().for_each(|run| pricing.record(self, run, true));
-                        done.into_iter().for_each(|run| pricing.record(self, run, false));
+                        failed.into_iter().for_each(|run| pricing.record(self, run, true));
+                        run.into_iter().for_each(|run| pricing.record(self, run, false));
                     }
                     return Ok(());
                 }
                 Err(error) if error.kind().leaves_it_to_others() && error.is_untouched() && devices.len() < able.len() => {
                     able.retain(|device| !devices.contains(device));
+                    failed.extend(run);
                 }
                 Err(error) => return Err(error),
             }

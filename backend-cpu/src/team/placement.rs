@@ -182,6 +182,8 @@ mod tests {
             // now those of others
             let other = (0..CpuSet::MAX_CPU).rfind(|&core| before.is_set(core)).unwrap();
             placement.exclude(other, &mask);
+            // the caller's mask counts, not the temporary one of the waker
+            assert_eq!(placement.whole(), (before.count() > 1).then_some(before));
             assert_eq!((cores().count(), cores().is_set(other)), (reduced(&before), before.count() == 1));
             placement.exclude(core, &mask);
             placement.awake();

@@ -1,5 +1,3 @@
-use std::sync::atomic::AtomicBool;
-
 use super::*;
 
 #[test]
@@ -154,7 +152,8 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
     }
 }
 
-/// Threads that a thread of the team wakes, whose mask lacks the caller's core, get the mask of the caller back all the same.
+/// Threads that a thread of the team wakes, whose mask lacks the caller's core, get the mask of the caller back all the same. It
+/// takes three cores to see that fail; [`super::placement`] tests it on two.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_of_a_large_team_have_all_cores_of_the_caller() {
@@ -183,6 +182,8 @@ fn threads_are_known_before_their_first_job() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thread_has_all_cores_again_after_its_job() {
+    use std::sync::atomic::AtomicBool;
+
     use rustix::thread::sched_getaffinity;
     let (team, whole) = (Team::new(2), sched_getaffinity(None).unwrap());
     let has_all = || {

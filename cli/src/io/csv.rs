@@ -54,23 +54,27 @@ fn check_memory(path: &Path, size: u64, row_bytes: usize, cols: usize) -> Result
 
 fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {
     for (column, field) in text.split(',').map(str::trim).enumerate() {
-        let unquoted = field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field);
-        data.push(parse_number(unquoted.trim()).map_err(|message| format!("column {}: {message}", column + 1))?);
+        data.push(parse_number(unquoted(field)).map_err(|message| format!("column {}: {message}", column + 1))?);
     }
     Ok(())
 }
 
+/// A field without the quotes around it.
+fn unquoted(field: &str) -> &str {
+    let field = field.trim();
+    field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field).trim()
+}
+
 /// Why a row is likely not read.
 fn likely_cause(text: &str, first: bool) -> &'static str {
-    // infinite numbers and NaN are words, but not of a header
-    let is_word = |field: &str| {
-        field.contains(char::is_alphabetic) && field.trim().parse::<f64>().is_err() && parse_number(field.trim()).is_err()
-    };
+    // also infinite or NaN
+    let is_number = |field: &str| unquoted(field).parse::<f64>().is_ok() || parse_number(unquoted(field)).is_ok();
+    let is_header = text.contains(char::is_alphabetic) && !text.split(',').any(is_number);
     match text {
         _ if text.contains(';') => "; values are separated by commas, this row has semicolons",
         _ if text.contains('\t') => "; values are separated by commas, this row has tabs",
         _ if text.contains('\r') => "; lines end in a newline, this file has carriage returns alone",
-        _ if first && text.split(',').any(is_word) => "; this looks like a header: remove the line, or begin it with #",
+        _ if first && is_header => "; this looks like a header: remove the line, or begin it with #",
         _ if !text.contains(',') && text.contains(' ') => "; values are separated by commas, this row has spaces",
         _ => "",
     }
@@ -96,7 +100,7 @@ mod tests {
     #[test]
     fn a_first_row_with_a_number_that_is_not_finite_is_no_header() {
         assert!(likely_cause("x,y", true).contains("header"));
-        for row in ["nan,1", "1,inf", "1e999,2"] {
+        for row in ["nan,1", "1,inf", "1e999,2", "\"nan\",x", "NA,1"] {
             assert_eq!(likely_cause(row, true), "", "{row}");
         }
     }

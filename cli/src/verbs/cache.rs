@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<()> {
     let cache = Settings::from_env()?.program_cache();
     cache
         .check()
-        .map_err(|error| Failure::check(format!("the cache cannot be read: {error}; LAPIDARY_CACHE_DIR names another folder")))?;
+        .map_err(|error| Failure::check(format!("the cache cannot be read: {error}; set LAPIDARY_CACHE_DIR to another folder")))?;
     match &args.action {
         Action::Clear => {
             let removed = cache.clear().map_err(|error| Failure::check(format!("the cache cannot be cleared: {error}")))?;
@@ -51,7 +51,9 @@ pub fn run(args: &Args) -> Result<()> {
         Action::List { json: None } => {
             let entries = cache.entries();
             if entries.is_empty() {
-                note("note: the folder of compiled programs is empty; LAPIDARY_CACHE_DIR names another one");
+                note(
+                    "note: no compiled programs or measured speeds are kept yet; set LAPIDARY_CACHE_DIR to look in another folder",
+                );
             }
             entries.iter().for_each(|entry| out(&line(entry)));
             Ok(())

@@ -72,10 +72,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let shapes = args.shape.shapes()?;
     let [shape] = shapes[..] else {
-        return Err(Failure::usage(format!(
-            "{} sizes cannot be planned at once: give one size with each of --m, --n, --k and --nrhs",
-            shapes.len()
-        )));
+        return Err(Failure::usage(format!("{} sizes cannot be planned at once: give one size with each flag", shapes.len())));
     };
     match args.dtype {
         DTypeFlag::F32 => show(args, &shape, DType::F32),
@@ -163,7 +160,7 @@ fn costs(args: &Args) -> Result<CostModel> {
         _ => None,
     };
     let message = |(option, value, range): (&str, Option<f64>, &str)| {
-        Failure::usage(format!("--{option} {}: must be {range}", value.map_or_else(String::new, |value| value.to_string())))
+        Failure::usage(format!("--{option} {}: must be {range}", value.map_or_else(String::new, |value| format!("{value:?}"))))
     };
     wrong.map_or(Ok(model), |wrong| Err(message(wrong)))
 }

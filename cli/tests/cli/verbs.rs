@@ -34,7 +34,8 @@ fn bench_takes_every_flag_of_the_routines() {
     outcome(&s.run(&["bench", "gesv", "--n", "40", "--resident", "--device", "cpu:0", "--memory-limit", "64K", "--reps", "1"]), 0);
     outcome(&s.run(&["bench", "getrf", "--m", "7", "--n", "12", "--reps", "1"]), 0);
     refused(&s, &["bench", "gemm", "--n", "4,5", "--m", "1,2,3"], &["--m lists 3 sizes, --n 2"]);
-    refused(&s, &["bench", "gemm", "--n", "4", "--k", "0"], &["k is 0"]);
+    refused(&s, &["bench", "gemm", "--n", "4", "--k", "0"], &["--k is 0"]);
+    refused(&s, &["bench", "gemm", "--n", "0"], &["--n is 0"]);
     refused(&s, &["bench", "gemm", "--peer", "./none.so"], &["none.so: cannot load", "No such file"]);
     refused(&s, &["bench", "potrf"], &["potrf"]);
 }

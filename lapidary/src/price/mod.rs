@@ -196,7 +196,7 @@ impl Pricing {
             let passed_over = set.passed_over.entry(bucket).or_default();
             *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
         }
-        if state.warm.insert((devices.clone(), bucket)) && !has_failed {
+        if !has_failed && state.warm.insert((devices.clone(), bucket)) {
             return;
         }
         let set = state.set(machine, &devices);

@@ -129,22 +129,6 @@ impl Device for CpuDevice {
         })
     }
 
-    unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
-        if self.path == Path::Reference {
-            return None;
-        }
-        // SAFETY: as the caller promises.
-        unsafe {
-            let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
-            match a.dtype {
-                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
-                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
-                DType::I32 => unreachable!("instructions compute with no integers"),
-            }
-        }
-        Some(Ok(()))
-    }
-
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
         unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
@@ -181,6 +165,22 @@ impl Device for CpuDevice {
             small[group].iter().for_each(|sequence| run(&Team::alone(), sequence));
         });
         Ok(())
+    }
+
+    unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
+        if self.path == Path::Reference {
+            return None;
+        }
+        // SAFETY: as the caller promises.
+        unsafe {
+            let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
+            match a.dtype {
+                DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
+                DType::I32 => unreachable!("instructions compute with no integers"),
+            }
+        }
+        Some(Ok(()))
     }
 }
 

@@ -12,8 +12,8 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Number of calls of the default selection before any counts, of which it learns the time on each set of devices. They come
-/// after a rest, or in a row, as those that count do.
+/// Number of calls by which the default selection learns how long each set of devices takes, before any call is timed. They come
+/// after a rest or in a row, as the timed calls do.
 const LEARNING: usize = 32;
 /// Number of calls that try three devices: of each, one call that may compile, and three that count.
 const FEWEST_LEARNING: usize = 12;

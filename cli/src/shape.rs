@@ -181,11 +181,9 @@ impl ShapeOptions {
             return Err(Failure::usage(message));
         }
         let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
-        // those that are given first: the others are as large as one of them
-        let given = lists.iter().filter(|(_, list)| list.contains(&0)).map(|(name, _)| *name);
-        let all = shapes.iter().flat_map(Shape::sizes).filter(|(_, size)| *size == 0).map(|(name, _)| name);
-        match given.chain(all).next() {
-            Some(name) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
+        // a size that is not given is never 0 by itself
+        match lists.iter().find(|(_, list)| list.contains(&0)) {
+            Some((name, _)) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
             None => Ok(shapes),
         }
     }

@@ -91,7 +91,7 @@ pub enum Program {
         /// Elements in local memory; 0 if the matrix stays in global memory.
         room: usize,
     },
-    /// `getrf_rows`: LU of many small matrices. Each work-item holds a row of a matrix in registers.
+    /// The kernel `getrf_rows` factors many small matrices. Each work-item holds one row of one matrix in registers.
     LuRows {
         /// Element type.
         dtype: DType,

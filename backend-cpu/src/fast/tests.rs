@@ -128,7 +128,7 @@ fn product_agrees<T: Lanes>(team: &Team, r: &mut Random, [m, n, k]: [usize; 3], 
         a.data.fill(nan);
     }
     let mut want = c.clone();
-    // SAFETY: the tiles do not overlap, and their shapes agree.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
     unsafe {
         reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
         super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
@@ -152,7 +152,7 @@ fn large_matrices_of_a_team_are_the_reference() {
         let (mut a, mut b) = (Matrix::<f64>::random(m, k, &mut r), Matrix::random(k, n, &mut r));
         let mut c = Matrix::random(m, n, &mut r);
         let mut want = c.clone();
-        // SAFETY: the tiles do not overlap, and their shapes agree.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe {
             reference::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, want.tile());
             super::gemm(&team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, c.tile());
@@ -166,7 +166,7 @@ fn large_matrices_of_a_team_are_the_reference() {
         let factored = |team: &Team| {
             let (mut a, mut pivots, mut info) = (original.clone(), vec![-1; m.min(n)], 0);
             let mut rows = Matrix::<f64>::new(n, m, 3, |j, i| a.data[i + j * a.ld]);
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
                 if by_rows {
@@ -192,7 +192,7 @@ fn gemm_propagates_nan_through_zero() {
     each_way(|team| {
         let mut a = Matrix::<f64>::new(30, 9, 1, |i, j| if (i, j) == (29, 4) { f64::INFINITY } else { 1.0 });
         let (mut b, mut c) = (Matrix::new(9, 5, 0, |_, _| 0.0), Matrix::new(30, 5, 0, |_, _| 1.0));
-        // SAFETY: the tiles do not overlap, and their shapes agree.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe { super::gemm(team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile()) }
         assert!((0..5).all(|j| c.get(29, j).is_nan() && c.get(28, j) == 1.0));
     });
@@ -207,7 +207,7 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
         let (rows, cols) = if side == Side::Left { (n, others) } else { (others, n) };
         let (mut b, alpha) = (Matrix::random(rows, cols, &mut r), T::from_f64([1.0, -0.5, 0.0][r.below(3)]));
         let mut want = b.clone();
-        // SAFETY: the tiles do not overlap, and their shapes agree.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe {
             reference::trsm(side, uplo, op, diag, alpha, a.tile(), want.tile());
             super::trsm(team, side, uplo, op, diag, alpha, a.tile(), b.tile());
@@ -231,7 +231,7 @@ fn trsm_divides_by_odd_pivots_as_ieee_does() {
             let mut a = Matrix::new(1, 1, 0, |_, _| pivot);
             let mut b = Matrix::new(1, 11, 2, |_, j| j as f64 - 3.0);
             let want = Matrix::new(1, 11, 2, |_, j| (j as f64 - 3.0) / pivot);
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe { super::trsm(team, Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit, 1.0, a.tile(), b.tile()) }
             assert_eq!(b.distance(&want), 0.0);
         }
@@ -250,7 +250,7 @@ fn trtri_agrees(team: &Team) {
         let mut a = triangle::<f64>(n, uplo, diag, &mut r);
         let mut x = Matrix::new(n, n, 1, |_, _| f64::NAN);
         let mut want = x.clone();
-        // SAFETY: the tiles do not overlap, and their shapes agree.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe {
             reference::trtri(uplo, diag, a.tile(), want.tile());
             super::trtri(team, uplo, diag, a.tile(), x.tile());
@@ -276,7 +276,7 @@ fn getrf_agrees<T: Lanes>(team: &Team) {
         let (mut plain, mut plain_pivots, mut plain_info) = (a.clone(), pivots.clone(), 0);
         let mut by_rows = Matrix::<T>::new(n, m, 3, |j, i| a.data[i + j * a.ld]);
         let (mut pivots_by_rows, mut info_by_rows) = (pivots.clone(), 0);
-        // SAFETY: the tiles do not overlap, and their shapes agree.
+        // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe {
             let ipiv = Tile::new(pivots.as_mut_ptr(), m.min(n), 1, m.min(n));
             super::getrf(team, pivoting, 10, a.tile(), ipiv, &mut info);
@@ -299,7 +299,7 @@ fn getrf_agrees<T: Lanes>(team: &Team) {
 fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mut [i32], pivoting: bool) {
     let (m, n, steps) = (lu.rows, lu.cols, pivots.len());
     let mut pa = original.clone();
-    // SAFETY: the tiles do not overlap, and the pivots are rows of the matrix.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the pivots are rows of the matrix.
     unsafe {
         let ipiv = Tile::new(pivots.as_mut_ptr(), steps, 1, steps);
         reference::laswp(Swaps { side: Side::Left, forward: true, first_row: 10 }, pa.tile(), ipiv);
@@ -333,7 +333,7 @@ fn pivots_on_exact_integers_are_the_reference() {
             let mut a =
                 Matrix::<f64>::new(m, 1, 0, |_, _| if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 });
             let (mut plain, mut p, mut q, mut info) = (a.clone(), [0], [0], 0);
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe {
                 super::getrf(team, true, 0, a.tile(), Tile::new(p.as_mut_ptr(), 1, 1, 1), &mut info);
                 reference::getrf(true, 0, plain.tile(), Tile::new(q.as_mut_ptr(), 1, 1, 1), &mut info);
@@ -356,7 +356,7 @@ fn exchanges_and_copies_are_the_reference() {
             let mut plain = a.clone();
             let mut b = Matrix::new(n, m, 3, |_, _| f32::NAN);
             let mut c = b.clone();
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe {
                 let ipiv = Tile::new(pivots.as_mut_ptr(), size, 1, size);
                 super::laswp(team, swaps, a.tile(), ipiv);

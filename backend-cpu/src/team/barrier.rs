@@ -33,7 +33,7 @@ pub(super) struct Barrier {
 #[repr(align(128))]
 pub(super) struct CachePadded<T>(pub T);
 
-/// Polls a condition for at most `time`; returns whether it became true.
+/// Calls `holds` again and again until it returns true, for at most `time`; returns whether it did.
 pub(super) fn spin(time: Duration, holds: impl Fn() -> bool) -> bool {
     let mut begin = None;
     loop {

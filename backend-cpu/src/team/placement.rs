@@ -27,7 +27,7 @@ mod linux {
         /// Id of the thread while others may change its mask: from its start, or from just before it sleeps, until it takes a
         /// job. Else 0.
         sleeper: AtomicI32,
-        /// One more than the core of the thread's last waker; 0 before the first job.
+        /// The core on which the thread's last waker ran, plus 1; 0 before the first job.
         last_waker: AtomicUsize,
         masks: Mutex<Option<Masks>>,
     }
@@ -42,7 +42,7 @@ mod linux {
     }
 
     impl Mask {
-        /// That of the calling thread.
+        /// The mask of the calling thread.
         pub fn own() -> Self {
             Mask(sched_getaffinity(None).ok())
         }
@@ -122,7 +122,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
-    /// Unknown.
+    /// An affinity mask, of which other systems tell nothing.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Mask;
 
@@ -132,7 +132,7 @@ mod other {
         }
     }
 
-    /// Unknown.
+    /// The core on which the calling thread runs, of which other systems tell nothing.
     pub fn own_core() -> usize {
         0
     }
@@ -167,7 +167,7 @@ mod tests {
         before.count().saturating_sub(1).max(1)
     }
 
-    /// The thread is its own waker, and waker of a job that it called.
+    /// One thread plays all parts: the sleeper, its waker, and the caller of the job.
     #[test]
     fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_restores_them() {
         let (placement, before, mask, core) = (Placement::default(), cores(), Mask::own(), own_core());

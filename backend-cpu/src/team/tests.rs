@@ -178,7 +178,7 @@ fn threads_are_known_before_their_first_job() {
     }
 }
 
-/// A thread that has been woken may use all cores again after its job.
+/// A thread that was woken on fewer cores may run on all of them again after its job.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thread_has_all_cores_again_after_its_job() {

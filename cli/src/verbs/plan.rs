@@ -144,25 +144,22 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
 
 /// The model of one device: what the flags say, else the estimates for `cpu:0`.
 fn costs(args: &Args) -> Result<CostModel> {
+    let positive = 1e-9..=f64::INFINITY;
+    let gflops = args.gflops.map(|gflops| ("gflops", gflops, positive.clone()));
+    let bandwidth = args.bandwidth.map(|bandwidth| ("bandwidth", bandwidth, positive));
+    let latency = Some(("latency", args.latency, 0.0..=1e6));
+    if let Some((option, value, range)) =
+        [gflops, bandwidth, latency].into_iter().flatten().find(|(_, value, range)| !range.contains(value))
+    {
+        return Err(Failure::usage(format!("--{option} {value:?}: must be from {:?} to {:?}", range.start(), range.end())));
+    }
     let machine = Machine::open(&"cpu:0".parse()?)?;
     let rates = machine.devices().next().ok_or_else(|| Failure::check("cpu:0 did not open"))?.rates;
-    let model = CostModel {
+    Ok(CostModel {
         flops: args.gflops.map_or(rates.flops, |gflops| gflops * 1e9),
         bandwidth: args.bandwidth.map_or(rates.bandwidth, |bandwidth| bandwidth * 1e9),
         latency: args.latency * 1e-6,
-    };
-    let wrong = match model {
-        CostModel { flops, .. } if !(1.0..).contains(&flops) => Some(("gflops", args.gflops, "1e-9 or more")),
-        CostModel { bandwidth, .. } if !(1.0..).contains(&bandwidth) => Some(("bandwidth", args.bandwidth, "1e-9 or more")),
-        CostModel { latency, .. } if !(0.0..=1.0).contains(&latency) => {
-            Some(("latency", Some(args.latency), "from 0 to 1000000 µs"))
-        }
-        _ => None,
-    };
-    let message = |(option, value, range): (&str, Option<f64>, &str)| {
-        Failure::usage(format!("--{option} {}: must be {range}", value.map_or_else(String::new, |value| format!("{value:?}"))))
-    };
-    wrong.map_or(Ok(model), |wrong| Err(message(wrong)))
+    })
 }
 
 /// What is planned and what it would take, as data.

@@ -99,7 +99,7 @@ impl Driver {
         Some(self.note_loss(launched).map_err(|error| self.with_outputs(error)))
     }
 
-    /// An error of an instruction on host matrices.
+    /// Adds to an error of a kernel on host matrices that they are partly written, and the name of the device.
     fn with_outputs(&self, error: Error) -> Error {
         error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
     }

@@ -5,12 +5,13 @@ pub(super) const ENOUGH_RUNS: usize = 3;
 /// A single device that has run fewer than [`ENOUGH_RUNS`] times at a size is tried if its price is at most this many times the
 /// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
-/// A price of at most this many seconds that comes from fewer than [`ENOUGH_RUNS`] runs may be that of a disturbance: the device
-/// is also tried if its measured speeds promise a price that is worth a try.
+/// A disturbance lasts for milliseconds. If a device has run fewer than [`ENOUGH_RUNS`] times at a size and its price is at most
+/// this many seconds, a disturbance may have hit all of these runs. The device is then also tried if the estimate from its
+/// measured speeds is at most [`WORTH_A_TRY`] times the lowest price.
 const DISTURBANCE: f64 = 0.05;
-/// A set of devices is also tried if the trial is expected to cost little: its price minus the lowest price is at most this
-/// fraction of the total time of the calls of that size since the set last ran. Another program may have slowed down the runs
-/// that the price of the set depends on.
+/// Any set of devices is also tried if that is expected to cost little. The cost is its price minus the lowest price; it is at most
+/// this fraction of the total time of the calls of that size since the set last ran. The price may be too high, since another
+/// program may have slowed down the runs that it comes from.
 const LOSS_ALLOWED: f64 = 0.02;
 /// A set is far off if its price is more than this many times the lowest price. Users notice a single call on such a set.
 const FAR_OFF: f64 = 4.0;

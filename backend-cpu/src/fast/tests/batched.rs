@@ -32,13 +32,13 @@ fn products_agree<T: Lanes>(team: &Team) {
         let mut want = old.clone();
         for i in 0..count {
             let (a, b, c) = (part(&mut a, sa.1, i), part(&mut b, sb.1, i), part(&mut want, n, i));
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe { fast::gemm(&Team::alone(), op_a, op_b, alpha, a, b, beta, c) }
         }
         for fast in PATHS {
             let mut c = old.clone();
             let (a, b, tile) = (a.tile(), b.tile(), c.tile());
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe {
                 match fast {
                     true => fast::gemm_batched(team, count, op_a, op_b, alpha, a, b, beta, tile),
@@ -72,7 +72,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
         for fast in PATHS {
             let (mut lu, mut pivots, mut info) = (a.clone(), vec![-1; count * order], vec![-7; count]);
             let (tile, ipiv, told) = (lu.tile(), column(&mut pivots), column(&mut info));
-            // SAFETY: the tiles do not overlap, and their shapes agree.
+            // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
             unsafe {
                 match fast {
                     true => fast::getrf_batched(team, count, true, tile, ipiv, told),
@@ -84,7 +84,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
                 let mut pivots_of_matrix: Vec<i32> = pivots[i * order..][..order].iter().map(|p| p + 10).collect();
                 check_factors(&original, &mut factors, &mut pivots_of_matrix, true);
                 let (mut plain, mut p, mut expected) = (original.clone(), vec![-1; order], 0);
-                // SAFETY: the tiles do not overlap, and their shapes agree.
+                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
                 unsafe { reference::getrf(true, 0, plain.tile(), column(&mut p), &mut expected) }
                 assert_eq!(info[i], expected, "matrix {i} of {m}×{n}, fast: {fast}");
                 // vectors round otherwise
@@ -93,7 +93,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
             if m == n {
                 let (mut x, mut zeros) = (old_b.clone(), vec![-7; count]);
                 let (lu, told, b) = (lu.tile(), column(&mut zeros), x.tile());
-                // SAFETY: the tiles do not overlap, and their shapes agree.
+                // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
                 unsafe {
                     match fast {
                         true => fast::zero_pivots(team, count, lu, told),
@@ -146,7 +146,7 @@ fn a_batch_of_large_matrices_is_each_of_them() {
     let (mut c, mut want) = (Matrix::random(n, 2 * n, &mut r), Matrix::random(n, 2 * n, &mut r));
     want.ld = c.ld;
     want.data = c.data.clone();
-    // SAFETY: the tiles do not overlap, and their shapes agree.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
     unsafe {
         reference::gemm_batched(2, Op::Trans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, want.tile());
         fast::gemm_batched(&team, 2, Op::Trans, Op::NoTrans, 1.0, a.tile(), b.tile(), 1.0, c.tile());
@@ -155,7 +155,7 @@ fn a_batch_of_large_matrices_is_each_of_them() {
     assert!(c.distance(&want) <= bound, "{}", c.distance(&want));
     let (mut lu, mut pivots, mut info) = (a.clone(), vec![-1; 2 * n], vec![-7; 2]);
     let mut x = b.clone();
-    // SAFETY: the tiles do not overlap, and their shapes agree.
+    // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
     unsafe {
         fast::getrf_batched(&team, 2, true, lu.tile(), column(&mut pivots), column(&mut info));
         fast::getrs_batched(&team, 2, Op::NoTrans, lu.tile(), column(&mut pivots), x.tile());

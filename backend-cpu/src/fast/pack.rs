@@ -133,3 +133,14 @@ unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem)
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE_PAGE, map};
+
+    /// The first product of a thread would wait until the system has filled a huge page with zeros.
+    #[test]
+    fn little_memory_is_no_huge_page() {
+        assert_eq!([100, HUGE_PAGE / 8, HUGE_PAGE / 8 + 1].map(|bytes| map(bytes).len()), [128, HUGE_PAGE / 8, HUGE_PAGE]);
+    }
+}

@@ -1,13 +1,13 @@
 //! Sides in turn.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lapidary_host::rest;
 
 use crate::settings::Settings;
 
 /// Fewest and most repetitions of a case.
-const REPS: (usize, usize) = (3, 51);
+const REPS: (usize, usize) = (3, 201);
 
 /// Who is timed: it prepares, then gives back the seconds of what counts.
 pub struct Side<'a> {
@@ -60,13 +60,16 @@ pub fn timed_each(mut call: impl FnMut()) -> f64 {
 /// Times the sides in turn, every other round in reverse order. One round
 /// before does not count: it wakes threads and touches memory. Nor do the calls of a side that come right before a timed one.
 pub fn in_turn(settings: &Settings, mut sides: Vec<Side<'_>>) -> Vec<Times> {
-    let start = Instant::now();
     let mut times: Vec<Times> = sides.iter().map(|side| Times { name: side.name.clone(), seconds: Vec::new() }).collect();
     for side in &mut sides {
         (side.work)();
     }
-    let reps = settings.reps.unwrap_or_else(|| reps(start.elapsed(), settings.seconds));
-    for rep in 0..reps {
+    let (start, mut rep) = (Instant::now(), 0);
+    let is_enough = |rep: usize| match settings.reps {
+        Some(reps) => rep >= reps,
+        None => rep >= REPS.1 || (rep >= REPS.0 && start.elapsed().as_secs_f64() > settings.seconds),
+    };
+    while !is_enough(rep) {
         for i in 0..sides.len() {
             let i = if rep.is_multiple_of(2) { i } else { sides.len() - 1 - i };
             if !rest() {
@@ -75,11 +78,8 @@ pub fn in_turn(settings: &Settings, mut sides: Vec<Side<'_>>) -> Vec<Times> {
             (0..settings.before).for_each(|_| _ = (sides[i].work)());
             times[i].seconds.push((sides[i].work)());
         }
+        rep += 1;
     }
     times.iter_mut().for_each(|times| times.seconds.sort_by(f64::total_cmp));
     times
-}
-
-fn reps(round: Duration, seconds: f64) -> usize {
-    ((seconds / round.as_secs_f64().max(1e-3)) as usize).clamp(REPS.0, REPS.1)
 }

@@ -86,11 +86,14 @@ impl Machine {
             let call = HostCall { machine: self, problem, memory, able: &able };
             let reason = self.reason(&call);
             let is_priced = reason == Reason::Price || !failed.is_empty();
-            let priced = self.pricing().filter(|_| is_priced).map(|pricing| pricing.price(&call));
+            let pricing = self.pricing().filter(|_| is_priced);
+            // a listener is told the prices
+            let standing = pricing.filter(|_| self.listener().is_none()).and_then(|pricing| pricing.begin(&call));
+            let priced = pricing.filter(|_| standing.is_none()).map(|pricing| pricing.price(&call));
             if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
                 tell(&self.explanation(&call, reason, priced.as_ref()));
             }
-            let run = priced.and_then(|priced| priced.begin());
+            let run = standing.or_else(|| priced.and_then(|priced| priced.begin()));
             let devices = match &run {
                 Some(run) => run.devices.clone(),
                 None if reason == Reason::Small => vec![able[0]],

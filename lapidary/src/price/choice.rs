@@ -47,15 +47,15 @@ impl Price {
         self.compared() < other.compared()
     }
 
-    /// Whether the set is to run although `lowest` is the lowest price.
-    fn is_tried(&self, lowest: f64) -> bool {
+    /// Whether the set is to run although `lowest` is the lowest price, once it has been passed over for `more` seconds.
+    fn is_tried(&self, lowest: f64, more: f64) -> bool {
         let has_few_runs = (1..ENOUGH_RUNS).contains(&self.runs);
         let is_doubtful = has_few_runs && self.seconds <= DISTURBANCE;
         let promised = if is_doubtful { self.seconds.min(self.estimate) } else { self.seconds };
         let is_new = self.runs < ENOUGH_RUNS && self.devices.len() == 1 && promised <= WORTH_A_TRY * lowest;
         let is_far_off = self.seconds > FAR_OFF * lowest && !has_few_runs;
         let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
-        let is_due = self.compared() - lowest <= allowed * self.passed_over;
+        let is_due = self.compared() - lowest <= allowed * (self.passed_over + more);
         is_new || is_due
     }
 }
@@ -65,10 +65,17 @@ impl Price {
 pub(super) fn sort(prices: &mut [Price]) {
     prices.sort_by(|a, b| a.compared().total_cmp(&b.compared()));
     let Some(lowest) = prices.first().map(Price::compared) else { return };
-    let tried = (1..prices.len()).filter(|&at| prices[at].is_tried(lowest));
+    let tried = (1..prices.len()).filter(|&at| prices[at].is_tried(lowest, 0.0));
     if let Some(tried) = tried.min_by_key(|&at| prices[at].runs) {
         prices[..=tried].rotate_right(1);
     }
+}
+
+/// Whether the first of these sorted prices is the lowest, and no other set is to be tried once it has been passed over for `more`
+/// seconds.
+pub(super) fn is_settled(prices: &[Price], more: f64) -> bool {
+    let [first, others @ ..] = prices else { return false };
+    others.iter().all(|other| !other.is_cheaper_than(first) && !other.is_tried(first.compared(), more))
 }
 
 #[cfg(test)]

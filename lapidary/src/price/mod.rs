@@ -7,6 +7,7 @@ mod choice;
 mod explain;
 mod runs;
 mod speeds;
+mod standing;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
 use runs::{Bucket, Runs};
 use speeds::Speeds;
+use standing::Standing;
 
 use crate::machine::Machine;
 use crate::run::Planner;
@@ -33,6 +35,7 @@ pub(crate) struct Pricing {
     /// For each device, the lowest number of a device that is the same hardware: two backends may open one GPU.
     hardware: Vec<usize>,
     state: Mutex<State>,
+    standing: Mutex<Standing>,
 }
 
 #[derive(Debug)]
@@ -81,13 +84,15 @@ pub(crate) struct Run {
     bucket: Bucket,
     estimate: f64,
     start: Instant,
+    /// Whether the call was priced, and not by a standing choice.
+    is_priced: bool,
 }
 
 impl Priced {
     /// The beginning of the call on the set that is to run it; `None` if no set has a price.
     pub fn begin(&self) -> Option<Run> {
         let Price { devices, estimate, .. } = self.prices.first()?;
-        Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now() })
+        Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_priced: true })
     }
 
     /// Whether the first set is tried, though its price is not the lowest.
@@ -128,11 +133,20 @@ impl Pricing {
     pub fn new(drivers: &[Driver]) -> Self {
         let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
         let state = State { speeds, sets: Vec::new(), warm: HashSet::new() };
-        Pricing { hardware: hardware(drivers), state: Mutex::new(state) }
+        Pricing { hardware: hardware(drivers), state: Mutex::new(state), standing: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The beginning of a call on the devices of a standing choice, if there is one.
+    pub fn begin(&self, call: &HostCall<'_>) -> Option<Run> {
+        self.standing().begin(call.problem, call.able)
     }
 
     /// Other devices that are the same hardware as one of these.
@@ -144,6 +158,7 @@ impl Pricing {
     /// The prices of all sets that can run the call.
     pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
+        state.add_all(call.machine, std::mem::take(&mut self.standing().ended));
         let mut prices = Vec::new();
         for &device in call.able {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
@@ -169,7 +184,9 @@ impl Pricing {
             }
         }
         choice::sort(&mut prices);
-        Priced { prices, bucket }
+        let priced = Priced { prices, bucket };
+        self.standing().add(call.problem, call.able, &priced);
+        priced
     }
 
     /// The sets of several devices that are considered: all devices, and all but the processor. Of devices that are the same
@@ -190,34 +207,51 @@ impl Pricing {
 
     /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
     pub fn record(&self, machine: &Machine, run: Run, has_failed: bool) {
-        let (seconds, mut state) = (run.start.elapsed().as_secs_f64(), self.state());
-        let Run { devices, bucket, estimate, .. } = run;
-        for set in &mut state.sets {
-            let passed_over = set.passed_over.entry(bucket).or_default();
-            *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
-        }
-        if !has_failed && state.warm.insert((devices.clone(), bucket)) {
-            return;
-        }
-        let set = state.set(machine, &devices);
-        let count = set.runs.count(&bucket);
-        set.runs.add(bucket, seconds / estimate);
-        set.is_unsaved = true;
-        // seldom, since a file takes as long as a small call
-        if count + 1 == ENOUGH_RUNS {
-            state.save(machine, &devices);
+        let seconds = run.start.elapsed().as_secs_f64();
+        match (run.is_priced, has_failed) {
+            (false, false) => self.standing().ended.push((run, seconds)),
+            (_, false) => self.state().add(machine, run, seconds, false),
+            (_, true) => {
+                self.standing().clear();
+                self.state().add(machine, run, seconds, true);
+            }
         }
     }
 
     /// Writes the records of what runs have changed.
     pub fn save(&self, machine: &Machine) {
         let mut state = self.state();
+        state.add_all(machine, std::mem::take(&mut self.standing().ended));
         let unsaved: Vec<_> = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone()).collect();
         unsaved.iter().for_each(|devices| state.save(machine, devices));
     }
 }
 
 impl State {
+    /// Adds the time of a call to the records of its devices.
+    fn add(&mut self, machine: &Machine, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
+        for set in &mut self.sets {
+            let passed_over = set.passed_over.entry(bucket).or_default();
+            *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
+        }
+        if !has_failed && self.warm.insert((devices.clone(), bucket)) {
+            return;
+        }
+        let set = self.set(machine, &devices);
+        let count = set.runs.count(&bucket);
+        set.runs.add(bucket, seconds / estimate);
+        set.is_unsaved = true;
+        // seldom, since a file takes as long as a small call
+        if count + 1 == ENOUGH_RUNS {
+            self.save(machine, &devices);
+        }
+    }
+
+    /// Adds the times of calls that have succeeded.
+    fn add_all(&mut self, machine: &Machine, ended: Vec<(Run, f64)>) {
+        ended.into_iter().for_each(|(run, seconds)| self.add(machine, run, seconds, false));
+    }
+
     /// The speeds of a device. Measures those that these instructions need and that are not known yet.
     fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
         if matches!(self.speeds[device], Speed::Unknown) {

@@ -10,6 +10,7 @@ use lapidary_core::{
     Device, DeviceBuffer, DeviceFacts, Error, ErrorKind, Gemm, HostRect, Instruction, MatMut, MatRef, Operand, Result,
 };
 
+use super::runs::RUNS_KEPT;
 use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, RawMat, Reason, hardware};
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
@@ -167,6 +168,31 @@ fn calls_pass_over_other_devices() {
     let prices = with_product(N, |args| priced(&machine, args)).prices;
     let passed_over = [0, 1].map(|device| prices.iter().find(|price| price.devices == [device]).unwrap().passed_over);
     assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
+}
+
+/// The runs of a standing choice get into the records with the next price.
+#[test]
+fn runs_by_a_standing_choice_are_recorded() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    let passed_over = || {
+        let prices = with_product(N, |args| priced(&machine, args)).prices;
+        prices.iter().find(|price| price.devices == [0]).unwrap().passed_over
+    };
+    // the first does not count
+    (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
+    let before = passed_over();
+    for calls in 1..=3 {
+        product(&machine).unwrap();
+        assert_eq!(machine.pricing().unwrap().standing().ended.len(), calls, "the choice stands");
+    }
+    assert!(passed_over() > before);
+    product(&machine).unwrap();
+    devices[1].fail(ErrorKind::DeviceLost);
+    product(&machine).unwrap();
+    let (problem, memory) = with_product(N, normalised);
+    let call = HostCall { machine: &machine, problem: &problem, memory: &memory, able: &[0, 1] };
+    assert!(machine.pricing().unwrap().begin(&call).is_none(), "it does not stand after a failure");
 }
 
 /// If each device alone took seven times its estimate, so does the price of both.

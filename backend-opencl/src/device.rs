@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cl3::command_queue::{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, CL_QUEUE_PROPERTIES, get_command_queue_info};
 use cl3::types::{cl_command_queue, cl_context};
 use lapidary_core::{
-    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, PinnedMemory,
+    DType, Device, DeviceBuffer, DeviceFacts, Error, HostRect, Instruction, KERNEL_QUEUES, Operand, Pending, Piece, PinnedMemory,
     ProgramCache, Result, Token, Work,
 };
 use lapidary_kernels::Products;
@@ -258,6 +258,18 @@ impl Device for OpenClDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait. Waiting has the driver begin.
         unsafe { self.enqueue(instruction, 0, &[])?.wait() }
+    }
+
+    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, self.store.lone_piece(to)?)));
+        let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
+        // SAFETY: the contract of the trait; the queue keeps the order of kernels and copies.
+        unsafe {
+            let running = self.enqueue(instruction, 0, &[])?;
+            let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.fetch_each(&running.queue, pieces)));
+            running.wait()?;
+            read.unwrap_or_else(|| reads.iter().try_for_each(|&(from, to)| self.read(from, to)))
+        }
     }
 
     /// Of a buffer that an application shares, this waits for what is in its queue.

@@ -229,6 +229,46 @@ impl Transfers {
         }
     }
 
+    /// The piece of a rectangle that is one, and that passes through pinned memory.
+    pub fn lone_piece(&self, rect: &HostRect) -> Option<Piece> {
+        let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
+        if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
+    }
+
+    /// Moves buffers into rectangles of one piece each, in a queue of kernels after what is in it. All copies are enqueued before
+    /// the first is waited for.
+    ///
+    /// # Safety
+    /// As [`Transfers::begin`], meanwhile.
+    pub unsafe fn fetch_each(&self, queue: &Queue, reads: &[(&Buffer, HostRect, Piece)]) -> Result<()> {
+        if reads.is_empty() {
+            return Ok(());
+        }
+        let mut staged: Vec<Staging> = reads.iter().map(|_| self.take()).collect::<Result<_>>()?;
+        let mut under_way = Vec::new();
+        let enqueued = reads.iter().zip(&mut staged).try_for_each(|((buffer, rect, piece), staging)| {
+            let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
+            let (to, no_events) = (staging.ptr().cast(), std::ptr::null());
+            // SAFETY: the piece lies in the buffer, and the pinned memory holds it until the copy is waited for.
+            let event =
+                unsafe { enqueue_read_buffer(queue.handle(), buffer.handle(), CL_NON_BLOCKING, at, bytes, to, 0, no_events) };
+            under_way.push(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
+            Ok(())
+        });
+        let moved = enqueued.and_then(|()| queue.flush()).and_then(|()| under_way.iter().try_for_each(wait));
+        if moved.is_err() {
+            // what could not be waited for may still use the pinned memory
+            let _ = queue.finish();
+        } else {
+            for ((_, rect, piece), staging) in reads.iter().zip(&mut staged) {
+                // SAFETY: the pinned memory holds the piece; the rest as the caller promises.
+                unsafe { piece.unpack(staging.ptr().cast_const().cast(), rect) };
+            }
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staged);
+        moved
+    }
+
     /// Two pieces of memory; one that was mapped is not lost if there is no second.
     fn take_two(&self) -> Result<[Staging; 2]> {
         let first = self.take()?;

@@ -174,19 +174,17 @@ impl WgpuDevice {
         self.queue.device() == other.queue.device()
     }
 
-    /// Copies the beginning of a buffer of the device to another, so many bytes, a multiple of 4; returns when
-    /// it is done.
+    /// Submits a copy of the beginning of a buffer of the device to another, so many bytes, a multiple of 4.
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if from.raw == to.raw {
             // an application's buffer that was wrapped twice
             return Ok(());
         }
-        let submission = self.queue.guarded("copy", |device| {
+        self.queue.guarded("copy", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("copy") });
             encoder.copy_buffer_to_buffer(&from.raw, 0, &to.raw, 0, bytes as u64);
-            self.queue.submit(encoder)
-        })?;
-        self.queue.wait(&submission)
+            self.queue.submit(encoder);
+        })
     }
 
     /// Computes products, panels and exchanges through workgroup memory, and panels by
@@ -302,6 +300,15 @@ impl Device for WgpuDevice {
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of the trait.
         unsafe { self.launch_times(instruction, 1) }
+    }
+
+    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        // SAFETY: the contract of the trait; the one queue copies after the kernels.
+        unsafe {
+            let Some(running) = self.submit_times(instruction, 1)? else { return self.store.fetch_each(reads) };
+            let read = self.store.fetch_each(reads);
+            running.wait().and(read)
+        }
     }
 
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {

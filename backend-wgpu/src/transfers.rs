@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{CopyPool, DType, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
+use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -105,6 +105,23 @@ impl Transfers {
         }
         // SAFETY: as above.
         under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
+    }
+
+    /// Moves the contents of buffers into rectangles. Where each is one piece, all copies are submitted before the first is waited for.
+    ///
+    /// # Safety
+    /// As [`Transfers::run`] of each.
+    pub unsafe fn fetch_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        let mut under_way = Vec::new();
+        for (buffer, rect) in reads {
+            match self.dealt(rect).concat()[..] {
+                [piece] => under_way.push((self.fetch(buffer.get(), piece, rect.rows, rect.dtype.size())?, rect)),
+                // SAFETY: as the caller promises.
+                _ => unsafe { self.run(*rect, buffer.get())? },
+            }
+        }
+        // SAFETY: as the caller promises; rectangles do not overlap.
+        under_way.into_iter().try_for_each(|(piece, rect)| unsafe { self.empty(piece, rect) })
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.

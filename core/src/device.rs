@@ -253,6 +253,22 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The kernel could not be built or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
+    /// Runs an instruction, and then reads buffers into host rectangles. A device for which each wait takes its time waits once
+    /// for all; by default one is done after the other.
+    ///
+    /// # Safety
+    /// As [`Device::launch`] and [`Device::read`]; the instruction may write the buffers.
+    ///
+    /// # Errors
+    /// As those.
+    unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.launch(instruction)?;
+            reads.iter().try_for_each(|&(from, to)| self.read(from, to))
+        }
+    }
+
     /// Runs sequences of `length` instructions each. Instructions of one sequence run in order; those of different sequences
     /// do not conflict and may run in any order, or at the same time. By default they run one after the other.
     ///
@@ -319,8 +335,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// Frees the memory that the device keeps for later calls, apart from buffers. Work under way keeps what it uses.
     fn trim(&self) {}
 
-    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device, and returns when the
-    /// copy is done. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
+    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. On return the device may still be
+    /// at work on it: whatever either device is asked for after that finds it done. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let _ = (peer, from, to, bytes);
         None

@@ -102,12 +102,15 @@ fn beside_the_cpu() {
 #[test]
 fn transfers_in_many_pieces() {
     if let Some([first]) = with_f64() {
-        let settings = limited(128 << 10);
-        let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
-        let pieces = Graded("pieces".to_owned(), Machine::from_opencl(vec![device], &settings).unwrap());
-        grade::<f64>(&pieces, &few());
-        grade::<f32>(&pieces, &few());
+        let pieces = |settings: &Settings| {
+            let cache = std::sync::Arc::new(settings.program_cache());
+            let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
+            Graded("pieces".to_owned(), Machine::from_opencl(vec![device], settings).unwrap())
+        };
+        let limited = pieces(&limited(128 << 10));
+        grade::<f64>(&limited, &few());
+        grade::<f32>(&limited, &few());
+        grade::<f32>(&Resident::new(pieces(&settings())), &few());
     }
 }
 

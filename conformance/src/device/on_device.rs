@@ -79,10 +79,11 @@ impl<D: Device> Subject for OnDevice<D> {
         let x = self.upload(&a.as_ref())?;
         let (factors, ipiv_there, told_there) =
             (whole::<T>(&x, a.shape()), whole::<i32>(&pivots, (order, 1)), whole::<i32>(&info, (1, 1)));
-        self.launch(&Instruction::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there })?;
-        self.download(&x, &a)?;
-        self.download(&pivots, &MatMut::col_major(ipiv, order, 1)?)?;
-        self.download(&info, &MatMut::col_major(&mut told, 1, 1)?)?;
+        let instruction = Instruction::Getrf { pivoting, first_row: 0, a: factors, ipiv: ipiv_there, info: told_there };
+        let (ipiv, told_here) = (MatMut::col_major(ipiv, order, 1)?, MatMut::col_major(&mut told, 1, 1)?);
+        let reads = [(&x, a.raw()), (&pivots, ipiv.raw()), (&info, told_here.raw())];
+        // SAFETY: the operands are buffers of ours; the caller lends the matrices.
+        unsafe { self.0.launch_and_read(&instruction, &reads.map(|(from, to)| (from, HostRect::whole(&to))))? };
         Ok(usize::try_from(told[0]).expect("info counts rows"))
     }
 

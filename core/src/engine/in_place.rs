@@ -57,6 +57,11 @@ impl ColumnCopy<'_> {
     }
 }
 
+/// The columns that a call writes: where they are on the device, and where they go.
+fn written<'a>(copies: &'a [ColumnCopy<'_>]) -> impl Iterator<Item = (&'a DeviceBuffer, HostRect)> {
+    copies.iter().filter(|copy| copy.is_written).map(|copy| (&*copy.buffer.0, HostRect::whole(&copy.raw)))
+}
+
 /// Instructions that were submitted. Dropping this waits for them, since their memory is only borrowed.
 #[derive(Default)]
 struct Submitted(Vec<Token>);
@@ -106,14 +111,11 @@ impl Driver {
             self.copy_columns(call, &mut copies)?;
             match call.schedule {
                 Some(schedule) => self.run_schedule(schedule, call.memory, &copies, trace)?,
-                None => self.launch_each(call, &copies, trace, touched)?,
+                None => return self.launch_each(call, &copies, trace, touched),
             }
             *touched = true;
-            for copy in copies.iter().filter(|copy| copy.is_written) {
-                self.device.read(&copy.buffer.0, HostRect::whole(&copy.raw))?;
-            }
+            written(&copies).try_for_each(|(from, to)| self.device.read(from, to))
         }
-        Ok(())
     }
 
     unsafe fn launch_each(
@@ -133,31 +135,38 @@ impl Driver {
                 }
             });
         }
-        let mut submitted = Submitted::default();
-        for instruction in call.instructions {
-            let resolved = instruction.map(|matrix| {
+        let resolved = |instruction: &Instruction<usize>| {
+            instruction.map(|matrix| {
                 let (raw, buffer): &(RawMat, Arc<DeviceBuffer>) = &bound[matrix];
                 Operand::of(raw, Memory::Buffer(buffer))
-            });
-            *touched = true;
-            let start = trace.map(Trace::now);
-            if call.instructions.len() > 1 && trace.is_none() {
-                // the queue keeps the order of several instructions, so none waits for the host
-                // SAFETY: as the caller promises, until all are waited for.
-                match unsafe { self.device.submit(Work::Run { instruction: &resolved, queue: 0 }, &[]) } {
-                    Ok(token) => submitted.0.push(token),
-                    Err(error) => return submitted.wait().and(Err(error)),
-                }
-            } else {
+            })
+        };
+        *touched = true;
+        if let ([instruction], None) = (call.instructions, trace) {
+            let reads: Vec<_> = written(copies).collect();
+            // SAFETY: as the caller promises; the copies are ours.
+            return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
+        }
+        let mut submitted = Submitted::default();
+        for instruction in call.instructions {
+            if let Some(trace) = trace {
+                let start = trace.now();
                 // SAFETY: as the caller promises.
-                unsafe { self.device.launch(&resolved)? };
-            }
-            if let (Some(trace), Some(start)) = (trace, start) {
+                unsafe { self.device.launch(&resolved(instruction))? };
                 let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                 trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
+                continue;
+            }
+            // the queue keeps the order of several instructions, so none waits for the host
+            // SAFETY: as the caller promises, until all are waited for.
+            match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
+                Ok(token) => submitted.0.push(token),
+                Err(error) => return submitted.wait().and(Err(error)),
             }
         }
-        submitted.wait()
+        submitted.wait()?;
+        // SAFETY: as above.
+        written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
 
     unsafe fn run_schedule(

@@ -30,6 +30,7 @@ pub(crate) struct Transfers {
 /// A piece from the device whose copy is submitted.
 struct UnderWay {
     piece: Piece,
+    rect: HostRect,
     staging: wgpu::Buffer,
     submission: Submission,
 }
@@ -90,38 +91,39 @@ impl Transfers {
             if under_way.len() == RING {
                 let first = under_way.pop_front().expect("the ring is full");
                 // SAFETY: as the caller promises; pieces do not overlap.
-                unsafe { self.empty(first, rect)? };
+                unsafe { self.empty(first)? };
             }
-            let fetch = || self.fetch(buffer, piece, rect.rows, rect.dtype.size());
+            let fetch = || self.fetch(&[(buffer, piece, *rect)]);
             let fetched = fetch().or_else(|error| match under_way.pop_front() {
                 Some(first) if error.kind() == ErrorKind::OutOfMemory => {
                     // SAFETY: as above.
-                    unsafe { self.empty(first, rect)? };
+                    unsafe { self.empty(first)? };
                     fetch()
                 }
                 _ => Err(error),
             });
-            under_way.push_back(fetched?);
+            under_way.extend(fetched?);
         }
         // SAFETY: as above.
-        under_way.into_iter().try_for_each(|done| unsafe { self.empty(done, rect) })
+        under_way.into_iter().try_for_each(|done| unsafe { self.empty(done) })
     }
 
-    /// Moves the contents of buffers into rectangles. Where each is one piece, all copies are submitted before the first is waited for.
+    /// Moves the contents of buffers into rectangles. The copies of those that are one piece are submitted together.
     ///
     /// # Safety
     /// As [`Transfers::run`] of each.
     pub unsafe fn fetch_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        let mut under_way = Vec::new();
-        for (buffer, rect) in reads {
-            match self.dealt(rect).concat()[..] {
-                [piece] => under_way.push((self.fetch(buffer.get(), piece, rect.rows, rect.dtype.size())?, rect)),
+        let mut lone = Vec::new();
+        for &(buffer, rect) in reads {
+            match self.dealt(&rect).concat()[..] {
+                [piece] => lone.push((buffer.get(), piece, rect)),
                 // SAFETY: as the caller promises.
-                _ => unsafe { self.run(*rect, buffer.get())? },
+                _ => unsafe { self.run(rect, buffer.get())? },
             }
         }
+        let under_way = self.fetch(&lone)?;
         // SAFETY: as the caller promises; rectangles do not overlap.
-        under_way.into_iter().try_for_each(|(piece, rect)| unsafe { self.empty(piece, rect) })
+        under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) })
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.
@@ -149,26 +151,32 @@ impl Transfers {
         Ok(())
     }
 
-    /// Submits the copy of a piece from the device.
-    fn fetch(&self, buffer: &Buffer, piece: Piece, rows: usize, size: usize) -> Result<UnderWay> {
-        let staging = self.take()?;
-        let (bytes, at) = extent(&piece, rows, size);
+    /// Submits the copies of pieces from the device.
+    fn fetch(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
+        if pieces.is_empty() {
+            return Ok(Vec::new());
+        }
+        let staging: Vec<wgpu::Buffer> = pieces.iter().map(|_| self.take()).collect::<Result<_>>()?;
         let submission = self.queue.guarded("read", |device| {
             let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("ST") });
-            encoder.copy_buffer_to_buffer(&buffer.raw, at, &staging, 0, bytes);
+            for ((buffer, piece, rect), staging) in pieces.iter().zip(&staging) {
+                let (bytes, at) = extent(piece, rect.rows, rect.dtype.size());
+                encoder.copy_buffer_to_buffer(&buffer.raw, at, staging, 0, bytes);
+            }
             self.queue.submit(encoder)
         })?;
-        Ok(UnderWay { piece, staging, submission })
+        let under_way = |(&(_, piece, rect), staging)| UnderWay { piece, rect, staging, submission: submission.clone() };
+        Ok(pieces.iter().zip(staging).map(under_way).collect())
     }
 
     /// Waits for a piece from the device and unpacks it.
-    unsafe fn empty(&self, UnderWay { piece, staging, submission }: UnderWay, rect: &HostRect) -> Result<()> {
+    unsafe fn empty(&self, UnderWay { piece, rect, staging, submission }: UnderWay) -> Result<()> {
         let (bytes, _) = extent(&piece, rect.rows, rect.dtype.size());
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
             // SAFETY: the memory holds the piece; the rest as the caller promises.
-            unsafe { piece.unpack(mapped.as_ptr().cast(), rect) };
+            unsafe { piece.unpack(mapped.as_ptr().cast(), &rect) };
             drop(mapped);
             staging.unmap();
             Ok(())

@@ -6,7 +6,7 @@
 // at the end: until then, `at` is the place of the row after the exchanges so far.
 var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
 // the row of the pivot of each matrix
-var<workgroup> upper: array<vec4<real>, {{ ITEMS // 4 }}>;
+var<workgroup> upper: array<vec2<real>, {{ ITEMS // 2 }}>;
 // for each place the magnitude in the column of the pivot; -1 if the place has no row, or its pivot is already chosen
 var<workgroup> magnitude: array<real, ITEMS>;
 // for each four places the largest magnitude, and where it is
@@ -25,9 +25,11 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     // the last workgroup may have fewer matrices: zeros for the others
     let is_there = g < args.count && row < args.m;
     let a_at = args.a_at + g * args.a_step;
+    // loads that no branch separates are under way together: what is not there is read elsewhere, and replaced by zero
+    let safe = args.a_at + min(g, args.count - 1u) * args.a_step + min(row, args.m - 1u);
     {%- for j in range(ORDER) %}
-    var r{{ j }} = real();
-    if (is_there && {{ j }}u < args.n) { r{{ j }} = {{ a }}[a_at + row + {{ j }}u * args.a_ld]; }
+    var r{{ j }} = {{ a }}[safe + min({{ j }}u, args.n - 1u) * args.a_ld];
+    r{{ j }} = select(real(), r{{ j }}, is_there && {{ j }}u < args.n);
     {%- endfor %}
     var at = row;
     var zero_pivot = 0;
@@ -62,12 +64,15 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
         }
         at = select(select(at, p, at == c), c, at == p);
         if (is_open && at == c) {
-            {%- for q in range(ORDER // 4) %}
-            if (c + {{ 4 * q }}u < ORDER) { upper[first / 4u + {{ q }}u] = vec4(r{{ 4 * q }}, r{{ 4 * q + 1 }}, r{{ 4 * q + 2 }}, r{{ 4 * q + 3 }}); }
+            {%- for j in range(0, ORDER, 4) %}
+            if (c + {{ j }}u < ORDER) {
+                upper[first / 2u + {{ j // 2 }}u] = vec2(r{{ j }}, r{{ j + 1 }});
+                upper[first / 2u + {{ j // 2 + 1 }}u] = vec2(r{{ j + 2 }}, r{{ j + 3 }});
+            }
             {%- endfor %}
         }
         workgroupBarrier();
-        let pivot = upper[first / 4u].x;
+        let pivot = upper[first / 2u].x;
         if (pivot == real() && zero_pivot == 0) { zero_pivot = i32(c + 1u); }
         if (is_there && row == 0u) { {{ ipiv }}[args.ipiv_at + g * order + c] = i32(p); }
         if (is_open && at != c) {
@@ -75,14 +80,16 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
             if (abs(pivot) >= MIN_POSITIVE) { l *= real(1) / pivot; } else if (!(pivot == real())) { l /= pivot; }
             {{ done("t", "c") }} = l;
             // columns that the matrix lacks are computed along, and not stored
-            {%- for q in range(ORDER // 4) %}
-            if (c + {{ 4 * q }}u < ORDER) {
-                let u = upper[first / 4u + {{ q }}u];
-                {%- for j in range(4 * q, 4 * q + 4) %}
+            {%- for j in range(0, ORDER, 4) %}
+            if (c + {{ j }}u < ORDER) {
+                let u = upper[first / 2u + {{ j // 2 }}u];
+                let v = upper[first / 2u + {{ j // 2 + 1 }}u];
                 {%- if j > 0 %}
-                r{{ j - 1 }} = r{{ j }} - l * u[{{ j % 4 }}];
+                r{{ j - 1 }} = r{{ j }} - l * u.x;
                 {%- endif %}
-                {%- endfor %}
+                r{{ j }} = r{{ j + 1 }} - l * u.y;
+                r{{ j + 1 }} = r{{ j + 2 }} - l * v.x;
+                r{{ j + 2 }} = r{{ j + 3 }} - l * v.y;
             }
             {%- endfor %}
         }

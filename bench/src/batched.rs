@@ -2,7 +2,7 @@
 
 use lapidary::{Batch, BatchMut, DType, GemmBatched, GetrfBatched, Machine, MatMut, MatRef, Select};
 
-use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, random};
+use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, name, random};
 use crate::cublas::{Cublas, Real};
 use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
@@ -45,7 +45,7 @@ impl Bench<'_> {
     /// Reports the times of a routine that takes `of_cube`·n³ operations for each matrix.
     fn report<T: Real>(&mut self, routine: &str, n: usize, of_cube: f64, times: &[Times]) {
         let device = self.machine.devices().next().map_or("", |device| &device.name);
-        let name = format!("{}{routine} {device}", if T::DTYPE == DType::F64 { 'd' } else { 's' });
+        let name = format!("{} {device}", name::<T>(routine));
         let flops = of_cube * (n as f64).powi(3) * COUNT as f64;
         self.report.add(&name, &format!("{COUNT} of n={n}"), Unit::Gflops(flops), times);
     }

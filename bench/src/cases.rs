@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use faer::traits::ComplexField;
-use lapidary::{Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
+use lapidary::{DType, Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
 use lapidary_backend_cpu::Team;
 use lapidary_backend_cpu::fast::{self, Lanes};
 use lapidary_backend_cpu::tile::Tile;
@@ -34,6 +34,11 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
     MatMut::col_major(data, n, n).expect("n² elements")
 }
 
+/// The name of a routine with the letter of its element type.
+pub fn name<T: Scalar>(routine: &str) -> String {
+    format!("{}{routine}", if T::DTYPE == DType::F64 { 'd' } else { 's' })
+}
+
 /// Differences that rounding explains, in units of `n·u` and of the largest element.
 pub const ROUNDING: f64 = 10.0;
 /// In a factorisation rounding is magnified by the conditions of leading blocks.
@@ -62,7 +67,10 @@ pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), 
     match group {
         "gemm" => gemm(settings, machine, peers, report),
         "getrf" => {
-            getrf(settings, machine, peers, report);
+            for n in settings.sizes(&[1000, 4000, 8000]) {
+                getrf::<f64>(n, settings, machine, peers, report);
+                getrf::<f32>(n, settings, machine, peers, report);
+            }
             getrf_by_rows(settings, machine, report);
         }
         "trsm" => trsm(settings, machine, peers, report),
@@ -75,8 +83,8 @@ pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), 
 /// Square products in both precisions.
 fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[512, 1024, 2048, 4096]) {
-        gemm_of::<f64>("dgemm", n, settings, machine, peers, report);
-        gemm_of::<f32>("sgemm", n, settings, machine, peers, report);
+        gemm_of::<f64>(n, settings, machine, peers, report);
+        gemm_of::<f32>(n, settings, machine, peers, report);
     }
 }
 
@@ -85,14 +93,7 @@ pub fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mu
     machine.gemm(Gemm::new(square(a, n), square(b, n), square_mut(c, n))).expect("the product works");
 }
 
-fn gemm_of<T: Scalar + ComplexField>(
-    name: &str,
-    n: usize,
-    settings: &Settings,
-    machine: &Machine,
-    peers: &Peers,
-    report: &mut Report,
-) {
+fn gemm_of<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     let (a, b) = (random::<T>(n * n, 1), random::<T>(n * n, 2));
     let mut results = vec![vec![T::ZERO; n * n]; peers.list.len() + 1];
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
@@ -107,38 +108,36 @@ fn gemm_of<T: Scalar + ComplexField>(
             timed(|| peer.gemm(n, a, b, c))
         }));
     }
-    let times = in_turn(settings, sides);
-    assert_alike(name, n, ROUNDING, &results);
-    report.add(name, &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+    let (times, name) = (in_turn(settings, sides), name::<T>("gemm"));
+    assert_alike(&name, n, ROUNDING, &results);
+    report.add(&name, &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
 }
 
 /// Factorisations with pivoting.
-fn getrf(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
-    for n in settings.sizes(&[1000, 4000, 8000]) {
-        let a = random::<f64>(n * n, 3);
-        let mut results = vec![vec![0.0; n * n]; peers.list.len() + 1];
-        let (ours, theirs) = results.split_first_mut().expect("ours is there");
-        let mut ipiv = vec![0; n];
-        let mut sides = vec![Side::new("ours", || {
-            ours.copy_from_slice(&a);
-            timed(|| {
-                assert_eq!(
-                    machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"),
-                    Info::default()
-                );
-            })
-        })];
-        for (peer, lu) in peers.list.iter().zip(theirs) {
-            let (a, mut ipiv) = (&a, vec![0; n]);
-            sides.push(Side::new(peer.name(), move || {
-                lu.copy_from_slice(a);
-                timed(|| peer.getrf(n, lu, &mut ipiv))
-            }));
-        }
-        let times = in_turn(settings, sides);
-        assert_alike("dgetrf", n, MAGNIFIED, &results);
-        report.add("dgetrf", &format!("n={n}"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
+    let a = random::<T>(n * n, 3);
+    let mut results = vec![vec![T::ZERO; n * n]; peers.list.len() + 1];
+    let (ours, theirs) = results.split_first_mut().expect("ours is there");
+    let mut ipiv = vec![0; n];
+    let mut sides = vec![Side::new("ours", || {
+        ours.copy_from_slice(&a);
+        timed(|| {
+            assert_eq!(
+                machine.getrf_into(Getrf::new(square_mut(ours, n), &mut ipiv)).expect("the factorisation works"),
+                Info::default()
+            );
+        })
+    })];
+    for (peer, lu) in peers.list.iter().zip(theirs) {
+        let (a, mut ipiv) = (&a, vec![0; n]);
+        sides.push(Side::new(peer.name(), move || {
+            lu.copy_from_slice(a);
+            timed(|| peer.getrf(n, lu, &mut ipiv))
+        }));
     }
+    let (times, name) = (in_turn(settings, sides), name::<T>("getrf"));
+    assert_alike(&name, n, MAGNIFIED, &results);
+    report.add(&name, &format!("n={n}"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
 }
 
 /// Factorisations of a row-major matrix beside those of a column-major one.
@@ -164,7 +163,8 @@ fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
 fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4000]) {
         for nrhs in [128.min(n), n] {
-            trsm_of(n, nrhs, settings, machine, peers, report);
+            trsm_of::<f64>(n, nrhs, settings, machine, peers, report);
+            trsm_of::<f32>(n, nrhs, settings, machine, peers, report);
         }
     }
 }
@@ -177,9 +177,16 @@ pub fn triangle<T: Scalar>(n: usize) -> Vec<T> {
     a
 }
 
-fn trsm_of(n: usize, nrhs: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
-    let (a, b) = (triangle::<f64>(n), random::<f64>(n * nrhs, 5));
-    let mut results = vec![vec![0.0; n * nrhs]; peers.list.len() + 1];
+fn trsm_of<T: Scalar + ComplexField>(
+    n: usize,
+    nrhs: usize,
+    settings: &Settings,
+    machine: &Machine,
+    peers: &Peers,
+    report: &mut Report,
+) {
+    let (a, b) = (triangle::<T>(n), random::<T>(n * nrhs, 5));
+    let mut results = vec![vec![T::ZERO; n * nrhs]; peers.list.len() + 1];
     let (ours, theirs) = results.split_first_mut().expect("ours is there");
     let mut sides = vec![Side::new("ours", || {
         ours.copy_from_slice(&b);
@@ -193,9 +200,9 @@ fn trsm_of(n: usize, nrhs: usize, settings: &Settings, machine: &Machine, peers:
             timed(|| peer.trsm(n, nrhs, a, x))
         }));
     }
-    let times = in_turn(settings, sides);
-    assert_alike("dtrsm", n, ROUNDING, &results);
-    report.add("dtrsm", &format!("n={n} nrhs={nrhs}"), Unit::Gflops((n * n * nrhs) as f64), &times);
+    let (times, name) = (in_turn(settings, sides), name::<T>("trsm"));
+    assert_alike(&name, n, ROUNDING, &results);
+    report.add(&name, &format!("n={n} nrhs={nrhs}"), Unit::Gflops((n * n * nrhs) as f64), &times);
 }
 
 /// Products where the way to the kernel counts, and calls with nothing to do.

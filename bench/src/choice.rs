@@ -6,7 +6,7 @@ use std::error::Error;
 use lapidary::{DType, DeviceFacts, Explanation, Gemm, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
 use lapidary_host::rest;
 
-use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, random, triangle};
+use crate::cases::{MAGNIFIED, ROUNDING, assert_alike, name, random, triangle};
 use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
@@ -167,7 +167,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     })];
     sides.extend(alone.iter().map(|&(name, machine, _)| side(name, machine)));
     let times = in_turn(settings, sides);
-    let name = format!("{}{}", if T::DTYPE == DType::F64 { 'd' } else { 's' }, case.routine);
+    let name = name::<T>(case.routine);
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapidary::{DType, Gemm, Getrf, Machine, MatRef, Select};
 
-use crate::cases::random;
+use crate::cases::{name, random};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
 use crate::measure::timed;
@@ -85,7 +85,7 @@ fn time<T: Real>(routine: &str, side: &str, n: usize, report: &mut Report, mut c
         sleep(REST);
         rounds.push((0..CALLS).map(|_| timed(&mut call) * 1e3).collect());
     }
-    let name = format!("{}{routine} {side}", if T::DTYPE == DType::F64 { 'd' } else { 's' });
+    let name = format!("{} {side}", name::<T>(routine));
     for number in 0..CALLS {
         let mut times: Vec<f64> = rounds.iter().map(|round| round[number]).collect();
         times.sort_by(f64::total_cmp);

@@ -25,12 +25,28 @@ pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<
     team.in_strips(lines, ipiv.rows() as f64, |strip| {
         for start in strip.clone().step_by(step) {
             let count = step.min(strip.end - start);
-            let part = match swaps.side {
-                Side::Left => a.sub(0, start, a.rows(), count),
-                Side::Right => a.sub(start, 0, count, a.cols()),
-            };
             // SAFETY: the caller's contract for parts of A.
-            unsafe { plain(swaps, part, ipiv) }
+            unsafe {
+                match swaps.side {
+                    Side::Left => plain(swaps, a.sub(0, start, a.rows(), count), ipiv),
+                    Side::Right => columns(swaps, a.sub(start, 0, count, a.cols()), ipiv),
+                }
+            }
         }
     });
+}
+
+/// Exchanges columns.
+unsafe fn columns<T: Lanes>(Swaps { forward, first_row, .. }: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
+    let steps = ipiv.rows();
+    for step in 0..steps {
+        let i = if forward { step } else { steps - 1 - step };
+        // SAFETY: the caller's contract; two columns do not overlap.
+        unsafe {
+            let p = ipiv.get(i, 0) as usize - first_row;
+            if i != p {
+                std::ptr::swap_nonoverlapping(a.at(0, i), a.at(0, p), a.rows());
+            }
+        }
+    }
 }

@@ -36,9 +36,9 @@ const WIDTH: [usize; 2] = [32, 256];
 const PANELS: [usize; 2] = [8, 16];
 /// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// The same for a row-major matrix. In each of its rows two strips share a cache line; two members that write it slow each other
-/// down. So fewer strips are faster.
-const WIDE_STRIP: usize = 256;
+/// The same for a row-major matrix. In each of its rows two strips share a cache line, and two members that write it slow each
+/// other down: one strip for each member is faster than two (bench/results/2026-11-25-cpu-by-rows.txt).
+const WIDE_STRIP: usize = 512;
 /// Number of columns whose rows a member exchanges at a time, left of the panels. In a row-major matrix they are those of a panel.
 const LEFT_STRIP: usize = 32;
 /// A matrix is one panel if it has at most the columns of the widest panel, and this many times as many rows.
@@ -266,7 +266,7 @@ impl<T: Lanes> Part<'_, T> {
         let (right, below) = (at + width, m - at - width);
         let panel = self.panel(at, width);
         let l11 = panel.sub(0, 0, width, width);
-        let (share, most) = if is_by_rows { (2, WIDE_STRIP) } else { (4, STRIP) };
+        let (share, most) = if is_by_rows { (1, WIDE_STRIP) } else { (4, STRIP) };
         let cols = ((n - right) / (share * self.member.count())).min(most).max(of_u).next_multiple_of(of_u);
         let rows = of_l * (PACKED_ROWS / of_l).max(1);
         let strips = (n - right).div_ceil(cols);

@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::conv::{host_tile, tile, transpose_of};
 use crate::fast::{self, Lanes};
 use crate::reference;
-use crate::team::Team;
+use crate::team::{Team, cores};
 use crate::tile::Tile;
 
 /// Which code carries instructions out.
@@ -38,12 +38,12 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// The device `cpu`, with all threads that the system lets this process run in parallel, limited to `memory` bytes if given.
+    /// The device `cpu`, with a thread for each core that the system lets this process use, limited to `memory` bytes if given.
     /// All such devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {
         static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
-        let team = TEAM.get_or_init(|| Arc::new(Team::new(Self::count())));
+        let team = TEAM.get_or_init(|| Arc::new(Team::new(cores())));
         Self::of_team("cpu".to_owned(), memory, Arc::clone(team))
     }
 
@@ -77,12 +77,6 @@ impl CpuDevice {
     #[must_use]
     pub fn with_path(self, path: Path) -> Self {
         CpuDevice { path, ..self }
-    }
-
-    /// Number of threads that the system lets this process run in parallel.
-    #[must_use]
-    pub fn count() -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
     }
 }
 

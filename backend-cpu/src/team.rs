@@ -134,9 +134,15 @@ impl Pieces {
     }
 }
 
-/// Number of cores that the calling thread may use; a control group may change it at any time. The answer is cached for a
-/// tenth of a second, for all threads, since the query takes tens of microseconds.
-fn cores() -> usize {
+/// Number of cores that the calling thread may use; a control group may change it at any time. Of the hardware threads of a core
+/// one counts, unless the calling thread is kept to a few of them: two on one core compute hardly more than one, and at a barrier there are more to wait for.
+pub(crate) fn cores() -> usize {
+    static MACHINE: OnceLock<usize> = OnceLock::new();
+    thread::available_parallelism().map_or(1, usize::from).min(*MACHINE.get_or_init(num_cpus::get_physical))
+}
+
+/// The same as it was at most a tenth of a second ago, for any thread: the query takes tens of microseconds.
+fn recent_cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
     /// Upper half: the tenth of a second of the last query, counted from 1. Lower half: its answer.
     static ANSWER: AtomicU64 = AtomicU64::new(0);
@@ -145,7 +151,7 @@ fn cores() -> usize {
     if answer >> 32 == now & 0xffff_ffff {
         return (answer & 0xffff_ffff) as usize;
     }
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores();
     ANSWER.store(now << 32 | cores as u64, Ordering::Relaxed);
     cores
 }
@@ -211,10 +217,10 @@ impl Team {
     pub(crate) fn members(&self, work: f64) -> usize {
         match work as usize {
             _ if self.is_eager => self.size,
-            // `cores` needs a clock, which some systems without threads do not have
+            // `recent_cores` needs a clock, which some systems without threads do not have
             _ if self.size == 1 => 1,
             0 | 1 => 1,
-            wanted => wanted.min(self.size).min(cores()),
+            wanted => wanted.min(self.size).min(recent_cores()),
         }
     }
 

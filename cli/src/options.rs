@@ -105,6 +105,11 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
     Settings::parse_bytes(text).map_err(str::to_owned)
 }
 
+/// Reads a whole number.
+pub fn parse_whole(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "a whole number is needed, at least 0".to_owned())
+}
+
 /// Reads a number that is at least one.
 pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use lapidary::{Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
-use crate::options::{panels, parse_positive};
+use crate::options::{panels, parse_positive, parse_whole};
 use crate::residual::Triangle;
 
 /// The routines that can be timed and planned.
@@ -103,16 +103,16 @@ pub struct ShapeOptions {
     #[arg(value_enum, required = true)]
     routine: Option<Routine>,
     /// Rows, one size or a list [default: n]
-    #[arg(long, value_delimiter = ',', value_name = "M")]
+    #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_whole)]
     m: Vec<usize>,
     /// Columns or order, one size or a list
-    #[arg(long, value_delimiter = ',', value_name = "N", default_value = "1024")]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_whole, default_value = "1024")]
     n: Vec<usize>,
     /// Inner size of a product, one size or a list [default: n]
-    #[arg(long, value_delimiter = ',', value_name = "K")]
+    #[arg(long, value_delimiter = ',', value_name = "K", value_parser = parse_whole)]
     k: Vec<usize>,
     /// Right-hand sides of getrs and gesv, one number or a list [default: 1]
-    #[arg(long, value_delimiter = ',', value_name = "NRHS")]
+    #[arg(long, value_delimiter = ',', value_name = "NRHS", value_parser = parse_whole)]
     nrhs: Vec<usize>,
     /// How A enters gemm and trsm: n or t [default: n]
     #[arg(long, value_enum, ignore_case = true)]

@@ -21,7 +21,7 @@ use crate::trace;
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = HELP, allow_negative_numbers = true, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
     #[command(subcommand)]
     startup: Option<Startup>,

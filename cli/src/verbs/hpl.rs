@@ -16,7 +16,7 @@ use crate::residual::{HPL_THRESHOLD, epsilon};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     /// Order of the matrix
     #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -18,7 +18,7 @@ use crate::trace::{self, Event};
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     #[command(flatten)]
     shape: ShapeOptions,

@@ -161,6 +161,16 @@ fn bad_right_hand_sides_and_outputs_are_refused() {
 #[test]
 fn flags_that_a_routine_would_ignore_are_refused() {
     let s = Sandbox::new();
+    for (verb, flag, value, message) in [
+        ("bench", "--n", "-5", "whole number"),
+        ("bench", "--m", "5,x", "whole number"),
+        ("plan", "--k", "-5", "whole number"),
+        ("bench", "--nb", "-3", "positive number"),
+        ("bench", "--reps", "-1", "not in 1.."),
+    ] {
+        let given = value.split(',').next_back().unwrap();
+        refused(&s, &[verb, "gemm", flag, value], &[&format!("'{given}' for '{flag} "), message]);
+    }
     refused(&s, &["bench", "getrf", "--n", "8", "--transa", "t"], &["--transa means nothing to getrf", "--m, --n"]);
     refused(&s, &["bench", "gemm", "--n", "8", "--nrhs", "2"], &["--nrhs means nothing to gemm"]);
     refused(&s, &["plan", "trsm", "--n", "8", "--k", "2"], &["--k means nothing to trsm"]);

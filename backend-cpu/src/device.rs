@@ -25,7 +25,7 @@ pub enum Path {
     Reference,
 }
 
-/// The processor with all its threads, or a logical device of one thread.
+/// The processor with all its cores, or a logical device of one thread.
 ///
 /// Without a memory limit it works on the caller's matrices in place. With one
 /// it keeps copies within the limit, as a device with its own memory does; the
@@ -38,7 +38,7 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// The device `cpu`, with a thread for each core that the system lets this process use, limited to `memory` bytes if given.
+    /// The device `cpu`, with at most one thread for each core that the process may use, limited to `memory` bytes if given.
     /// All such devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {

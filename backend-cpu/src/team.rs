@@ -11,17 +11,20 @@ use std::any::Any;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 mod barrier;
+mod cores;
 mod placement;
 #[cfg(test)]
 mod tests;
 
 use barrier::{Barrier, CachePadded, SPIN_AT_BARRIER, spin};
+pub(crate) use cores::cores;
+use cores::recent_cores;
 use placement::{Mask, Placement, own_core};
 
 /// How long an idle thread polls for work before it sleeps.
@@ -132,28 +135,6 @@ impl Pieces {
     pub fn refill(&self) {
         self.0.0.store(0, Ordering::Relaxed);
     }
-}
-
-/// Number of cores that the calling thread may use; a control group may change it at any time. Of the hardware threads of a core
-/// one counts, unless the calling thread is kept to a few of them: two on one core compute hardly more than one, and at a barrier there are more to wait for.
-pub(crate) fn cores() -> usize {
-    static MACHINE: OnceLock<usize> = OnceLock::new();
-    thread::available_parallelism().map_or(1, usize::from).min(*MACHINE.get_or_init(num_cpus::get_physical))
-}
-
-/// The same as it was at most a tenth of a second ago, for any thread: the query takes tens of microseconds.
-fn recent_cores() -> usize {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    /// Upper half: the tenth of a second of the last query, counted from 1. Lower half: its answer.
-    static ANSWER: AtomicU64 = AtomicU64::new(0);
-    let now = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64 / 100 + 1;
-    let answer = ANSWER.load(Ordering::Relaxed);
-    if answer >> 32 == now & 0xffff_ffff {
-        return (answer & 0xffff_ffff) as usize;
-    }
-    let cores = cores();
-    ANSWER.store(now << 32 | cores as u64, Ordering::Relaxed);
-    cores
 }
 
 impl Member<'_> {

@@ -261,12 +261,13 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, self.store.lone_piece(to)?)));
+        let piece = |from: &Buffer, to: &HostRect| self.store.lone_piece(to).filter(|_| !from.is_adopted());
+        let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, piece(from.get(), to)?)));
         let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
         // SAFETY: the contract of the trait; the queue keeps the order of kernels and copies.
         unsafe {
             let running = self.enqueue(instruction, 0, &[])?;
-            let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.fetch_each(&running.queue, pieces)));
+            let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             read.unwrap_or_else(|| reads.iter().try_for_each(|&(from, to)| self.read(from, to)))
         }

@@ -229,7 +229,7 @@ impl Transfers {
         }
     }
 
-    /// The piece of a rectangle that is one, and that passes through pinned memory.
+    /// The only piece of a rectangle, if it has just one and is copied through pinned memory.
     pub fn lone_piece(&self, rect: &HostRect) -> Option<Piece> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
@@ -240,7 +240,7 @@ impl Transfers {
     ///
     /// # Safety
     /// As [`Transfers::begin`], meanwhile.
-    pub unsafe fn fetch_each(&self, queue: &Queue, reads: &[(&Buffer, HostRect, Piece)]) -> Result<()> {
+    pub unsafe fn read_each(&self, queue: &Queue, reads: &[(&Buffer, HostRect, Piece)]) -> Result<()> {
         if reads.is_empty() {
             return Ok(());
         }

@@ -305,8 +305,8 @@ impl Device for WgpuDevice {
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         // SAFETY: the contract of the trait; the one queue copies after the kernels.
         unsafe {
-            let Some(running) = self.submit_times(instruction, 1)? else { return self.store.fetch_each(reads) };
-            let read = self.store.fetch_each(reads);
+            let Some(running) = self.submit_times(instruction, 1)? else { return self.store.read_each(reads) };
+            let read = self.store.read_each(reads);
             running.wait().and(read)
         }
     }

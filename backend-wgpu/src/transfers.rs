@@ -79,13 +79,13 @@ impl Transfers {
         unsafe {
             match self.mode {
                 wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, buffer)),
-                wgpu::MapMode::Read => self.fetch_all(rect, buffer, pieces),
+                wgpu::MapMode::Read => self.read_pieces(rect, buffer, pieces),
             }
         }
     }
 
     /// Moves pieces from the device.
-    unsafe fn fetch_all(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
+    unsafe fn read_pieces(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
         let mut under_way = VecDeque::new();
         for piece in pieces {
             if under_way.len() == RING {
@@ -93,7 +93,7 @@ impl Transfers {
                 // SAFETY: as the caller promises; pieces do not overlap.
                 unsafe { self.empty(first)? };
             }
-            let fetch = || self.fetch(&[(buffer, piece, *rect)]);
+            let fetch = || self.submit_copies(&[(buffer, piece, *rect)]);
             let fetched = fetch().or_else(|error| match under_way.pop_front() {
                 Some(first) if error.kind() == ErrorKind::OutOfMemory => {
                     // SAFETY: as above.
@@ -112,7 +112,7 @@ impl Transfers {
     ///
     /// # Safety
     /// As [`Transfers::run`] of each.
-    pub unsafe fn fetch_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
+    pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut lone = Vec::new();
         for &(buffer, rect) in reads {
             match self.dealt(&rect).concat()[..] {
@@ -121,9 +121,16 @@ impl Transfers {
                 _ => unsafe { self.run(rect, buffer.get())? },
             }
         }
-        let under_way = self.fetch(&lone)?;
-        // SAFETY: as the caller promises; rectangles do not overlap.
-        under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) })
+        match self.submit_copies(&lone) {
+            // SAFETY: as the caller promises; rectangles do not overlap.
+            Ok(under_way) => under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) }),
+            // there is no staging memory for all at once
+            Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                // SAFETY: as the caller promises.
+                lone.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.
@@ -152,7 +159,7 @@ impl Transfers {
     }
 
     /// Submits the copies of pieces from the device.
-    fn fetch(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
+    fn submit_copies(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
         if pieces.is_empty() {
             return Ok(Vec::new());
         }

@@ -18,7 +18,7 @@ const LEARNING: usize = 32;
 const FEWEST_LEARNING: usize = 12;
 /// Learning ends when its calls, without the first [`FEWEST_LEARNING`], have taken this many seconds.
 const LONGEST_LEARNING: f64 = 4.0;
-/// Seconds of a call beside which it does not count that a first call compiles and allocates.
+/// Calls that take longer, in seconds, are timed once: that the first one compiles and allocates is negligible.
 const LONG: f64 = 1.0;
 /// A device that takes more than this many times as long as the fastest is left out.
 const TOO_SLOW: f64 = 4.0;

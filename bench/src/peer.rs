@@ -6,6 +6,8 @@ use faer::linalg::{matmul::matmul, triangular_solve};
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
 use lapidary::Scalar;
+use lapidary::core::Device;
+use lapidary_backend_cpu::CpuDevice;
 
 use crate::blas::Blas;
 use crate::settings::Settings;
@@ -56,9 +58,9 @@ fn path(variable: &str, usual: Option<&str>) -> Option<String> {
     std::env::var(variable).ok().or_else(|| usual.map(str::to_owned))
 }
 
-/// As many as ours has devices.
+/// As many as ours has.
 pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    CpuDevice::whole(None).facts().compute_units.unwrap_or(1)
 }
 
 impl Peer {

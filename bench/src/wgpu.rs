@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use lapidary::core::{Getrf, Op, Trsm};
 use lapidary::wgpu::{Batch, WgpuDevice, list};
-use lapidary::{DType, Machine, MatMut, MatRef, ProgramCache, Select};
+use lapidary::{Machine, MatMut, MatRef, ProgramCache, Select};
 
-use crate::cases::{assert_alike, random, triangle};
+use crate::cases::{assert_alike, name, random, triangle};
 use crate::cublas::{Cublas, Real};
 use crate::cusolver::Cusolver;
 use crate::measure::{Side, Times, in_turn, timed};
@@ -111,8 +111,8 @@ fn solution<T: Real>(
         memory.into_iter().for_each(|memory| peer.free(memory));
         assert_alike("trsm", n, ROUNDING, &both);
     }
-    let name = if T::DTYPE == DType::F64 { "dtrsm" } else { "strsm" };
-    report.add(name, &format!("n={n} resident"), Unit::Gflops((n as f64).powi(3)), &measured);
+    let name = name::<T>("trsm");
+    report.add(&name, &format!("n={n} resident"), Unit::Gflops((n as f64).powi(3)), &measured);
     Ok(())
 }
 
@@ -144,8 +144,8 @@ fn factors<T: Real>(
         println!("{same} of {n} pivots are the same before one differs");
         assert!(same > 0, "n={n}: not even the first pivot is the same");
     }
-    let name = if T::DTYPE == DType::F64 { "dgetrf" } else { "sgetrf" };
-    report.add(name, &format!("n={n} resident"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &measured);
+    let name = name::<T>("getrf");
+    report.add(&name, &format!("n={n} resident"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &measured);
     Ok(())
 }
 
@@ -173,8 +173,8 @@ fn product<T: Real>(
         memory.into_iter().for_each(|memory| peer.free(memory));
         assert_alike("gemm", n, ROUNDING, &both);
     }
-    let name = if T::DTYPE == DType::F64 { "dgemm" } else { "sgemm" };
+    let name = name::<T>("gemm");
     let letters = trans.map(|trans| if trans { 'T' } else { 'N' });
-    report.add(name, &format!("n={n} {}{} resident", letters[0], letters[1]), Unit::Gflops(2.0 * (n as f64).powi(3)), &measured);
+    report.add(&name, &format!("n={n} {}{} resident", letters[0], letters[1]), Unit::Gflops(2.0 * (n as f64).powi(3)), &measured);
     Ok(())
 }

@@ -159,7 +159,7 @@ pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
     devices.map(device).collect()
 }
 
-/// What decides how many threads compute, as data.
+/// The hardware threads, and the variables by which other libraries choose how many compute, as data.
 pub fn threads() -> Value {
     let mut threads = serde_json::Map::new();
     let hardware = std::thread::available_parallelism().map(usize::from).ok();

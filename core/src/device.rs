@@ -6,8 +6,8 @@
 //! at work together: one is done before the other is submitted, or their queue or a token keeps them in order; nothing but the engine calls a device.
 //!
 //! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
-//! visible to every thread, but that of [`Device::write`] perhaps only to methods of the same device (a later method may
-//! report what became of it); a buffer that is dropped while the device works on it stays there until that is done; an
+//! visible to every thread, but those of [`Device::write`] and [`Device::copy_from`] perhaps only to methods of the same device (a later method may
+//! report what became of them); a buffer that is dropped while the device works on it stays there until that is done; an
 //! error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
@@ -253,8 +253,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The kernel could not be built or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
-    /// Runs an instruction, and then reads buffers into host rectangles. A device for which each wait takes its time waits once
-    /// for all; by default one is done after the other.
+    /// Runs an instruction, and then reads buffers into host rectangles, by default one after the other. A backend for which waits
+    /// are expensive waits once for the kernel and all reads.
     ///
     /// # Safety
     /// As [`Device::launch`] and [`Device::read`]; the instruction may write the buffers.
@@ -335,8 +335,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// Frees the memory that the device keeps for later calls, apart from buffers. Work under way keeps what it uses.
     fn trim(&self) {}
 
-    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. On return the device may still be
-    /// at work on it: whatever either device is asked for after that finds it done. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
+    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. The copy may still be running on
+    /// return; later methods of either device see its result. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let _ = (peer, from, to, bytes);
         None

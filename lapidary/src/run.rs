@@ -87,9 +87,11 @@ impl Machine {
             let reason = self.reason(&call);
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
-            // a listener is told the prices
-            let standing = pricing.filter(|_| self.listener().is_none()).and_then(|pricing| pricing.begin(&call));
-            let priced = pricing.filter(|_| standing.is_none()).map(|pricing| pricing.price(&call));
+            // a listener is told the prices, so that no choice stands
+            let is_silent = self.listener().is_none();
+            let standing = pricing.filter(|_| is_silent).and_then(|pricing| pricing.begin(&call));
+            let unpriced = pricing.filter(|_| standing.is_none());
+            let priced = unpriced.map(|pricing| if is_silent { pricing.choose(&call) } else { pricing.price(&call) });
             if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
                 tell(&self.explanation(&call, reason, priced.as_ref()));
             }

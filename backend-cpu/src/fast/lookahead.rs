@@ -267,7 +267,7 @@ impl<T: Lanes> Part<'_, T> {
         let panel = self.panel(at, width);
         let l11 = panel.sub(0, 0, width, width);
         let (share, most) = if is_by_rows { (1, WIDE_STRIP) } else { (4, STRIP) };
-        let cols = ((n - right) / (share * self.member.count())).min(most).max(of_u).next_multiple_of(of_u);
+        let cols = (n - right).div_ceil(share * self.member.count()).min(most).max(of_u).next_multiple_of(of_u);
         let rows = of_l * (PACKED_ROWS / of_l).max(1);
         let strips = (n - right).div_ceil(cols);
         // the blocks of L are packed if there are columns to update, and written back if the panel is a copy

@@ -1,3 +1,6 @@
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
 use super::*;
 
 #[test]

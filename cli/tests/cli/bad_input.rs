@@ -171,6 +171,8 @@ fn flags_that_a_routine_would_ignore_are_refused() {
         let given = value.split(',').next_back().unwrap();
         refused(&s, &[verb, "gemm", flag, value], &[&format!("'{given}' for '{flag} "), message]);
     }
+    refused(&s, &["hpl", "--n", "-3"], &["'-3' for '--n "]);
+    refused(&s, &["conformance", "--timeout", "-3"], &["'-3' for '--timeout "]);
     refused(&s, &["bench", "getrf", "--n", "8", "--transa", "t"], &["--transa means nothing to getrf", "--m, --n"]);
     refused(&s, &["bench", "gemm", "--n", "8", "--nrhs", "2"], &["--nrhs means nothing to gemm"]);
     refused(&s, &["plan", "trsm", "--n", "8", "--k", "2"], &["--k means nothing to trsm"]);

@@ -121,7 +121,8 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
     let cpu = list["devices"].as_array().unwrap().iter().find(|d| d["name"] == "cpu").unwrap();
     assert_eq!((&cpu["f64"], &cpu["dtypes"]), (&json!(true), &json!(["f32", "f64"])), "{list}");
     let threads = std::thread::available_parallelism().unwrap().get();
-    assert_eq!(cpu["compute_units"], json!(threads), "{list}");
+    // hardware threads of one core count once
+    assert!((1..=threads as u64).contains(&cpu["compute_units"].as_u64().unwrap()), "{list}");
     assert!(cpu["vendor"].is_string() && cpu["driver"].as_str().unwrap().starts_with("lapidary"), "{list}");
     assert!(s.run(&["devices"]).stdout.starts_with("cpu "));
     let logical: serde_json::Value = serde_json::from_str(&s.run(&["devices", "--device", "cpu:1", "--json"]).stdout).unwrap();

@@ -204,6 +204,7 @@ impl<D: Target> Sequence<'_, D> {
             let mut args = [&sizes[..], &args(a, some, true), &pivots, &info].concat();
             let (kernel, items) = match program {
                 Program::LuRows { order, .. } => {
+                    debug_assert!(!a.is_empty(), "the kernel reads the first element in place of those that are not there");
                     args.push(Arg::Size(some));
                     ("getrf_rows", order)
                 }

@@ -149,6 +149,23 @@ impl Pricing {
         self.standing().begin(call.problem, call.able)
     }
 
+    /// The prices of a call that is to run. If they are settled, the choice stands for the next calls.
+    pub fn choose(&self, call: &HostCall<'_>) -> Priced {
+        let priced = self.price(call);
+        self.standing().add(call.problem, call.able, &priced);
+        priced
+    }
+
+    /// The prices of a call that does not run, behind the set of a standing choice if there is one; whether there is.
+    pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
+        let mut priced = self.price(call);
+        let standing = self.standing().devices(call.problem, call.able).map(<[usize]>::to_vec);
+        if let Some(at) = standing.as_ref().and_then(|devices| priced.prices.iter().position(|price| price.devices == *devices)) {
+            priced.prices[..=at].rotate_right(1);
+        }
+        (priced, standing.is_some())
+    }
+
     /// Other devices that are the same hardware as one of these.
     pub fn same_hardware(&self, devices: &[usize]) -> Vec<usize> {
         let is_same = |device: usize| devices.iter().any(|&other| self.hardware[other] == self.hardware[device]);
@@ -158,7 +175,9 @@ impl Pricing {
     /// The prices of all sets that can run the call.
     pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
-        state.add_all(call.machine, std::mem::take(&mut self.standing().ended));
+        // without the lock while records are read and written
+        let ended = std::mem::take(&mut self.standing().ended);
+        state.add_all(call.machine, ended);
         let mut prices = Vec::new();
         for &device in call.able {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
@@ -184,9 +203,7 @@ impl Pricing {
             }
         }
         choice::sort(&mut prices);
-        let priced = Priced { prices, bucket };
-        self.standing().add(call.problem, call.able, &priced);
-        priced
+        Priced { prices, bucket }
     }
 
     /// The sets of several devices that are considered: all devices, and all but the processor. Of devices that are the same
@@ -220,8 +237,9 @@ impl Pricing {
 
     /// Writes the records of what runs have changed.
     pub fn save(&self, machine: &Machine) {
+        let ended = std::mem::take(&mut self.standing().ended);
         let mut state = self.state();
-        state.add_all(machine, std::mem::take(&mut self.standing().ended));
+        state.add_all(machine, ended);
         let unsaved: Vec<_> = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone()).collect();
         unsaved.iter().for_each(|devices| state.save(machine, devices));
     }

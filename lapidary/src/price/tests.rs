@@ -182,11 +182,20 @@ fn runs_by_a_standing_choice_are_recorded() {
     // the first does not count
     (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
     let before = passed_over();
+    let reason = || with_product(N, |args| machine.explain(args)).unwrap().reason;
+    assert_eq!(reason(), Reason::Price, "an explanation makes no choice");
+    // this one is priced, and its choice stands
+    product(&machine).unwrap();
+    assert_eq!(reason(), Reason::Standing);
     for calls in 1..=3 {
         product(&machine).unwrap();
         assert_eq!(machine.pricing().unwrap().standing().ended.len(), calls, "the choice stands");
     }
     assert!(passed_over() > before);
+    (3..8).for_each(|_| product(&machine).unwrap());
+    assert_eq!(reason(), Reason::Price, "it stands for eight calls");
+    product(&machine).unwrap();
+    assert_eq!(reason(), Reason::Standing);
     product(&machine).unwrap();
     devices[1].fail(ErrorKind::DeviceLost);
     product(&machine).unwrap();

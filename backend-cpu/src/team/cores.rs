@@ -1,0 +1,90 @@
+//! How many cores the process may use. Hardware threads that share a core compute hardly more than one of them.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+/// Number of cores that the calling thread may use: as its affinity mask and its control group allow now. Of the hardware threads
+/// of a core one counts, where the system tells which these are (Linux).
+pub(crate) fn cores() -> usize {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    allowed().map_or(threads, |cores| threads.min(cores)).max(1)
+}
+
+/// The result of [`cores`], cached for a tenth of a second and shared by all threads, since the query takes tens of microseconds.
+pub(super) fn recent_cores() -> usize {
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    /// Upper half: the tenth of a second of the last query, counted from 1. Lower half: its answer.
+    static ANSWER: AtomicU64 = AtomicU64::new(0);
+    let now = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64 / 100 + 1;
+    let answer = ANSWER.load(Ordering::Relaxed);
+    if answer >> 32 == now & 0xffff_ffff {
+        return (answer & 0xffff_ffff) as usize;
+    }
+    let cores = cores();
+    ANSWER.store(now << 32 | cores as u64, Ordering::Relaxed);
+    cores
+}
+
+/// Cores in the affinity mask of the calling thread.
+#[cfg(target_os = "linux")]
+fn allowed() -> Option<usize> {
+    use rustix::thread::{CpuSet, sched_getaffinity};
+    /// For each hardware thread the first one of its core; itself if the system does not tell.
+    static FIRST: OnceLock<Vec<usize>> = OnceLock::new();
+    let first_of_core = |cpu: usize| {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        std::fs::read_to_string(file).ok().and_then(|list| first(&list)).unwrap_or(cpu)
+    };
+    let first = FIRST.get_or_init(|| (0..CpuSet::MAX_CPU.min(known_threads())).map(first_of_core).collect());
+    let mask = sched_getaffinity(None).ok()?;
+    Some(distinct((0..CpuSet::MAX_CPU).filter(|&cpu| mask.is_set(cpu)), first))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allowed() -> Option<usize> {
+    None
+}
+
+/// One more than the highest number of a hardware thread.
+#[cfg(target_os = "linux")]
+fn known_threads() -> usize {
+    let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    possible.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok()).map_or(0, |last| last + 1)
+}
+
+/// The first number of a list such as `0,64` or `0-1`.
+#[cfg(target_os = "linux")]
+fn first(list: &str) -> Option<usize> {
+    list.trim().split([',', '-']).next()?.parse().ok()
+}
+
+/// Number of cores that hardware threads belong to. `first` names the first thread of the core of each.
+#[cfg(target_os = "linux")]
+fn distinct(threads: impl Iterator<Item = usize>, first: &[usize]) -> usize {
+    let mut cores: Vec<usize> = threads.map(|thread| first.get(thread).copied().unwrap_or(thread)).collect();
+    cores.sort_unstable();
+    cores.dedup();
+    cores.len()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_one_core_count_once() {
+        assert_eq!(["0,64\n", "3-5\n", "7\n", "", "x"].map(first), [Some(0), Some(3), Some(7), None, None]);
+        let pairs = [0, 1, 2, 3, 0, 1, 2, 3];
+        for (threads, cores) in [(0..8, 4), (0..4, 4), (2..6, 4), (4..5, 1), (6..10, 4), (0..0, 0)] {
+            assert_eq!(distinct(threads.clone(), &pairs), cores, "{threads:?}");
+        }
+    }
+
+    #[test]
+    fn there_are_as_many_cores_as_threads_at_most() {
+        let threads = thread::available_parallelism().unwrap().get();
+        assert!((1..=threads).contains(&cores()) && (1..=threads).contains(&recent_cores()));
+    }
+}

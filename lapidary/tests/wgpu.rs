@@ -71,7 +71,7 @@ fn one_adapter_opened_twice_and_out_of_core() {
         grade::<f64>(&made::<2>("two", index, &settings, |device| device), &few());
         grade::<f32>(&made::<1>("pieces", index, &settings, |device| device.in_pieces(1 << 10)), &few());
         // pivots in one piece and in several
-        grade::<f32>(&Resident::new(made::<1>("small pieces", index, &self::settings(), |device| device.in_pieces(16))), &few());
+        grade::<f32>(&Resident::new(made::<1>("small pieces", index, &self::settings(), |device| device.in_pieces(128))), &few());
     }
 }
 

@@ -86,8 +86,8 @@ impl Machine {
         let host = HostCall { machine: self, problem: &problem, memory: &memory, able: &able };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
         let explained = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host));
-        let (priced, stands) = explained.unzip();
-        let reason = if stands == Some(true) { Reason::Standing } else { reason };
+        let (priced, is_cached) = explained.unzip();
+        let reason = if is_cached == Some(true) { Reason::Cached } else { reason };
         Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
@@ -102,7 +102,7 @@ impl Machine {
 
     pub(crate) fn explanation(&self, call: &HostCall<'_>, reason: Reason, priced: Option<&Priced>) -> Explanation {
         let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.drivers()));
-        let is_trial = reason != Reason::Standing && priced.is_some_and(Priced::is_trial);
+        let is_trial = reason != Reason::Cached && priced.is_some_and(Priced::is_trial);
         let reason = if is_trial { Reason::Trial } else { reason };
         let named = if reason == Reason::Small { &call.able[..1] } else { call.able };
         let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();

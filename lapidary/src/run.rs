@@ -87,15 +87,14 @@ impl Machine {
             let reason = self.reason(&call);
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
-            // a listener is told the prices, so that no choice stands
-            let is_silent = self.listener().is_none();
-            let standing = pricing.filter(|_| is_silent).and_then(|pricing| pricing.begin(&call));
-            let unpriced = pricing.filter(|_| standing.is_none());
-            let priced = unpriced.map(|pricing| if is_silent { pricing.choose(&call) } else { pricing.price(&call) });
-            if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
+            let run = if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
+                // the listener is told all prices, so that the cache is of no use
+                let priced = pricing.map(|pricing| pricing.price(&call));
                 tell(&self.explanation(&call, reason, priced.as_ref()));
-            }
-            let run = standing.or_else(|| priced.and_then(|priced| priced.begin()));
+                priced.and_then(|priced| priced.begin())
+            } else {
+                pricing.and_then(|pricing| pricing.begin(&call))
+            };
             let devices = match &run {
                 Some(run) => run.devices.clone(),
                 None if reason == Reason::Small => vec![able[0]],

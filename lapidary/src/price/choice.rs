@@ -71,11 +71,11 @@ pub(super) fn sort(prices: &mut [Price]) {
     }
 }
 
-/// Whether the first of these sorted prices is the lowest, and no other set is to be tried once it has been passed over for `more`
-/// seconds.
+/// Whether no set but the first of these sorted prices is to run, even after `more` seconds of calls on the first. A set with a lower
+/// price than the first is to run in any case.
 pub(super) fn is_settled(prices: &[Price], more: f64) -> bool {
     let [first, others @ ..] = prices else { return false };
-    others.iter().all(|other| !other.is_cheaper_than(first) && !other.is_tried(first.compared(), more))
+    others.iter().all(|other| !other.is_tried(first.compared(), more))
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ pub enum Reason {
     Resident,
     /// Their price is the lowest.
     Price,
-    /// Their price was the lowest when the choice was made, which stands for eight calls.
-    Standing,
+    /// Their price was the lowest when they were chosen. A choice is reused for eight calls of the same problem.
+    Cached,
     /// They have hardly run at this size, or not for long, and may be faster than their price says.
     Trial,
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Reason {
             Reason::Small => "the call is too small to be shared",
             Reason::Resident => "the matrices are resident on it",
             Reason::Price => "of these sets, the first is expected to be the fastest",
-            Reason::Standing => "the first of these sets was expected to be the fastest, a choice that stands for eight calls",
+            Reason::Cached => "the first of these sets was expected to be the fastest when it was chosen, some calls ago",
             Reason::Trial => "the first of these sets may be faster than its price says, and is tried",
         })
     }

@@ -3,11 +3,11 @@
 //!
 //! A price is the time that is estimated from measured speeds, times a correction from earlier runs of about that size.
 
+mod cached;
 mod choice;
 mod explain;
 mod runs;
 mod speeds;
-mod standing;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -19,12 +19,12 @@ use std::time::Instant;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{Driver, Instruction, RawMat};
 
+use cached::Cache;
 use choice::{ENOUGH_RUNS, Price};
 pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
 use runs::{Bucket, Runs};
 use speeds::Speeds;
-use standing::Standing;
 
 use crate::machine::Machine;
 use crate::run::Planner;
@@ -35,7 +35,7 @@ pub(crate) struct Pricing {
     /// For each device, the lowest number of a device that is the same hardware: two backends may open one GPU.
     hardware: Vec<usize>,
     state: Mutex<State>,
-    standing: Mutex<Standing>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug)]
@@ -84,15 +84,15 @@ pub(crate) struct Run {
     bucket: Bucket,
     estimate: f64,
     start: Instant,
-    /// Whether the call was priced, and not by a standing choice.
-    is_priced: bool,
+    /// Whether the devices come from the cache of choices.
+    is_cached: bool,
 }
 
 impl Priced {
     /// The beginning of the call on the set that is to run it; `None` if no set has a price.
     pub fn begin(&self) -> Option<Run> {
         let Price { devices, estimate, .. } = self.prices.first()?;
-        Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_priced: true })
+        Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_cached: false })
     }
 
     /// Whether the first set is tried, though its price is not the lowest.
@@ -133,37 +133,37 @@ impl Pricing {
     pub fn new(drivers: &[Driver]) -> Self {
         let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
         let state = State { speeds, sets: Vec::new(), warm: HashSet::new() };
-        Pricing { hardware: hardware(drivers), state: Mutex::new(state), standing: Mutex::default() }
+        Pricing { hardware: hardware(drivers), state: Mutex::new(state), cache: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The beginning of a call on the devices of a standing choice, if there is one.
+    /// Begins a call on devices from the cache, or on those with the lowest price, which are then cached if the price is
+    /// settled; `None` if no set has a price.
     pub fn begin(&self, call: &HostCall<'_>) -> Option<Run> {
-        self.standing().begin(call.problem, call.able)
+        let cached = self.cache().begin(call.problem, call.able);
+        cached.or_else(|| {
+            let priced = self.price(call);
+            self.cache().add(call.problem, call.able, &priced);
+            priced.begin()
+        })
     }
 
-    /// The prices of a call that is to run. If they are settled, the choice stands for the next calls.
-    pub fn choose(&self, call: &HostCall<'_>) -> Priced {
-        let priced = self.price(call);
-        self.standing().add(call.problem, call.able, &priced);
-        priced
-    }
-
-    /// The prices of a call that does not run, behind the set of a standing choice if there is one; whether there is.
+    /// The prices of a call that does not run, and whether it would run on devices from the cache. These then come first.
     pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
         let mut priced = self.price(call);
-        let standing = self.standing().devices(call.problem, call.able).map(<[usize]>::to_vec);
-        if let Some(at) = standing.as_ref().and_then(|devices| priced.prices.iter().position(|price| price.devices == *devices)) {
+        let cache = self.cache();
+        let cached = cache.devices(call.problem, call.able);
+        if let Some(at) = cached.and_then(|devices| priced.prices.iter().position(|price| price.devices == devices)) {
             priced.prices[..=at].rotate_right(1);
         }
-        (priced, standing.is_some())
+        (priced, cached.is_some())
     }
 
     /// Other devices that are the same hardware as one of these.
@@ -175,8 +175,8 @@ impl Pricing {
     /// The prices of all sets that can run the call.
     pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
-        // without the lock while records are read and written
-        let ended = std::mem::take(&mut self.standing().ended);
+        // the cache is not locked while records are read and written
+        let ended = std::mem::take(&mut self.cache().ended);
         state.add_all(call.machine, ended);
         let mut prices = Vec::new();
         for &device in call.able {
@@ -225,19 +225,19 @@ impl Pricing {
     /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
     pub fn record(&self, machine: &Machine, run: Run, has_failed: bool) {
         let seconds = run.start.elapsed().as_secs_f64();
-        match (run.is_priced, has_failed) {
-            (false, false) => self.standing().ended.push((run, seconds)),
-            (_, false) => self.state().add(machine, run, seconds, false),
-            (_, true) => {
-                self.standing().clear();
-                self.state().add(machine, run, seconds, true);
-            }
+        if has_failed {
+            self.cache().clear();
+        }
+        if run.is_cached && !has_failed {
+            self.cache().ended.push((run, seconds));
+        } else {
+            self.state().add(machine, run, seconds, has_failed);
         }
     }
 
     /// Writes the records of what runs have changed.
     pub fn save(&self, machine: &Machine) {
-        let ended = std::mem::take(&mut self.standing().ended);
+        let ended = std::mem::take(&mut self.cache().ended);
         let mut state = self.state();
         state.add_all(machine, ended);
         let unsaved: Vec<_> = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone()).collect();

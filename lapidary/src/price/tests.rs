@@ -170,9 +170,9 @@ fn calls_pass_over_other_devices() {
     assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
 }
 
-/// The runs of a standing choice get into the records with the next price.
+/// Calls that reuse a choice are added to the records when the next call is priced.
 #[test]
-fn runs_by_a_standing_choice_are_recorded() {
+fn runs_on_cached_devices_are_recorded() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
     let machine = machine(&devices, folder.path());
     let passed_over = || {
@@ -183,25 +183,25 @@ fn runs_by_a_standing_choice_are_recorded() {
     (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
     let before = passed_over();
     let reason = || with_product(N, |args| machine.explain(args)).unwrap().reason;
-    assert_eq!(reason(), Reason::Price, "an explanation makes no choice");
-    // this one is priced, and its choice stands
+    assert_eq!(reason(), Reason::Price, "an explanation caches no choice");
+    // this call is priced, and its choice is cached
     product(&machine).unwrap();
-    assert_eq!(reason(), Reason::Standing);
+    assert_eq!(reason(), Reason::Cached);
     for calls in 1..=3 {
         product(&machine).unwrap();
-        assert_eq!(machine.pricing().unwrap().standing().ended.len(), calls, "the choice stands");
+        assert_eq!(machine.pricing().unwrap().cache().ended.len(), calls, "the choice is reused");
     }
     assert!(passed_over() > before);
     (3..8).for_each(|_| product(&machine).unwrap());
-    assert_eq!(reason(), Reason::Price, "it stands for eight calls");
+    assert_eq!(reason(), Reason::Price, "it is reused for eight calls");
     product(&machine).unwrap();
-    assert_eq!(reason(), Reason::Standing);
+    assert_eq!(reason(), Reason::Cached);
     product(&machine).unwrap();
     devices[1].fail(ErrorKind::DeviceLost);
     product(&machine).unwrap();
-    let (problem, memory) = with_product(N, normalised);
-    let call = HostCall { machine: &machine, problem: &problem, memory: &memory, able: &[0, 1] };
-    assert!(machine.pricing().unwrap().begin(&call).is_none(), "it does not stand after a failure");
+    let (problem, _) = with_product(N, normalised);
+    let cache = machine.pricing().unwrap().cache();
+    assert!(cache.devices(&problem, &[0, 1]).is_none(), "a failure clears the cache");
 }
 
 /// If each device alone took seven times its estimate, so does the price of both.

@@ -1,5 +1,5 @@
-//! Choices that stand for several calls. To price a call takes 1.3 µs where calls come in a row, but 20 to 30 after a rest and a call
-//! of another device, when the caches have lost what it reads: a tenth of a product of order 300.
+//! A cache of choices of devices. To price a call takes 1.3 µs in a series of calls, but 20 to 30 µs after a rest and a call on
+//! another device, since the data that it reads has left the processor's caches. That is a tenth of the time of a product of order 300.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,36 +10,37 @@ use super::choice::{self, Price};
 use super::runs::{Bucket, RUNS_KEPT};
 use super::{Priced, Run};
 
-/// Calls for which a choice stands. Then the call is priced again.
+/// Number of calls that reuse a choice. The call after them is priced again.
 const CALLS: u32 = 8;
-/// The longest call, in seconds by its price, whose choice stands. Others take so long that pricing them does not show.
+/// A choice is cached only if the price of the call is at most this many seconds. For a longer call the time to price it is
+/// negligible.
 const SHORT: f64 = 5e-3;
-/// Choices that are kept, the latest ones.
+/// Maximum number of cached choices. A new one replaces the oldest.
 const KEPT: usize = 8;
 
 #[derive(Debug)]
 struct Choice {
     problem: Problem,
-    /// The devices that could take part.
+    /// The devices among which it was made.
     able: Vec<usize>,
     devices: Vec<usize>,
     bucket: Bucket,
     estimate: f64,
-    /// Calls for which it still stands.
+    /// Number of calls that may still reuse it.
     calls: u32,
 }
 
-/// Choices that stand.
+/// The cached choices.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
-    /// The most recent first.
+pub(super) struct Cache {
+    /// The newest first.
     choices: VecDeque<Choice>,
-    /// Calls that ran by them, with their seconds, and are not in the records yet.
+    /// Calls that reused a choice, with their times in seconds, until they are added to the records.
     pub ended: Vec<(Run, f64)>,
 }
 
-impl Standing {
-    /// The devices of a choice that stands for such calls.
+impl Cache {
+    /// The devices that are cached for a problem.
     pub fn devices(&self, problem: &Problem, able: &[usize]) -> Option<&[usize]> {
         self.position(problem, able).map(|at| &self.choices[at].devices[..])
     }
@@ -48,11 +49,11 @@ impl Standing {
         self.choices.iter().position(|choice| choice.problem == *problem && choice.able == able)
     }
 
-    /// The beginning of a call on the devices that were chosen for such calls, if that choice stands.
+    /// Begins a call on the devices that are cached for its problem; `None` if there are none.
     pub fn begin(&mut self, problem: &Problem, able: &[usize]) -> Option<Run> {
         let at = self.position(problem, able)?;
         let Choice { devices, bucket, estimate, calls, .. } = &mut self.choices[at];
-        let run = Run { devices: devices.clone(), bucket: *bucket, estimate: *estimate, start: Instant::now(), is_priced: false };
+        let run = Run { devices: devices.clone(), bucket: *bucket, estimate: *estimate, start: Instant::now(), is_cached: true };
         *calls -= 1;
         if *calls == 0 {
             self.choices.remove(at);
@@ -60,7 +61,8 @@ impl Standing {
         Some(run)
     }
 
-    /// Lets a choice stand, if enough runs have settled it and no set is to be tried within the calls for which it would stand.
+    /// Caches a choice if its price comes from enough runs, and no other set of devices is to be tried during the calls that would
+    /// reuse it.
     pub fn add(&mut self, problem: &Problem, able: &[usize], Priced { prices, bucket }: &Priced) {
         let Some(first) = prices.first().filter(|first| first.runs == RUNS_KEPT && first.seconds <= SHORT) else { return };
         if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, able).is_some() {
@@ -72,7 +74,7 @@ impl Standing {
         self.choices.truncate(KEPT);
     }
 
-    /// No choice stands any more.
+    /// Forgets all choices.
     pub fn clear(&mut self) {
         self.choices.clear();
     }
@@ -102,25 +104,25 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_choice_stands_for_some_calls_of_the_problem() {
-        let mut standing = Standing::default();
+    fn a_settled_choice_is_reused_for_some_calls_of_the_problem() {
+        let mut cache = Cache::default();
         let settled = priced([1e-3, 2e-3], [RUNS_KEPT, ENOUGH_RUNS], 0.0);
-        (0..2).for_each(|_| standing.add(&problem(8), &[0, 1], &settled));
+        (0..2).for_each(|_| cache.add(&problem(8), &[0, 1], &settled));
         for (n, able) in [(9, [0, 1]), (8, [0, 2])] {
-            assert!(standing.begin(&problem(n), &able).is_none(), "n = {n}, able {able:?}");
+            assert!(cache.begin(&problem(n), &able).is_none(), "n = {n}, able {able:?}");
         }
-        assert_eq!(standing.devices(&problem(8), &[0, 1]), Some(&[0][..]));
-        let stands = std::iter::from_fn(|| standing.begin(&problem(8), &[0, 1]));
-        assert_eq!(stands.filter(|run| run.devices == [0]).count(), CALLS as usize);
-        standing.add(&problem(8), &[0, 1], &settled);
-        standing.clear();
-        assert!(standing.begin(&problem(8), &[0, 1]).is_none());
+        assert_eq!(cache.devices(&problem(8), &[0, 1]), Some(&[0][..]));
+        let reused = std::iter::from_fn(|| cache.begin(&problem(8), &[0, 1]));
+        assert_eq!(reused.filter(|run| run.devices == [0]).count(), CALLS as usize);
+        cache.add(&problem(8), &[0, 1], &settled);
+        cache.clear();
+        assert!(cache.begin(&problem(8), &[0, 1]).is_none());
     }
 
     #[test]
-    fn a_choice_that_may_change_does_not_stand() {
+    fn a_choice_that_may_change_is_not_cached() {
         let enough = [RUNS_KEPT, ENOUGH_RUNS];
-        for (seconds, runs, passed_over, stands) in [
+        for (seconds, runs, passed_over, is_cached) in [
             ([1e-3, 2e-3], enough, 0.0, true),
             ([1e-3, 2e-3], [RUNS_KEPT - 1, ENOUGH_RUNS], 0.0, false),
             ([1e-3, 1.4e-3], [RUNS_KEPT, ENOUGH_RUNS - 1], 0.0, false),
@@ -131,17 +133,17 @@ mod tests {
             ([1e-3, 2e-3], enough, 41e-3, true),
             ([1e-3, 2e-3], enough, 43e-3, false),
         ] {
-            let mut standing = Standing::default();
-            standing.add(&problem(8), &[0, 1], &priced(seconds, runs, passed_over));
-            assert_eq!(standing.begin(&problem(8), &[0, 1]).is_some(), stands, "{seconds:?}, {runs:?}, {passed_over}");
+            let mut cache = Cache::default();
+            cache.add(&problem(8), &[0, 1], &priced(seconds, runs, passed_over));
+            assert_eq!(cache.begin(&problem(8), &[0, 1]).is_some(), is_cached, "{seconds:?}, {runs:?}, {passed_over}");
         }
     }
 
     #[test]
     fn the_latest_choices_are_kept() {
-        let mut standing = Standing::default();
+        let mut cache = Cache::default();
         let settled = priced([1e-3, 2e-3], [RUNS_KEPT, ENOUGH_RUNS], 0.0);
-        (0..=KEPT).for_each(|n| standing.add(&problem(n), &[0, 1], &settled));
-        assert_eq!([0, 1, KEPT].map(|n| standing.begin(&problem(n), &[0, 1]).is_some()), [false, true, true]);
+        (0..=KEPT).for_each(|n| cache.add(&problem(n), &[0, 1], &settled));
+        assert_eq!([0, 1, KEPT].map(|n| cache.begin(&problem(n), &[0, 1]).is_some()), [false, true, true]);
     }
 }

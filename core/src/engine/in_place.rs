@@ -57,7 +57,7 @@ impl ColumnCopy<'_> {
     }
 }
 
-/// The columns that a call writes: where they are on the device, and where they go.
+/// The columns that a call writes: for each the buffer on the device and the rectangle in host memory.
 fn written<'a>(copies: &'a [ColumnCopy<'_>]) -> impl Iterator<Item = (&'a DeviceBuffer, HostRect)> {
     copies.iter().filter(|copy| copy.is_written).map(|copy| (&*copy.buffer.0, HostRect::whole(&copy.raw)))
 }
@@ -142,30 +142,35 @@ impl Driver {
             })
         };
         *touched = true;
-        if let ([instruction], None) = (call.instructions, trace) {
-            let reads: Vec<_> = written(copies).collect();
-            // SAFETY: as the caller promises; the copies are ours.
-            return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
-        }
-        let mut submitted = Submitted::default();
-        for instruction in call.instructions {
-            if let Some(trace) = trace {
-                let start = trace.now();
-                // SAFETY: as the caller promises.
-                unsafe { self.device.launch(&resolved(instruction))? };
-                let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
-                trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
-                continue;
+        match (call.instructions, trace) {
+            ([instruction], None) => {
+                let reads: Vec<_> = written(copies).collect();
+                // SAFETY: the caller lends the matrices for the call; the copies are ours.
+                return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
             }
-            // the queue keeps the order of several instructions, so none waits for the host
-            // SAFETY: as the caller promises, until all are waited for.
-            match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
-                Ok(token) => submitted.0.push(token),
-                Err(error) => return submitted.wait().and(Err(error)),
+            (instructions, None) => {
+                let mut submitted = Submitted::default();
+                for instruction in instructions {
+                    // the queue keeps the order of the instructions, so that none waits for the host
+                    // SAFETY: the caller lends the matrices until all instructions have been waited for.
+                    match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
+                        Ok(token) => submitted.0.push(token),
+                        Err(error) => return submitted.wait().and(Err(error)),
+                    }
+                }
+                submitted.wait()?;
+            }
+            (instructions, Some(trace)) => {
+                for instruction in instructions {
+                    let start = trace.now();
+                    // SAFETY: the caller lends the matrices for the call.
+                    unsafe { self.device.launch(&resolved(instruction))? };
+                    let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
+                    trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
+                }
             }
         }
-        submitted.wait()?;
-        // SAFETY: as above.
+        // SAFETY: the caller lends the columns for the call; the copies are ours.
         written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
 

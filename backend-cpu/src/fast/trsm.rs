@@ -10,11 +10,11 @@ use crate::reference::is_forward;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// A triangle up to this order takes the right-hand sides in strips, which
-/// then stay in the second-level cache through the whole recursion.
-const STRIP_ORDER: usize = 256;
-/// Right-hand sides in a strip.
-const STRIP: usize = 384;
+/// Up to this order each member solves strips of right-hand sides by itself. In larger systems, the members share the products
+/// of the first steps of the recursion.
+const STRIP_ORDER: usize = 512;
+/// Most bytes of a strip, which then stays in the second-level cache through the whole recursion.
+const STRIP: usize = 768 << 10;
 
 /// Number of operations, times the bytes of an element, that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 128.0;
@@ -77,8 +77,9 @@ unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T
     }
     // each right-hand side is solved alone; a member's strips stay in its cache
     team.in_strips(others, (n * n * size_of::<T>()) as f64 / FLOPS_OF_MOVE, |sides| {
-        for start in sides.clone().step_by(STRIP) {
-            let strip = right_hand_sides(f.side, b, start, STRIP.min(sides.end - start));
+        let width = STRIP / size_of::<T>() / n;
+        for start in sides.clone().step_by(width) {
+            let strip = right_hand_sides(f.side, b, start, width.min(sides.end - start));
             // SAFETY: the caller's contract for a part of B.
             unsafe { recurse(&Team::alone(), f, alpha, a, strip) }
         }

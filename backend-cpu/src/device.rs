@@ -25,7 +25,7 @@ pub enum Path {
     Reference,
 }
 
-/// The processor with all its cores, or a logical device of one thread.
+/// The processor with all its cores as one device, or one thread of it as a logical device.
 ///
 /// Without a memory limit it works on the caller's matrices in place. With one
 /// it keeps copies within the limit, as a device with its own memory does; the

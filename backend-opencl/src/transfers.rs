@@ -229,7 +229,7 @@ impl Transfers {
         }
     }
 
-    /// The only piece of a rectangle, if it has just one and is copied through pinned memory.
+    /// The one piece in which a rectangle passes through pinned memory; `None` if it takes several, or passes through none.
     pub fn lone_piece(&self, rect: &HostRect) -> Option<Piece> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
@@ -261,7 +261,7 @@ impl Transfers {
             let _ = queue.finish();
         } else {
             for ((_, rect, piece), staging) in reads.iter().zip(&mut staged) {
-                // SAFETY: the pinned memory holds the piece; the rest as the caller promises.
+                // SAFETY: the copy is done, so the pinned memory holds the piece; the caller lends the rectangle.
                 unsafe { piece.unpack(staging.ptr().cast_const().cast(), rect) };
             }
         }

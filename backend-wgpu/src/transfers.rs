@@ -115,7 +115,7 @@ impl Transfers {
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut lone = Vec::new();
         for &(buffer, rect) in reads {
-            match self.dealt(&rect).concat()[..] {
+            match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
                 [piece] => lone.push((buffer.get(), piece, rect)),
                 // SAFETY: as the caller promises.
                 _ => unsafe { self.run(rect, buffer.get())? },
@@ -158,7 +158,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// Submits the copies of pieces from the device.
+    /// Submits one command buffer that copies pieces from device buffers to staging memory.
     fn submit_copies(&self, pieces: &[(&Buffer, Piece, HostRect)]) -> Result<Vec<UnderWay>> {
         if pieces.is_empty() {
             return Ok(Vec::new());

@@ -35,7 +35,7 @@ struct Case<'a, T> {
     /// The matrix before the call, which overwrites it with the result.
     input: Vec<T>,
     call: Call<'a, T>,
-    /// Which devices the next such call takes; of several calls, the first.
+    /// Which devices the next such call would take. For `gesv`, the devices of its LU.
     explain: Call<'a, T, lapidary::Result<Explanation>>,
     /// How far results may lie apart, in units of `n·u`.
     slack: f64,
@@ -161,7 +161,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     let mut sides = vec![Side::new("default", || {
         let result = &mut result.borrow_mut();
         let seconds = seconds(&machines.all, result);
-        // what the next call will choose: a listener would take its time in the call
+        // asked after the call, since a listener would take its time within the call
         explanations.borrow_mut().push(explain(result));
         seconds
     })];
@@ -179,7 +179,8 @@ fn columns<T: Scalar>(data: &mut [T], count: usize) -> MatMut<'_, T> {
     MatMut::col_major(data, rows, count).expect("as many elements")
 }
 
-/// The devices of all calls but the next, as text such as `cpu ×4, wgpu:0`, and the prices for the next one.
+/// The devices of the calls as text such as `cpu ×4, wgpu:0`, then the price of each set. The last explanation is of a call that
+/// does not run.
 fn chosen(explanations: &[Explanation]) -> String {
     let [calls @ .., next] = explanations else { return String::new() };
     let counted = calls.chunk_by(|a, b| a.devices == b.devices).map(|same| match (same[0].devices.join("+"), same.len()) {

@@ -58,7 +58,7 @@ fn path(variable: &str, usual: Option<&str>) -> Option<String> {
     std::env::var(variable).ok().or_else(|| usual.map(str::to_owned))
 }
 
-/// As many as ours has.
+/// Number of threads of each library: that of the processor's device.
 pub fn threads() -> usize {
     CpuDevice::whole(None).facts().compute_units.unwrap_or(1)
 }

@@ -159,7 +159,7 @@ pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
     devices.map(device).collect()
 }
 
-/// The hardware threads, and the variables by which other libraries choose how many compute, as data.
+/// The number of hardware threads, and the environment variables that limit the threads of other libraries, as JSON.
 pub fn threads() -> Value {
     let mut threads = serde_json::Map::new();
     let hardware = std::thread::available_parallelism().map(usize::from).ok();

@@ -253,8 +253,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// The kernel could not be built or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
-    /// Runs an instruction, and then reads buffers into host rectangles, by default one after the other. A backend for which waits
-    /// are expensive waits once for the kernel and all reads.
+    /// Runs an instruction, then reads buffers into host rectangles. By default each step is waited for; a backend in which a wait
+    /// takes long submits all of them and waits once.
     ///
     /// # Safety
     /// As [`Device::launch`] and [`Device::read`]; the instruction may write the buffers.
@@ -335,8 +335,9 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// Frees the memory that the device keeps for later calls, apart from buffers. Work under way keeps what it uses.
     fn trim(&self) {}
 
-    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. The copy may still be running on
-    /// return; later methods of either device see its result. `peer` may be this device. `None` if the two devices have no way that is faster than through the host.
+    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. `peer` may be this device. The
+    /// copy may still run when the method returns; methods of either device that are called later see its result. Returns `None`
+    /// if copying through host memory is at least as fast.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let _ = (peer, from, to, bytes);
         None

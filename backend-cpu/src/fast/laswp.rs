@@ -41,7 +41,7 @@ unsafe fn columns<T: Lanes>(Swaps { forward, first_row, .. }: Swaps, a: Tile<T>,
     let steps = ipiv.rows();
     for step in 0..steps {
         let i = if forward { step } else { steps - 1 - step };
-        // SAFETY: the caller's contract; two columns do not overlap.
+        // SAFETY: the caller guarantees that all pivots lie in the tile; two different columns do not overlap.
         unsafe {
             let p = ipiv.get(i, 0) as usize - first_row;
             if i != p {

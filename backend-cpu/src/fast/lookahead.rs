@@ -36,8 +36,8 @@ const WIDTH: [usize; 2] = [32, 256];
 const PANELS: [usize; 2] = [8, 16];
 /// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// The same for a row-major matrix. In each of its rows two strips share a cache line, and two members that write it slow each
-/// other down: one strip for each member is faster than two (bench/results/2026-11-25-cpu-by-rows.txt).
+/// The same for a row-major matrix. Neighbouring strips share a cache line in each row, and two members that write to one line slow
+/// each other down, so that one strip for each member is faster than two (bench/results/2026-11-25-cpu-by-rows.txt).
 const WIDE_STRIP: usize = 512;
 /// Number of columns whose rows a member exchanges at a time, left of the panels. In a row-major matrix they are those of a panel.
 const LEFT_STRIP: usize = 32;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// Number of cores that the calling thread may use: as its affinity mask and its control group allow now. Of the hardware threads
-/// of a core one counts, where the system tells which these are (Linux).
+/// Number of cores that the affinity mask and the control group of the calling thread allow at the moment. Where the system does
+/// not tell which hardware threads share a core (Linux does), each thread counts as a core.
 pub(crate) fn cores() -> usize {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     allowed().map_or(threads, |cores| threads.min(cores)).max(1)

@@ -13,7 +13,7 @@ use lapidary_core::{
 
 use crate::lu::{Lu, check_system};
 use crate::open::{boxed, open};
-use crate::price::{Listener, Pricing, Tell};
+use crate::price::{Listener, Pricing, Records, Tell};
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
@@ -60,15 +60,6 @@ struct Shared {
     notes: Vec<String>,
 }
 
-impl Drop for Machine {
-    /// The last handle keeps what calls have shown for the next process.
-    fn drop(&mut self) {
-        if let (1, Some(pricing)) = (Arc::strong_count(&self.0), self.pricing()) {
-            pricing.save(self);
-        }
-    }
-}
-
 impl Machine {
     /// Opens the selected devices with default settings.
     ///
@@ -101,7 +92,7 @@ impl Machine {
             cache: opened.cache,
             ..Shared::new(opened.devices, settings)
         };
-        shared.pricing = select.names_no_device().then(|| Pricing::new(&shared.drivers));
+        shared.pricing = select.names_no_device().then(|| shared.new_pricing());
         Ok(Self::share(shared))
     }
 
@@ -201,7 +192,7 @@ impl Machine {
     #[cfg(test)]
     pub(crate) fn choosing(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         let shared = Shared::new(devices, settings);
-        Self::share(Shared { pricing: Some(Pricing::new(&shared.drivers)), ..shared })
+        Self::share(Shared { pricing: Some(shared.new_pricing()), ..shared })
     }
 
     fn share(shared: Shared) -> Self {
@@ -469,6 +460,14 @@ impl Shared {
             listener: OnceLock::new(),
             notes: Vec::new(),
         }
+    }
+
+    fn new_pricing(&self) -> Pricing {
+        #[cfg(feature = "program-cache")]
+        let records = Records::new(&self.drivers, Arc::clone(&self.cache));
+        #[cfg(not(feature = "program-cache"))]
+        let records = Records;
+        Pricing::new(&self.drivers, records)
     }
 }
 

@@ -107,8 +107,8 @@ impl Machine {
             match done.map_err(Error::untouched) {
                 Ok(()) => {
                     if let Some(pricing) = self.pricing() {
-                        failed.into_iter().for_each(|run| pricing.record(self, run, true));
-                        run.into_iter().for_each(|run| pricing.record(self, run, false));
+                        failed.into_iter().for_each(|run| pricing.record(run, true));
+                        run.into_iter().for_each(|run| pricing.record(run, false));
                     }
                     return Ok(());
                 }

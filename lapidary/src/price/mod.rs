@@ -25,6 +25,7 @@ pub use explain::{Explanation, PricedSet, Reason};
 pub(crate) use explain::{Listener, Tell};
 use runs::{Bucket, Runs};
 use speeds::Speeds;
+pub(crate) use store::Records;
 
 use crate::machine::Machine;
 use crate::run::Planner;
@@ -40,6 +41,7 @@ pub(crate) struct Pricing {
 
 #[derive(Debug)]
 struct State {
+    records: Records,
     /// Measured speeds of each device.
     speeds: Vec<Speed>,
     /// Sets of devices that have had a price so far.
@@ -130,9 +132,9 @@ impl HostCall<'_> {
 }
 
 impl Pricing {
-    pub fn new(drivers: &[Driver]) -> Self {
+    pub fn new(drivers: &[Driver], records: Records) -> Self {
         let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
-        let state = State { speeds, sets: Vec::new(), warm: HashSet::new() };
+        let state = State { records, speeds, sets: Vec::new(), warm: HashSet::new() };
         Pricing { hardware: hardware(drivers), state: Mutex::new(state), cache: Mutex::default() }
     }
 
@@ -177,7 +179,7 @@ impl Pricing {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
         // the cache is not locked while records are read and written
         let ended = std::mem::take(&mut self.cache().ended);
-        state.add_all(call.machine, ended);
+        state.add_all(ended);
         let mut prices = Vec::new();
         for &device in call.able {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
@@ -185,7 +187,7 @@ impl Pricing {
                 let is_planned = !call.driver(device).facts().host_memory;
                 let ratio = if is_planned { state.slowdown(call, &[device], &bucket, estimate) } else { 1.0 };
                 let estimate = estimate * ratio;
-                prices.push(state.price(call.machine, vec![device], &bucket, [estimate; 2]));
+                prices.push(state.price(vec![device], &bucket, [estimate; 2]));
             }
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
@@ -199,7 +201,7 @@ impl Pricing {
                 let estimate = bound(|price| price.estimate);
                 let slowdown = state.slowdown(call, &devices, &bucket, estimate);
                 let estimates = [estimate, bound(|price| price.seconds)].map(|seconds| seconds * slowdown);
-                prices.push(state.price(call.machine, devices, &bucket, estimates));
+                prices.push(state.price(devices, &bucket, estimates));
             }
         }
         choice::sort(&mut prices);
@@ -223,7 +225,7 @@ impl Pricing {
     }
 
     /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
-    pub fn record(&self, machine: &Machine, run: Run, has_failed: bool) {
+    pub fn record(&self, run: Run, has_failed: bool) {
         let seconds = run.start.elapsed().as_secs_f64();
         if has_failed {
             self.cache().clear();
@@ -231,23 +233,25 @@ impl Pricing {
         if run.is_cached && !has_failed {
             self.cache().ended.push((run, seconds));
         } else {
-            self.state().add(machine, run, seconds, has_failed);
+            self.state().add(run, seconds, has_failed);
         }
     }
+}
 
-    /// Writes the records of what runs have changed.
-    pub fn save(&self, machine: &Machine) {
+impl Drop for Pricing {
+    /// Writes the records of what runs have changed, for the next process.
+    fn drop(&mut self) {
         let ended = std::mem::take(&mut self.cache().ended);
         let mut state = self.state();
-        state.add_all(machine, ended);
+        state.add_all(ended);
         let unsaved: Vec<_> = state.sets.iter().filter(|set| set.is_unsaved).map(|set| set.devices.clone()).collect();
-        unsaved.iter().for_each(|devices| state.save(machine, devices));
+        unsaved.iter().for_each(|devices| state.save(devices));
     }
 }
 
 impl State {
     /// Adds the time of a call to the records of its devices.
-    fn add(&mut self, machine: &Machine, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
+    fn add(&mut self, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
         for set in &mut self.sets {
             let passed_over = set.passed_over.entry(bucket).or_default();
             *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
@@ -255,26 +259,26 @@ impl State {
         if !has_failed && self.warm.insert((devices.clone(), bucket)) {
             return;
         }
-        let set = self.set(machine, &devices);
+        let set = self.set(&devices);
         let count = set.runs.count(&bucket);
         set.runs.add(bucket, seconds / estimate);
         set.is_unsaved = true;
         // seldom, since a file takes as long as a small call
         if count + 1 == ENOUGH_RUNS {
-            self.save(machine, &devices);
+            self.save(&devices);
         }
     }
 
     /// Adds the times of calls that have succeeded.
-    fn add_all(&mut self, machine: &Machine, ended: Vec<(Run, f64)>) {
-        ended.into_iter().for_each(|(run, seconds)| self.add(machine, run, seconds, false));
+    fn add_all(&mut self, ended: Vec<(Run, f64)>) {
+        ended.into_iter().for_each(|(run, seconds)| self.add(run, seconds, false));
     }
 
     /// The speeds of a device. Measures those that these instructions need and that are not known yet.
     fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
         if matches!(self.speeds[device], Speed::Unknown) {
             // the set's record holds both
-            self.set(call.machine, &[device]);
+            self.set(&[device]);
             if matches!(self.speeds[device], Speed::Unknown) {
                 self.speeds[device] = Speed::Measured(Speeds::default());
             }
@@ -292,7 +296,7 @@ impl State {
                 }
                 return None;
             }
-            self.save(call.machine, &[device]);
+            self.save(&[device]);
         }
         match &self.speeds[device] {
             Speed::Measured(speeds) => Some(speeds),
@@ -301,9 +305,9 @@ impl State {
     }
 
     /// What is known of a set; loaded when first asked for.
-    fn set(&mut self, machine: &Machine, devices: &[usize]) -> &mut Set {
+    fn set(&mut self, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
-            let runs = self.load(machine, devices);
+            let runs = self.load(devices);
             let (slowdown, passed_over) = (HashMap::new(), HashMap::new());
             self.sets.push(Set { devices: devices.to_vec(), runs, is_unsaved: false, slowdown, passed_over });
             self.sets.len() - 1
@@ -312,8 +316,8 @@ impl State {
     }
 
     /// The price of a set: `estimate` times the correction by its runs, or `uncorrected` if it has none.
-    fn price(&mut self, machine: &Machine, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
-        let Set { runs, passed_over, .. } = self.set(machine, &devices);
+    fn price(&mut self, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
+        let Set { runs, passed_over, .. } = self.set(&devices);
         let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);
         let passed_over = passed_over.get(bucket).copied().unwrap_or(0.0);
         Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
@@ -321,13 +325,13 @@ impl State {
 
     /// Simulated time of the planned call, divided by `bound`; 1 if no plan can be simulated.
     fn slowdown(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
-        if let Some(&slowdown) = self.set(call.machine, devices).slowdown.get(bucket) {
+        if let Some(&slowdown) = self.set(devices).slowdown.get(bucket) {
             return slowdown;
         }
         // without a plan now, there may be one for the next call
         let Some(seconds) = self.simulate(call, devices) else { return 1.0 };
         let slowdown = (seconds / bound).max(1.0);
-        self.set(call.machine, devices).slowdown.insert(*bucket, slowdown);
+        self.set(devices).slowdown.insert(*bucket, slowdown);
         slowdown
     }
 

@@ -5,22 +5,74 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+#[cfg(feature = "program-cache")]
+use std::sync::Arc;
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{DType, Driver, TimedKernel};
+use lapidary_core::{DType, TimedKernel};
+#[cfg(feature = "program-cache")]
+use lapidary_core::{Driver, ProgramCache};
 
 use super::runs::{Bucket, RUNS_KEPT, Runs};
 use super::speeds::{Kernel, Speeds, Transfer};
 use super::{Speed, State};
-use crate::machine::Machine;
 
 const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 const KERNELS: [(TimedKernel, &str); 3] = [(TimedKernel::Gemm, "gemm"), (TimedKernel::Trsm, "trsm"), (TimedKernel::Getrf, "getrf")];
 
+/// Where records are kept: in the folder of the compiled programs.
+#[cfg(feature = "program-cache")]
+#[derive(Debug)]
+pub(crate) struct Records {
+    folder: Arc<ProgramCache>,
+    /// For each device a line that names everything that changes its speed.
+    devices: Vec<String>,
+}
+
+#[cfg(feature = "program-cache")]
+impl Records {
+    pub fn new(drivers: &[Driver], folder: Arc<ProgramCache>) -> Self {
+        let line = |driver: &Driver| {
+            let facts = driver.facts();
+            let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
+            let (model, driver, memory) = (&identity.model, &identity.driver, facts.memory);
+            format!("{} model={model} driver={driver} units={units} memory={memory:?}\n", facts.name)
+        };
+        Records { folder, devices: drivers.iter().map(line).collect() }
+    }
+
+    fn key(&self, devices: &[usize]) -> String {
+        let lines: String = devices.iter().map(|&device| &*self.devices[device]).collect();
+        format!("prices of lapidary {}\n{lines}", env!("CARGO_PKG_VERSION"))
+    }
+
+    fn load(&self, devices: &[usize]) -> Option<String> {
+        self.folder.load(&self.key(devices)).and_then(|bytes| String::from_utf8(bytes).ok())
+    }
+
+    fn store(&self, devices: &[usize], text: &str) {
+        self.folder.store(&self.key(devices), text.as_bytes());
+    }
+}
+
+/// A build for the processor alone has no folder, and little to choose between.
+#[cfg(not(feature = "program-cache"))]
+#[derive(Debug)]
+pub(crate) struct Records;
+
+#[cfg(not(feature = "program-cache"))]
+impl Records {
+    fn load(&self, _: &[usize]) -> Option<String> {
+        None
+    }
+
+    fn store(&self, _: &[usize], _: &str) {}
+}
+
 impl State {
     /// The runs of a set, and the speeds of its only device, from disk.
-    pub(super) fn load(&mut self, machine: &Machine, devices: &[usize]) -> Runs {
-        let text = load(machine, &key(machine.drivers(), devices));
+    pub(super) fn load(&mut self, devices: &[usize]) -> Runs {
+        let text = self.records.load(devices);
         let Some((speeds, runs)) = text.and_then(|text| read(&text)) else { return Runs::default() };
         if let ([device], Some(speeds)) = (devices, speeds) {
             self.speeds[*device] = Speed::Measured(speeds);
@@ -29,8 +81,8 @@ impl State {
     }
 
     /// Stores what is known of a set.
-    pub(super) fn save(&mut self, machine: &Machine, devices: &[usize]) {
-        let set = self.set(machine, devices);
+    pub(super) fn save(&mut self, devices: &[usize]) {
+        let set = self.set(devices);
         set.is_unsaved = false;
         let runs = set.runs.clone();
         let speeds = match devices {
@@ -40,39 +92,8 @@ impl State {
             },
             _ => None,
         };
-        store(machine, &key(machine.drivers(), devices), &write(speeds, &runs));
+        self.records.store(devices, &write(speeds, &runs));
     }
-}
-
-#[cfg(feature = "program-cache")]
-fn load(machine: &Machine, key: &str) -> Option<String> {
-    machine.program_cache().load(key).and_then(|bytes| String::from_utf8(bytes).ok())
-}
-
-#[cfg(feature = "program-cache")]
-fn store(machine: &Machine, key: &str, text: &str) {
-    machine.program_cache().store(key, text.as_bytes());
-}
-
-/// A build for the processor alone has no folder, and little to choose between.
-#[cfg(not(feature = "program-cache"))]
-fn load(_: &Machine, _: &str) -> Option<String> {
-    None
-}
-
-#[cfg(not(feature = "program-cache"))]
-fn store(_: &Machine, _: &str, _: &str) {}
-
-/// Everything that changes the speed of a set.
-fn key(drivers: &[Driver], devices: &[usize]) -> String {
-    let mut key = format!("prices of lapidary {}\n", env!("CARGO_PKG_VERSION"));
-    for &device in devices {
-        let facts = drivers[device].facts();
-        let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
-        let (model, driver, memory) = (&identity.model, &identity.driver, facts.memory);
-        let _ = writeln!(key, "{} model={model} driver={driver} units={units} memory={memory:?}", facts.name);
-    }
-    key
 }
 
 /// The record as lines of words.

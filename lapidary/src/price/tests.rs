@@ -214,7 +214,7 @@ fn runs_of_devices_alone_correct_the_price_of_both() {
     let before = both(&prices());
     for device in [0, 1] {
         let problem = with_product(N, |args| normalised(args).0);
-        machine.pricing().unwrap().state().set(&machine, &[device]).runs.add(Bucket::of(&problem), 7.0);
+        machine.pricing().unwrap().state().set(&[device]).runs.add(Bucket::of(&problem), 7.0);
     }
     assert!((both(&prices()) / before - 7.0).abs() < 1e-6);
 }

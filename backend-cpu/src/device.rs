@@ -89,7 +89,7 @@ fn instruction_set() -> (&'static str, usize, f64) {
     } else if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
         return ("AVX2", 256, 16.0);
     }
-    ("portable", 128, 4.0)
+    if cfg!(target_arch = "aarch64") { ("NEON", 128, 8.0) } else { ("portable", 128, 4.0) }
 }
 
 /// The processor as the operating system reports it, read once for all CPU devices.

@@ -10,6 +10,8 @@ mod getrf;
 mod laswp;
 mod lookahead;
 mod micro;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod pack;
 mod panel;
 mod portable;
@@ -22,6 +24,8 @@ mod tests;
 mod transpose;
 mod trsm;
 mod trtri;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -79,7 +79,7 @@ mod sealed {
 }
 
 /// The most bits of a vector: whatever the processor has, but for tests.
-#[cfg(all(target_arch = "x86_64", not(test)))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(test)))]
 #[inline(always)]
 fn widest() -> usize {
     usize::MAX
@@ -91,13 +91,13 @@ thread_local! {
     pub(super) static WIDEST: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
 }
 
-#[cfg(all(target_arch = "x86_64", test))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), test))]
 fn widest() -> usize {
     WIDEST.get()
 }
 
 macro_rules! lanes {
-    ($t:ident, $v512:ident, $v256:ident) => {
+    ($t:ident, $v512:ident, $v256:ident, $v128:ident) => {
         impl Lanes for $t {
             #[inline]
             #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
@@ -114,6 +114,11 @@ macro_rules! lanes {
                         return unsafe { super::x86::$v256::call(kernel) };
                     }
                 }
+                #[cfg(target_arch = "aarch64")]
+                if widest() >= 128 {
+                    // SAFETY: every processor of 64-bit Arm has NEON.
+                    return unsafe { super::neon::$v128::call(kernel) };
+                }
                 // SAFETY: arrays need no features.
                 unsafe { super::portable::Array::<$t>::call(kernel) }
             }
@@ -121,5 +126,5 @@ macro_rules! lanes {
     };
 }
 
-lanes!(f32, F32x16, F32x8);
-lanes!(f64, F64x8, F64x4);
+lanes!(f32, F32x16, F32x8, F32x4);
+lanes!(f64, F64x8, F64x4, F64x2);

@@ -3,77 +3,18 @@
 use std::arch::x86_64::*;
 
 use super::simd::{Kernel, Simd};
+use super::vector::vector;
 
-/// One vector type: everything but masks and shuffles differs in names only.
-macro_rules! vector {
-    ($name:ident = $reg:ident of $lanes:literal $t:ty, $nr:literal columns, $features:literal, mask $mask:ident,
-     $load:ident $store:ident $splat:ident $mul:ident $div:ident $fmadd:ident $fnmadd:ident $max:ident |$x:ident| $abs:expr,
-     $($own:item)+) => {
-        #[derive(Clone, Copy)]
-        pub(super) struct $name($reg);
+#[inline(always)]
+unsafe fn prefetch<T>(at: *const T) {
+    // SAFETY: a hint touches nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+}
 
-        // Each body is one intrinsic, whose conditions are those of the trait.
-        #[allow(clippy::undocumented_unsafe_blocks, reason = "one reason for all, above")]
-        impl Simd for $name {
-            type Elem = $t;
-            type Mask = $mask;
-            const LANES: usize = $lanes;
-            const NR: usize = $nr;
-
-            #[inline]
-            unsafe fn call<K: Kernel<$t>>(kernel: K) -> K::Output {
-                #[target_feature(enable = $features)]
-                #[inline(never)]
-                unsafe fn enter<K: Kernel<$t>>(kernel: K) -> K::Output {
-                    unsafe { kernel.run::<$name>() }
-                }
-                unsafe { enter(kernel) }
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $t) -> Self {
-                $name(unsafe { $load(from) })
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $t) {
-                unsafe { $store(to, self.0) }
-            }
-            #[inline(always)]
-            unsafe fn prefetch(at: *const $t) {
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn prefetch_l2(at: *const $t) {
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn splat(value: $t) -> Self {
-                $name(unsafe { $splat(value) })
-            }
-            #[inline(always)]
-            unsafe fn mul(self, other: Self) -> Self {
-                $name(unsafe { $mul(self.0, other.0) })
-            }
-            #[inline(always)]
-            unsafe fn div(self, other: Self) -> Self {
-                $name(unsafe { $div(self.0, other.0) })
-            }
-            #[inline(always)]
-            unsafe fn mul_add(self, a: Self, b: Self) -> Self {
-                $name(unsafe { $fmadd(self.0, a.0, b.0) })
-            }
-            #[inline(always)]
-            unsafe fn neg_mul_add(self, a: Self, b: Self) -> Self {
-                $name(unsafe { $fnmadd(self.0, a.0, b.0) })
-            }
-            // `max` returns its second operand if one is NaN.
-            #[inline(always)]
-            unsafe fn max_abs(self, other: Self) -> Self {
-                let $x = self.0;
-                $name(unsafe { $max($abs, other.0) })
-            }
-            $(#[inline(always)] $own)+
-        }
-    };
+#[inline(always)]
+unsafe fn prefetch_l2<T>(at: *const T) {
+    // SAFETY: a hint touches nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
 }
 
 /// The lane numbers that `permutex2var` takes: l of the first register is l, of
@@ -102,8 +43,10 @@ exchange_index!(exchange_index_32, i32, 16);
 
 vector! {
     F64x8 = __m512d of 8 f64, 8 columns, "avx512f,avx2,fma", mask __mmask8,
-    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_mul_pd _mm512_div_pd
-    _mm512_fmadd_pd _mm512_fnmadd_pd _mm512_max_pd |x| _mm512_abs_pd(x),
+    _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_mul_pd _mm512_div_pd,
+    |x, a, b| add _mm512_fmadd_pd(x, a, b), subtract _mm512_fnmadd_pd(x, a, b),
+    // `max` returns its second operand if one is NaN
+    |x, other| _mm512_max_pd(_mm512_abs_pd(x), other),
     unsafe fn mask(count: usize) -> __mmask8 {
         ((1u32 << count) - 1) as __mmask8
     }
@@ -125,8 +68,10 @@ vector! {
 
 vector! {
     F32x16 = __m512 of 16 f32, 8 columns, "avx512f,avx2,fma", mask __mmask16,
-    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_mul_ps _mm512_div_ps
-    _mm512_fmadd_ps _mm512_fnmadd_ps _mm512_max_ps |x| _mm512_abs_ps(x),
+    _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_mul_ps _mm512_div_ps,
+    |x, a, b| add _mm512_fmadd_ps(x, a, b), subtract _mm512_fnmadd_ps(x, a, b),
+    // `max` returns its second operand if one is NaN
+    |x, other| _mm512_max_ps(_mm512_abs_ps(x), other),
     unsafe fn mask(count: usize) -> __mmask16 {
         ((1u32 << count) - 1) as __mmask16
     }
@@ -151,8 +96,10 @@ static WINDOW: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0,
 
 vector! {
     F64x4 = __m256d of 4 f64, 4 columns, "avx2,fma", mask __m256i,
-    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_mul_pd _mm256_div_pd
-    _mm256_fmadd_pd _mm256_fnmadd_pd _mm256_max_pd |x| _mm256_andnot_pd(_mm256_set1_pd(-0.0), x),
+    _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_mul_pd _mm256_div_pd,
+    |x, a, b| add _mm256_fmadd_pd(x, a, b), subtract _mm256_fnmadd_pd(x, a, b),
+    // `max` returns its second operand if one is NaN
+    |x, other| _mm256_max_pd(_mm256_andnot_pd(_mm256_set1_pd(-0.0), x), other),
     unsafe fn mask(count: usize) -> __m256i {
         unsafe { _mm256_loadu_si256(WINDOW.as_ptr().add(8 - 2 * count).cast()) }
     }
@@ -174,8 +121,10 @@ vector! {
 
 vector! {
     F32x8 = __m256 of 8 f32, 4 columns, "avx2,fma", mask __m256i,
-    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_mul_ps _mm256_div_ps
-    _mm256_fmadd_ps _mm256_fnmadd_ps _mm256_max_ps |x| _mm256_andnot_ps(_mm256_set1_ps(-0.0), x),
+    _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_mul_ps _mm256_div_ps,
+    |x, a, b| add _mm256_fmadd_ps(x, a, b), subtract _mm256_fnmadd_ps(x, a, b),
+    // `max` returns its second operand if one is NaN
+    |x, other| _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0), x), other),
     unsafe fn mask(count: usize) -> __m256i {
         unsafe { _mm256_loadu_si256(WINDOW.as_ptr().add(8 - count).cast()) }
     }

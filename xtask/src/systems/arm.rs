@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::suite;
+use super::{Emulator, SUITE};
 use crate::Result;
 use crate::cross;
 use crate::packages;
@@ -19,7 +19,10 @@ const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "d
 /// What the folder holds: the emulator, and the libraries that programs load.
 const EMULATOR: &str = "--include=qemu-user-static,libc6-arm64-cross,libgcc-s1-arm64-cross";
 
-/// Builds the suite and runs it.
+/// The routines with NEON's vectors, and with portable ones, beside the reference.
+const VECTORS: &[&str] = &["--package", "lapidary-backend-cpu", "--lib", "--", "fast::tests"];
+
+/// Builds the suite and the tests of vectors and runs them.
 pub fn check(ws: &Workspace) -> Result<String> {
     if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
@@ -29,7 +32,9 @@ pub fn check(ws: &Workspace) -> Result<String> {
         return Ok(format!("not run: `debootstrap` could not fill {} as root", root.display()));
     };
     // where the emulator finds the libraries
-    suite(ws, TARGET, LINKER, &emulator, &[("QEMU_LD_PREFIX", root.join("usr/aarch64-linux-gnu"))])
+    let env = [("QEMU_LD_PREFIX", root.join("usr/aarch64-linux-gnu"))];
+    let emulator = Emulator { target: TARGET, linker: LINKER, program: &emulator, env: &env };
+    Ok(format!("{}; vectors {}", emulator.test(ws, SUITE)?, emulator.test(ws, VECTORS)?))
 }
 
 /// The emulator, from a folder that is filled once. It is linked statically: it needs nothing of the folder to run.

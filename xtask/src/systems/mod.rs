@@ -19,20 +19,32 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Ok(format!("types {types}; 64-bit Arm: {arm}; Windows: {}", windows::check(ws)?))
 }
 
-/// Runs the suite on one processor, in one process: an emulator starts no other programs. The value is its closing line.
-fn suite(ws: &Workspace, target: &str, linker: &str, emulator: &Path, env: &[(&str, PathBuf)]) -> Result<String> {
-    let args = ["--release", "--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
-    let (cargo, compiler) = match cross::cargo(ws, "test", &[target], &args) {
-        Ok(found) => found,
-        Err(missing) => return Ok(format!("not run: {missing}")),
-    };
-    let cargo = cargo.env(&variable(target, "LINKER"), linker).env(&variable(target, "RUNNER"), emulator);
-    let output = env.iter().fold(cargo, |cargo, (name, value)| cargo.env(name, value)).tee()?;
-    let closing = output.lines().rfind(|line| line.starts_with("test result: ")).ok_or("the suite has not ended")?;
-    Ok(format!("{compiler}: {closing}"))
+/// The suite on one processor, in one process: an emulator starts no other programs.
+const SUITE: &[&str] = &["--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
+
+/// A system on which programs for another one run.
+struct Emulator<'a> {
+    target: &'a str,
+    linker: &'a str,
+    program: &'a Path,
+    env: &'a [(&'a str, PathBuf)],
 }
 
-/// The variable by which cargo is told something of a target.
-fn variable(target: &str, what: &str) -> String {
-    format!("CARGO_TARGET_{}_{what}", target.to_uppercase().replace('-', "_"))
+impl Emulator<'_> {
+    /// Builds tests and runs them. The value is their closing line.
+    fn test(&self, ws: &Workspace, tests: &[&str]) -> Result<String> {
+        let (cargo, compiler) = match cross::cargo(ws, "test", &[self.target], &[&["--release"], tests].concat()) {
+            Ok(found) => found,
+            Err(missing) => return Ok(format!("not run: {missing}")),
+        };
+        let cargo = cargo.env(&self.variable("LINKER"), self.linker).env(&self.variable("RUNNER"), self.program);
+        let output = self.env.iter().fold(cargo, |cargo, (name, value)| cargo.env(name, value)).tee()?;
+        let closing = output.lines().rfind(|line| line.starts_with("test result: ")).ok_or("the tests have not ended")?;
+        Ok(format!("{compiler}: {closing}"))
+    }
+
+    /// The variable by which cargo is told something of the system.
+    fn variable(&self, what: &str) -> String {
+        format!("CARGO_TARGET_{}_{what}", self.target.to_uppercase().replace('-', "_"))
+    }
 }

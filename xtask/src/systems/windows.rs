@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::suite;
+use super::{Emulator, SUITE};
 use crate::Result;
 use crate::cross;
 use crate::runner::Invocation;
@@ -33,7 +33,7 @@ pub fn check(ws: &Workspace) -> Result<String> {
     let libraries = ws.target("wine-libraries");
     random(ws, &libraries)?;
     let env = [("WINEPREFIX", ws.target("wine")), ("WINEDEBUG", "-all".into()), ("WINEPATH", for_windows(&libraries).into())];
-    suite(ws, TARGET, COMPILER, Path::new(WINE), &env)
+    Emulator { target: TARGET, linker: COMPILER, program: Path::new(WINE), env: &env }.test(ws, SUITE)
 }
 
 /// A path as Windows writes it: Wine shows the whole file system as a drive.

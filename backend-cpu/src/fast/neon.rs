@@ -1,0 +1,82 @@
+//! The vectors of NEON, which every 64-bit Arm processor has.
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+use super::simd::{Kernel, Simd};
+use super::vector::vector;
+
+#[inline(always)]
+unsafe fn prefetch<T>(at: *const T) {
+    // SAFETY: a hint touches nothing.
+    unsafe { asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
+}
+
+#[inline(always)]
+unsafe fn prefetch_l2<T>(at: *const T) {
+    // SAFETY: a hint touches nothing.
+    unsafe { asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
+}
+
+// 24 of the 32 registers hold a tile of C, three a column of A, and the rest elements of B.
+vector! {
+    F64x2 = float64x2_t of 2 f64, 8 columns, "neon", mask usize,
+    vld1q_f64 vst1q_f64 vdupq_n_f64 vmulq_f64 vdivq_f64,
+    |x, a, b| add vfmaq_f64(b, x, a), subtract vfmsq_f64(b, x, a),
+    // a comparison with NaN is false
+    |x, other| vbslq_f64(vcgtq_f64(vabsq_f64(x), other), vabsq_f64(x), other),
+    unsafe fn mask(count: usize) -> usize {
+        count
+    }
+    unsafe fn load_masked(from: *const f64, mask: usize) -> Self {
+        let mut lanes = [0.0; 2];
+        unsafe {
+            lanes[..mask].copy_from_slice(std::slice::from_raw_parts(from, mask));
+            Self::load(lanes.as_ptr())
+        }
+    }
+    unsafe fn store_masked(self, to: *mut f64, mask: usize) {
+        let mut lanes = [0.0; 2];
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            std::slice::from_raw_parts_mut(to, mask).copy_from_slice(&lanes[..mask]);
+        }
+    }
+    unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {
+        unsafe { (F64x2(vtrn1q_f64(self.0, other.0)), F64x2(vtrn2q_f64(self.0, other.0))) }
+    }
+}
+
+vector! {
+    F32x4 = float32x4_t of 4 f32, 8 columns, "neon", mask usize,
+    vld1q_f32 vst1q_f32 vdupq_n_f32 vmulq_f32 vdivq_f32,
+    |x, a, b| add vfmaq_f32(b, x, a), subtract vfmsq_f32(b, x, a),
+    // a comparison with NaN is false
+    |x, other| vbslq_f32(vcgtq_f32(vabsq_f32(x), other), vabsq_f32(x), other),
+    unsafe fn mask(count: usize) -> usize {
+        count
+    }
+    unsafe fn load_masked(from: *const f32, mask: usize) -> Self {
+        let mut lanes = [0.0; 4];
+        unsafe {
+            lanes[..mask].copy_from_slice(std::slice::from_raw_parts(from, mask));
+            Self::load(lanes.as_ptr())
+        }
+    }
+    unsafe fn store_masked(self, to: *mut f32, mask: usize) {
+        let mut lanes = [0.0; 4];
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            std::slice::from_raw_parts_mut(to, mask).copy_from_slice(&lanes[..mask]);
+        }
+    }
+    unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {
+        unsafe {
+            if D == 1 {
+                return (F32x4(vtrn1q_f32(self.0, other.0)), F32x4(vtrn2q_f32(self.0, other.0)));
+            }
+            let (a, b) = (vreinterpretq_f64_f32(self.0), vreinterpretq_f64_f32(other.0));
+            (F32x4(vreinterpretq_f32_f64(vtrn1q_f64(a, b))), F32x4(vreinterpretq_f32_f64(vtrn2q_f64(a, b))))
+        }
+    }
+}

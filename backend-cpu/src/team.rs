@@ -43,6 +43,30 @@ const STRIPS: usize = 4;
 /// The number of rows (or columns) in a strip is a multiple of this, so that strips of rows do not share cache lines.
 const LINES: usize = 16;
 
+/// Rows (or columns) `0..count` in strips. The last strip takes the rest, so that none has a single row unless `count` is 1: a
+/// routine may compute that by another method.
+#[derive(Clone, Copy)]
+pub(crate) struct Strips {
+    count: usize,
+    width: usize,
+}
+
+impl Strips {
+    /// Strips of `width` rows, rounded up to a multiple of [`LINES`].
+    pub fn new(count: usize, width: usize) -> Self {
+        Strips { count, width: width.next_multiple_of(LINES) }
+    }
+
+    pub fn number(self) -> usize {
+        (self.count / self.width).max(1)
+    }
+
+    pub fn get(self, index: usize) -> Range<usize> {
+        let start = index * self.width;
+        start..if index + 1 == self.number() { self.count } else { start + self.width }
+    }
+}
+
 /// Threads that work on one call together.
 #[derive(Debug)]
 pub struct Team {
@@ -206,8 +230,7 @@ impl Team {
     }
 
     /// Splits `0..count`, a range of rows or columns, into strips; members claim them and call `body` for each. `work` is the
-    /// work per row or column, as a number of elements to copy; it determines the number of members. No strip has a single row or
-    /// column unless `count` is 1, since the routine may compute that by another method.
+    /// work per row or column, as a number of elements to copy; it determines the number of members.
     pub(crate) fn in_strips(&self, count: usize, work: f64, body: impl Fn(Range<usize>) + Sync) {
         let members = self.members(count as f64 * work / WORK_OF_MEMBER).min(count.div_ceil(LINES));
         if members <= 1 {
@@ -216,12 +239,10 @@ impl Team {
             }
             return;
         }
-        let strip = count.div_ceil(STRIPS * members).next_multiple_of(LINES);
-        let (strips, pieces) = ((count / strip).max(1), Pieces::default());
+        let (strips, pieces) = (Strips::new(count, count.div_ceil(STRIPS * members)), Pieces::default());
         self.run_in_time(members, &|_| {
-            while let Some(piece) = pieces.take(strips) {
-                // the last one takes the rest
-                body(piece * strip..if piece + 1 == strips { count } else { (piece + 1) * strip });
+            while let Some(piece) = pieces.take(strips.number()) {
+                body(strips.get(piece));
             }
         });
     }

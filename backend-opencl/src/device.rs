@@ -269,7 +269,12 @@ impl Device for OpenClDevice {
             let running = self.enqueue(instruction, 0, &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
-            read.unwrap_or_else(|| reads.iter().try_for_each(|&(from, to)| self.read(from, to)))
+            match read {
+                // there may be pinned memory for one at a time
+                Some(Err(error)) if !error.kind().is_out_of_memory() => Err(error),
+                Some(Ok(())) => Ok(()),
+                Some(Err(_)) | None => reads.iter().try_for_each(|&(from, to)| self.read(from, to)),
+            }
         }
     }
 

@@ -244,7 +244,7 @@ impl Transfers {
         if reads.is_empty() {
             return Ok(());
         }
-        let mut staged: Vec<Staging> = reads.iter().map(|_| self.take()).collect::<Result<_>>()?;
+        let mut staged = self.take_all(reads.len())?;
         let mut under_way = Vec::new();
         let enqueued = reads.iter().zip(&mut staged).try_for_each(|((buffer, rect, piece), staging)| {
             let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
@@ -269,16 +269,23 @@ impl Transfers {
         moved
     }
 
-    /// Two pieces of memory; one that was mapped is not lost if there is no second.
     fn take_two(&self) -> Result<[Staging; 2]> {
-        let first = self.take()?;
-        match self.take() {
-            Ok(second) => Ok([first, second]),
-            Err(error) => {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(first);
-                Err(error)
+        self.take_all(2).map(|two| two.try_into().unwrap_or_else(|_| unreachable!("two were asked for")))
+    }
+
+    /// So many pieces of memory. Those that were mapped are not lost if there are not enough.
+    fn take_all(&self, count: usize) -> Result<Vec<Staging>> {
+        let mut taken = Vec::new();
+        while taken.len() < count {
+            match self.take() {
+                Ok(staging) => taken.push(staging),
+                Err(error) => {
+                    self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(taken);
+                    return Err(error);
+                }
             }
         }
+        Ok(taken)
     }
 
     /// A piece of memory, pinned if the driver does so.

@@ -92,7 +92,8 @@ impl Machine {
     }
 
     /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
-    /// before it runs. Not reported: small calls, and lists that the processor runs in one go. `tell` must not call this machine; that of the first
+    /// before it runs. Each such call is priced, also where a machine without a listener would reuse a choice. Not reported: small
+    /// calls, and lists that the processor runs in one go. `tell` must not call this machine; that of the first
     /// call of this method stays.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {

@@ -10,7 +10,7 @@ use lapidary_core::{
 };
 
 use crate::machine::{DIRECT_FLOPS, Machine};
-use crate::price::{HostCall, Listener, Reason};
+use crate::price::{HostCall, Listener, Pricing, Reason};
 
 #[cfg(test)]
 mod tests;
@@ -88,7 +88,7 @@ impl Machine {
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
             let run = if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
-                // the listener is told all prices, so that the cache is of no use
+                // a listener is told all prices, so that the cache is not used
                 let priced = pricing.map(|pricing| pricing.price(&call));
                 tell(&self.explanation(&call, reason, priced.as_ref()));
                 priced.and_then(|priced| priced.begin())
@@ -112,11 +112,14 @@ impl Machine {
                     }
                     return Ok(());
                 }
-                Err(error) if error.kind().leaves_it_to_others() && error.is_untouched() && devices.len() < able.len() => {
+                Err(error) => {
+                    self.pricing().into_iter().for_each(Pricing::forget_choices);
+                    if !error.kind().leaves_it_to_others() || !error.is_untouched() || devices.len() == able.len() {
+                        return Err(error);
+                    }
                     able.retain(|device| !devices.contains(device));
                     failed.extend(run);
                 }
-                Err(error) => return Err(error),
             }
         }
     }

@@ -102,15 +102,17 @@ fn beside_the_cpu() {
 #[test]
 fn transfers_in_many_pieces() {
     if let Some([first]) = with_f64() {
-        let pieces = |settings: &Settings| {
+        let pieces = |settings: &Settings, bytes: usize| {
             let cache = std::sync::Arc::new(settings.program_cache());
-            let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
+            let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().in_pieces(bytes);
             Graded("pieces".to_owned(), Machine::from_opencl(vec![device], settings).unwrap())
         };
-        let limited = pieces(&limited(128 << 10));
+        let limited = pieces(&limited(128 << 10), 1 << 10);
         grade::<f64>(&limited, &few());
         grade::<f32>(&limited, &few());
-        grade::<f32>(&Resident::new(pieces(&settings())), &few());
+        grade::<f32>(&Resident::new(pieces(&settings(), 1 << 10)), &few());
+        // pivots in several pieces
+        grade::<f32>(&Resident::new(pieces(&settings(), 128)), &few());
     }
 }
 

@@ -203,10 +203,10 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
     for case in 0..32 * 8 {
         let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
         let (n, others) = match case {
-            // products that members share
-            0..8 => (530, 9),
-            // strips as wide as the cache has room for, and a narrower one
-            8..10 => (100, 2500),
+            // the largest triangles of one member, and those that members share
+            0..4 => [(256, 9), (257, 9), (512, 64), (513, 64)][case],
+            // strips as wide as the cache has room for, and a wider one
+            4..6 => (100, 2500),
             _ => (sizes(&mut r), sizes(&mut r) * (1 + r.below(4))),
         };
         let mut a = triangle::<T>(n, uplo, diag, &mut r);

@@ -7,14 +7,22 @@ use super::simd::Lanes;
 use super::substitute::{ORDER, substitute};
 use super::transpose::scale;
 use crate::reference::is_forward;
-use crate::team::Team;
+use crate::team::{Strips, Team};
 use crate::tile::Tile;
 
-/// Up to this order each member solves strips of right-hand sides by itself. In larger systems, the members share the products
-/// of the first steps of the recursion.
-const STRIP_ORDER: usize = 512;
-/// Most bytes of a strip, which then stays in the second-level cache through the whole recursion.
-const STRIP: usize = 768 << 10;
+/// Maximum order of a triangle with which each member solves right-hand sides by itself. With larger ones, the members share
+/// the products of the first steps of the recursion.
+const ORDER_OF_MEMBER: usize = 256;
+/// The same for systems that are not much larger, if there are many right-hand sides: to share a product of order 256 costs
+/// more than it saves (bench/results/2026-11-25-h100-sweep-rest.txt).
+const ORDER_OF_MEMBER_IN_SMALL: usize = 512;
+/// Maximum order of such a system.
+const SMALL: usize = 1024;
+/// Minimum number of its right-hand sides.
+const MANY: usize = 64;
+/// Maximum number of bytes of the right-hand sides that a member solves at a time. They stay in a second-level cache of 2 MiB
+/// through the whole recursion.
+const STRIP_BYTES: usize = 768 << 10;
 
 /// Number of operations, times the bytes of an element, that take as long as to copy one element.
 const FLOPS_OF_MOVE: f64 = 128.0;
@@ -26,6 +34,8 @@ pub(super) struct Flags {
     pub uplo: Uplo,
     pub op: Op,
     pub diag: Diag,
+    /// Maximum order of a triangle with which each member solves right-hand sides by itself.
+    order_of_member: usize,
 }
 
 impl Flags {
@@ -51,7 +61,8 @@ pub unsafe fn trsm<T: Lanes>(team: &Team, side: Side, uplo: Uplo, op: Op, diag: 
         if alpha == T::ZERO {
             scale(team, alpha, b);
         } else if order > 0 && others > 0 {
-            solve(team, Flags { side, uplo, op, diag }, alpha, a, b);
+            let order_of_member = if order <= SMALL && others >= MANY { ORDER_OF_MEMBER_IN_SMALL } else { ORDER_OF_MEMBER };
+            solve(team, Flags { side, uplo, op, diag, order_of_member }, alpha, a, b);
         }
     }
 }
@@ -71,15 +82,15 @@ pub(super) fn right_hand_sides<T: Copy>(side: Side, b: Tile<T>, start: usize, si
 
 unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
     let (n, others) = (a.rows(), if f.side == Side::Left { b.cols() } else { b.rows() });
-    if n > STRIP_ORDER {
+    if n > f.order_of_member {
         // SAFETY: as the caller promises.
         return unsafe { recurse(team, f, alpha, a, b) };
     }
     // each right-hand side is solved alone; a member's strips stay in its cache
     team.in_strips(others, (n * n * size_of::<T>()) as f64 / FLOPS_OF_MOVE, |sides| {
-        let width = STRIP / size_of::<T>() / n;
-        for start in sides.clone().step_by(width) {
-            let strip = right_hand_sides(f.side, b, start, width.min(sides.end - start));
+        let strips = Strips::new(sides.len(), STRIP_BYTES / size_of::<T>() / n);
+        for strip in (0..strips.number()).map(|index| strips.get(index)) {
+            let strip = right_hand_sides(f.side, b, sides.start + strip.start, strip.len());
             // SAFETY: the caller's contract for a part of B.
             unsafe { recurse(&Team::alone(), f, alpha, a, strip) }
         }
@@ -102,7 +113,7 @@ unsafe fn recurse<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile
         };
         let (b1, b2) = (unknowns(f.side, b, 0, half), unknowns(f.side, b, half, n - half));
         let ((first, x), (last, y)) = if f.forward() { ((a11, b1), (a22, b2)) } else { ((a22, b2), (a11, b1)) };
-        let go = if n > STRIP_ORDER { solve } else { recurse };
+        let go = if n > f.order_of_member { solve } else { recurse };
         go(team, f, alpha, first, x);
         match f.side {
             Side::Left => gemm(team, f.op, Op::NoTrans, -T::ONE, off, x, alpha, y),

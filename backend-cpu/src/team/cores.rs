@@ -83,8 +83,16 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_cores_as_threads_at_most() {
-        let threads = thread::available_parallelism().unwrap().get();
-        assert!((1..=threads).contains(&cores()) && (1..=threads).contains(&recent_cores()));
+    fn a_thread_of_one_hardware_thread_has_one_core() {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        thread::spawn(|| {
+            let mask = sched_getaffinity(None).unwrap();
+            let mut one = CpuSet::new();
+            one.set((0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu)).unwrap());
+            sched_setaffinity(None, &one).unwrap();
+            assert_eq!(cores(), 1);
+        })
+        .join()
+        .unwrap();
     }
 }

@@ -23,9 +23,8 @@ struct Choice {
     problem: Problem,
     /// The devices among which it was made.
     able: Vec<usize>,
-    devices: Vec<usize>,
+    price: Price,
     bucket: Bucket,
-    estimate: f64,
     /// Number of calls that may still reuse it.
     calls: u32,
 }
@@ -40,9 +39,9 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The devices that are cached for a problem.
-    pub fn devices(&self, problem: &Problem, able: &[usize]) -> Option<&[usize]> {
-        self.position(problem, able).map(|at| &self.choices[at].devices[..])
+    /// The devices that are cached for a problem, with their price when they were chosen.
+    pub fn price(&self, problem: &Problem, able: &[usize]) -> Option<&Price> {
+        self.position(problem, able).map(|at| &self.choices[at].price)
     }
 
     fn position(&self, problem: &Problem, able: &[usize]) -> Option<usize> {
@@ -52,7 +51,7 @@ impl Cache {
     /// Begins a call on the devices that are cached for its problem; `None` if there are none.
     pub fn begin(&mut self, problem: &Problem, able: &[usize]) -> Option<Run> {
         let at = self.position(problem, able)?;
-        let Choice { devices, bucket, estimate, calls, .. } = &mut self.choices[at];
+        let Choice { price: Price { devices, estimate, .. }, bucket, calls, .. } = &mut self.choices[at];
         let run = Run { devices: devices.clone(), bucket: *bucket, estimate: *estimate, start: Instant::now(), is_cached: true };
         *calls -= 1;
         if *calls == 0 {
@@ -68,9 +67,8 @@ impl Cache {
         if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, able).is_some() {
             return;
         }
-        let Price { devices, estimate, .. } = first.clone();
-        let (problem, able, bucket) = (*problem, able.to_vec(), *bucket);
-        self.choices.push_front(Choice { problem, able, devices, bucket, estimate, calls: CALLS });
+        let (able, price) = (able.to_vec(), first.clone());
+        self.choices.push_front(Choice { problem: *problem, able, price, bucket: *bucket, calls: CALLS });
         self.choices.truncate(KEPT);
     }
 
@@ -111,7 +109,7 @@ mod tests {
         for (n, able) in [(9, [0, 1]), (8, [0, 2])] {
             assert!(cache.begin(&problem(n), &able).is_none(), "n = {n}, able {able:?}");
         }
-        assert_eq!(cache.devices(&problem(8), &[0, 1]), Some(&[0][..]));
+        assert_eq!(cache.price(&problem(8), &[0, 1]), settled.prices.first());
         let reused = std::iter::from_fn(|| cache.begin(&problem(8), &[0, 1]));
         assert_eq!(reused.filter(|run| run.devices == [0]).count(), CALLS as usize);
         cache.add(&problem(8), &[0, 1], &settled);

@@ -160,12 +160,19 @@ impl Pricing {
     /// The prices of a call that does not run, and whether it would run on devices from the cache. These then come first.
     pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
         let mut priced = self.price(call);
-        let cache = self.cache();
-        let cached = cache.devices(call.problem, call.able);
-        if let Some(at) = cached.and_then(|devices| priced.prices.iter().position(|price| price.devices == devices)) {
-            priced.prices[..=at].rotate_right(1);
+        let cached = self.cache().price(call.problem, call.able).cloned();
+        let is_cached = cached.is_some();
+        if let Some(cached) = cached {
+            let now = priced.prices.iter().position(|price| price.devices == cached.devices);
+            let first = now.map_or(cached, |at| priced.prices.remove(at));
+            priced.prices.insert(0, first);
         }
-        (priced, cached.is_some())
+        (priced, is_cached)
+    }
+
+    /// Forgets the cached choices: a device has failed.
+    pub fn forget_choices(&self) {
+        self.cache().clear();
     }
 
     /// Other devices that are the same hardware as one of these.
@@ -227,9 +234,6 @@ impl Pricing {
     /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
     pub fn record(&self, run: Run, has_failed: bool) {
         let seconds = run.start.elapsed().as_secs_f64();
-        if has_failed {
-            self.cache().clear();
-        }
         if run.is_cached && !has_failed {
             self.cache().ended.push((run, seconds));
         } else {

@@ -201,7 +201,18 @@ fn runs_on_cached_devices_are_recorded() {
     product(&machine).unwrap();
     let (problem, _) = with_product(N, normalised);
     let cache = machine.pricing().unwrap().cache();
-    assert!(cache.devices(&problem, &[0, 1]).is_none(), "a failure clears the cache");
+    assert!(cache.price(&problem, &[0, 1]).is_none(), "a failure clears the cache");
+}
+
+/// Devices that have no price any more are named as long as calls reuse them.
+#[test]
+fn cached_devices_without_a_price_are_explained() {
+    let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
+    let machine = machine(&devices, folder.path());
+    (0..RUNS_KEPT + 2).for_each(|_| product(&machine).unwrap());
+    machine.pricing().unwrap().state().speeds[1] = super::Speed::Failed;
+    let explanation = with_product(N, |args| machine.explain(args)).unwrap();
+    assert_eq!((explanation.reason, &explanation.devices[..]), (Reason::Cached, &["paced:1".to_owned()][..]), "{explanation}");
 }
 
 /// If each device alone took seven times its estimate, so does the price of both.

@@ -1,6 +1,7 @@
 //! The processor, or a thread of it, as a device.
 
 use std::env::consts::ARCH;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 
 use lapidary_core::{
@@ -10,7 +11,7 @@ use lapidary_core::{
 
 use crate::buffer::Buffer;
 use crate::conv::{host_tile, tile, transpose_of};
-use crate::fast::{self, Lanes};
+use crate::fast::{self, Lanes, NoMemory};
 use crate::reference;
 use crate::team::{Team, cores};
 use crate::tile::Tile;
@@ -138,8 +139,7 @@ impl Device for CpuDevice {
     #[inline]
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         // SAFETY: the contract of `Device::launch` is that of tiles.
-        unsafe { carry_out_by(self.path, &self.team, instruction) }
-        Ok(())
+        with_memory("launch", || unsafe { carry_out_by(self.path, &self.team, instruction) })
     }
 
     /// Members claim sequences. One with so much work that a member would finish long after the others is carried out by the
@@ -152,13 +152,14 @@ impl Device for CpuDevice {
             // SAFETY: the contract of `Device::launch` is that of tiles.
             sequence.iter().for_each(|instruction| unsafe { carry_out_by(self.path, team, instruction) });
         };
-        large.into_iter().for_each(|sequence| run(&self.team, sequence));
         let work = small.iter().flat_map(|sequence| sequence.iter()).map(Instruction::flops).sum::<f64>()
             + small.len() as f64 * FLOPS_OF_CALL;
-        fast::in_groups(&self.team, small.len(), work, |group| {
-            small[group].iter().for_each(|sequence| run(&Team::alone(), sequence));
-        });
-        Ok(())
+        with_memory("launch", || {
+            large.iter().for_each(|sequence| run(&self.team, sequence));
+            fast::in_groups(&self.team, small.len(), work, |group| {
+                small[group].iter().for_each(|sequence| run(&Team::alone(), sequence));
+            });
+        })
     }
 
     unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
@@ -166,16 +167,27 @@ impl Device for CpuDevice {
             return None;
         }
         // SAFETY: as the caller promises.
-        unsafe {
+        let factor = || unsafe {
             let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
             match a.dtype {
                 DType::F32 => fast::getrf_by_rows::<f32>(&self.team, pivoting, transpose_of(a), ipiv, info),
                 DType::F64 => fast::getrf_by_rows::<f64>(&self.team, pivoting, transpose_of(a), ipiv, info),
                 DType::I32 => unreachable!("instructions compute with no integers"),
             }
-        }
-        Some(Ok(()))
+        };
+        Some(with_memory("getrf", factor))
     }
+}
+
+/// Computes; an error if the system refuses memory for packed blocks.
+fn with_memory(operation: &'static str, compute: impl FnOnce()) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(compute)).map_err(|panic| match panic.downcast::<NoMemory>() {
+        Ok(refused) => {
+            let message = format!("the system gives no {} bytes for packed blocks", refused.bytes);
+            Error::new(ErrorKind::OutOfHostMemory, operation, message).caused_by(refused.source)
+        }
+        Err(panic) => resume_unwind(panic),
+    })
 }
 
 /// Floating-point operations that take as long as the rest of a small call.
@@ -287,4 +299,59 @@ unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
 unsafe fn at_speed<T: Lanes>(team: &Team, instruction: &Instruction<Operand<'_>>) {
     // SAFETY: as the caller promises.
     unsafe { carry_out!(fast, [team], instruction) }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapidary_core::{Diag, Side, Uplo};
+
+    use super::*;
+    use crate::fast::REFUSES;
+
+    const N: usize = 200;
+
+    type Routine = unsafe fn(&Team, [Tile<f64>; 3], Tile<i32>);
+
+    unsafe fn multiply(team: &Team, [a, b, c]: [Tile<f64>; 3], _: Tile<i32>) {
+        // SAFETY: as the caller promises.
+        unsafe { fast::gemm(team, Op::NoTrans, Op::NoTrans, 1.0, a, b, 0.0, c) }
+    }
+
+    unsafe fn solve(team: &Team, [a, b, _]: [Tile<f64>; 3], _: Tile<i32>) {
+        // SAFETY: as the caller promises.
+        unsafe { fast::trsm(team, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, 1.0, a, b) }
+    }
+
+    unsafe fn factor(team: &Team, [a, ..]: [Tile<f64>; 3], ipiv: Tile<i32>) {
+        // SAFETY: as the caller promises.
+        unsafe { fast::getrf(team, true, 0, a, ipiv, &mut 0) }
+    }
+
+    /// Runs a routine on a thread that has no memory from earlier calls: first with memory refused, then once more.
+    fn refused_and_again(team: &Team, routine: Routine) -> [Result<()>; 2] {
+        let run = || {
+            let (mut data, mut ipiv) = ([1, 2, 3].map(|_| vec![1.0; N * N]), vec![0; N]);
+            // SAFETY: each vector holds the matrix, or the indices.
+            let (tiles, ipiv) = unsafe {
+                (data.each_mut().map(|data| Tile::new(data.as_mut_ptr(), N, N, N)), Tile::new(ipiv.as_mut_ptr(), N, 1, N))
+            };
+            [true, false].map(|refuses| {
+                REFUSES.set(refuses);
+                // SAFETY: the tiles are whole matrices in memory of their own.
+                with_memory("launch", || unsafe { routine(team, tiles, ipiv) })
+            })
+        };
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap())
+    }
+
+    #[test]
+    fn refused_memory_is_an_error_and_the_next_call_works() {
+        for team in [Team::alone(), Team::eager(3)] {
+            for routine in [multiply as Routine, solve, factor] {
+                let [refused, again] = refused_and_again(&team, routine);
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfHostMemory);
+                again.unwrap();
+            }
+        }
+    }
 }

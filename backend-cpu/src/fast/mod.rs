@@ -34,6 +34,9 @@ pub use batched::{gemm_batched, getrf_batched, getrs_batched, zero_pivots};
 pub use gemm::gemm;
 pub use getrf::{getrf, getrf_by_rows};
 pub use laswp::laswp;
+pub(crate) use pack::NoMemory;
+#[cfg(test)]
+pub(crate) use pack::REFUSES;
 pub use simd::Lanes;
 pub use transpose::{copy, scale};
 pub use trsm::trsm;

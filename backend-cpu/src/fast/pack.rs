@@ -1,6 +1,7 @@
 //! Copies of blocks of A and B in the order in which the micro-kernel reads them.
 
 use std::cell::Cell;
+use std::panic::resume_unwind;
 
 use memmap2::MmapMut;
 
@@ -29,7 +30,7 @@ impl Workspace {
     /// Room for `count` elements, page-aligned.
     ///
     /// # Panics
-    /// If the system has no memory left, as any allocation does.
+    /// With [`NoMemory`] if the system refuses the memory.
     pub fn take<T>(count: usize) -> Self {
         Self::of::<T>(0, count)
     }
@@ -61,11 +62,37 @@ impl Workspace {
 fn map(bytes: usize) -> MmapMut {
     let is_small = bytes <= HUGE_PAGE / 8;
     let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
-    let pages = MmapMut::map_anon(size).expect("memory for packed blocks");
+    let mapped = if is_refused() { Err(std::io::ErrorKind::OutOfMemory.into()) } else { MmapMut::map_anon(size) };
+    // no message is printed: the device makes an error of it
+    let pages = mapped.unwrap_or_else(|source| resume_unwind(Box::new(NoMemory { bytes: size, source })));
     if !is_small {
         advise(&pages);
     }
     pages
+}
+
+/// What a panic carries where the system refuses memory for packed blocks. The routines return nothing, and another member of
+/// the team may be the one that lacks memory: [`CpuDevice`](crate::CpuDevice) makes an error of it.
+#[derive(Debug)]
+pub(crate) struct NoMemory {
+    pub bytes: usize,
+    pub source: std::io::Error,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Whether the system counts as one that refuses memory to this thread.
+    pub(crate) static REFUSES: Cell<bool> = const { Cell::new(false) };
+}
+
+#[cfg(test)]
+fn is_refused() -> bool {
+    REFUSES.get()
+}
+
+#[cfg(not(test))]
+fn is_refused() -> bool {
+    false
 }
 
 /// Bytes of a huge page on x86.

@@ -19,7 +19,8 @@ pub struct DeviceOptions {
     /// Most memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
-    /// Say on standard error which devices take part in each call on host matrices that is not small, and why
+    /// Say on standard error which devices run a call on host matrices, and why: once for each routine, type, size and choice. Small
+    /// calls, which the processor runs, are left out
     #[arg(long)]
     explain: bool,
 }
@@ -55,7 +56,7 @@ impl DeviceOptions {
     }
 }
 
-/// The machine, which says of each kind of call once who takes part.
+/// The machine, which says once for each kind of call which devices run it.
 fn explained(machine: Machine) -> Machine {
     let told = Mutex::new(HashSet::new());
     machine.explained(move |explanation| {
@@ -107,7 +108,7 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
 
 /// Reads a whole number.
 pub fn parse_whole(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "a whole number is needed, at least 0".to_owned())
+    text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", usize::MAX))
 }
 
 /// Reads a number that is at least one.

@@ -6,8 +6,8 @@
 //! at work together: one is done before the other is submitted, or their queue or a token keeps them in order; nothing but the engine calls a device.
 //!
 //! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
-//! visible to every thread, but those of [`Device::write`] and [`Device::copy_from`] perhaps only to methods of the same device (a later method may
-//! report what became of them); a buffer that is dropped while the device works on it stays there until that is done; an
+//! visible to every thread. The exceptions are [`Device::write`] and [`Device::copy_from`], which may complete later: later methods of the devices involved see
+//! their effect, and may report their errors. Also: a buffer that is dropped while the device works on it stays there until that is done; an
 //! error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or

@@ -128,6 +128,7 @@ impl Machine {
     pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
         let first = self.drivers()[call.able[0]].facts();
         match () {
+            () if self.pricing().is_none() && self.drivers().len() == 1 => Reason::Selected,
             () if call.able.len() == 1 => Reason::Alone,
             () if call.able[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
             () if self.pricing().is_some() => Reason::Price,

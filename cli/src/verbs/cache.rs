@@ -69,7 +69,7 @@ fn describe(entry: &CacheEntry) -> Value {
 /// A program, in words.
 fn line(entry: &CacheEntry) -> String {
     // the key is headed by the file of the source and holds a line for the device
-    let key = entry.key.as_deref().unwrap_or("damaged");
+    let key = entry.key.as_deref().unwrap_or("damaged, or of another user");
     let device = key.lines().find_map(|line| line.strip_prefix("device ")).unwrap_or_default();
     let hours = SystemTime::now().duration_since(entry.used).unwrap_or_default().as_secs() / 3600;
     format!("{:>9} bytes  {hours:>5} h ago  {}  {device}", entry.bytes, key.lines().next().unwrap_or_default())

@@ -113,7 +113,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
 fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     let commands = problem.commands(resources);
     if commands > MOST_COMMANDS {
-        let message = format!("the plan takes {commands} commands; plan a smaller size, or a factorisation with a larger --nb");
+        let message = format!("the plan takes {commands} commands; plan a smaller size, or larger panels (--nb, for LU)");
         return Err(Failure::usage(message));
     }
     Ok(())

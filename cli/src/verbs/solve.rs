@@ -79,7 +79,7 @@ fn check_outputs(args: &Args) -> Result<()> {
     io::check_distinct(&[("--output", args.output.as_ref()), ("--json", args.json.as_ref())])?;
     let is_input = |path: &&PathBuf| [&args.a, &args.b].iter().any(|input| io::same_file(input, path));
     if let Some(path) = args.output.iter().chain(&args.json).find(is_input) {
-        return Err(Failure::file(path, "is an input; write the result to another file"));
+        return Err(Failure::file(path, "this file is an input; write the result to another one"));
     }
     args.output.iter().chain(&args.json).try_for_each(|path| atomic::check_folder(path))
 }

@@ -58,7 +58,7 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
     // what fits no memory is told as before
     refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
     outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
-    refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger --nb"]);
+    refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger panels (--nb"]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn plans_are_printed_traced_and_drawn() {
     refused(&s, &["plan", "gemm", "--gflops", "0"], &["--gflops 0.0", "from 1e-9"]);
 }
 
-/// For each hardware thread of the system those that share its core; empty where the system does not tell.
+/// The `thread_siblings_list` of each hardware thread; empty where the system has no such files.
 fn thread_siblings() -> Vec<String> {
     let list = |cpu| std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).ok();
     (0..1024).filter_map(list).collect()

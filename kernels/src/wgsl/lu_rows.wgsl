@@ -25,7 +25,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
     // the last workgroup may have fewer matrices: zeros for the others
     let is_there = g < args.count && row < args.m;
     let a_at = args.a_at + g * args.a_step;
-    // without branches all loads are under way at once: an index out of range is clamped, and zero replaces what it loads
+    // indices out of range are clamped, and zeros replace those values below: loads without branches are issued together
     let safe = args.a_at + min(g, args.count - 1u) * args.a_step + min(row, args.m - 1u);
     {%- for j in range(ORDER) %}
     var r{{ j }} = {{ a }}[safe + min({{ j }}u, args.n - 1u) * args.a_ld];

@@ -71,8 +71,8 @@ pub(super) fn sort(prices: &mut [Price]) {
     }
 }
 
-/// Whether no set but the first of these sorted prices is to run, even after `more` seconds of calls on the first. A set with a lower
-/// price than the first is to run in any case.
+/// Whether the first of these sorted prices stays the choice during another `more` seconds of calls. It does not if another set is
+/// cheaper.
 pub(super) fn is_settled(prices: &[Price], more: f64) -> bool {
     let [first, others @ ..] = prices else { return false };
     others.iter().all(|other| !other.is_tried(first.compared(), more))

@@ -81,7 +81,7 @@ impl Priced {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Reason::Selected => "the selection names these devices",
+            Reason::Selected => "no others are selected",
             Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
             Reason::Resident => "the matrices are resident on it",

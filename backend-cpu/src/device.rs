@@ -349,7 +349,9 @@ mod tests {
         for team in [Team::alone(), Team::eager(3)] {
             for routine in [multiply as Routine, solve, factor] {
                 let [refused, again] = refused_and_again(&team, routine);
-                assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfHostMemory);
+                // the caller may come too late to compute a part, and then needs no memory
+                assert!(team.size() > 1 || refused.is_err());
+                assert!(refused.is_ok() || refused.is_err_and(|error| error.kind() == ErrorKind::OutOfHostMemory));
                 again.unwrap();
             }
         }

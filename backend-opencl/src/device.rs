@@ -125,8 +125,8 @@ impl OpenClDevice {
 
     /// Copies the beginning of a buffer of a peer; returns when it is done.
     fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
-        peer.health.while_there(|| peer.after_application(from))?;
-        self.health.while_there(|| {
+        peer.health.unless_lost(|| peer.after_application(from))?;
+        self.health.unless_lost(|| {
             self.after_application(to)?;
             self.load.copy(from, to, bytes)
         })
@@ -242,7 +242,7 @@ impl Device for OpenClDevice {
     }
 
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
-        self.health.while_there(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
+        self.health.unless_lost(|| self.alloc_within_reserve(bytes)).map(DeviceBuffer::new)
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
@@ -261,7 +261,7 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        let piece = |from: &Buffer, to: &HostRect| self.store.lone_piece(to).filter(|_| !from.is_adopted());
+        let piece = |from: &Buffer, to: &HostRect| self.store.single_piece(to).filter(|_| !from.is_adopted());
         let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, piece(from.get(), to)?)));
         let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
         // SAFETY: the contract of the trait; the queue keeps the order of kernels and copies.
@@ -328,7 +328,7 @@ impl OpenClDevice {
     /// # Safety
     /// As [`Transfers::begin`].
     unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
-        self.health.while_there(|| {
+        self.health.unless_lost(|| {
             self.after_application(buffer)?;
             // SAFETY: as the caller promises.
             unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer, waits) }
@@ -342,7 +342,7 @@ impl OpenClDevice {
     unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>, queue: usize, after: &[&Event]) -> Result<Running> {
         // SAFETY: as the caller promises.
         let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), queue, after) };
-        let (queue, event) = self.health.while_there(enqueue)?;
+        let (queue, event) = self.health.unless_lost(enqueue)?;
         Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
     }
 
@@ -382,7 +382,7 @@ mod tests {
         let device = OpenClDevice::in_context(found, None, cache, context).unwrap();
         let gone = || -> Result<()> { Err(failed("clFinish", cl3::error_codes::CL_INVALID_COMMAND_QUEUE)) };
         assert!(device.alloc(8).is_ok() && device.lost().is_none());
-        device.health.while_there(gone).unwrap_err();
+        device.health.unless_lost(gone).unwrap_err();
         assert_eq!(device.alloc(8).unwrap_err().kind(), ErrorKind::DeviceLost);
         assert!(device.lost().unwrap().to_string().contains("CL_INVALID_COMMAND_QUEUE"));
     }

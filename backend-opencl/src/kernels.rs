@@ -41,9 +41,9 @@ struct Settled {
     products: [bool; 2],
     /// Smaller tiles of products.
     tiles: HashSet<(DType, TileParams)>,
-    searchers: [bool; 2],
-    solvers: [bool; 2],
-    exchangers: [bool; 2],
+    pivot_search_group_size: [bool; 2],
+    trsm_group_size: [bool; 2],
+    laswp_group_size: [bool; 2],
     strips: HashSet<(DType, StripParams)>,
 }
 
@@ -83,12 +83,19 @@ impl Kernels {
         let facts = &self.found.facts;
         let choices = Choices::shared(facts, Dialect::OpenClC)
             .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
-        let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], searchers: 8, units: 1, ..choices };
+        let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], pivot_search_group_size: 8, units: 1, ..choices };
         // compilers for CPUs take minutes on kernels with large work-groups
         let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
-        self.choices =
-            Choices { strips: 128, spread: 16, exchangers: 16, solvers: [16; 2], batch_group: 16, max_scratch_bytes, ..choices };
+        self.choices = Choices {
+            strips: 128,
+            multi_group_min_rows: 16,
+            laswp_group_size: 16,
+            trsm_group_size: [16; 2],
+            batch_group: 16,
+            max_scratch_bytes,
+            ..choices
+        };
         Ok(())
     }
 
@@ -191,26 +198,26 @@ impl Kernels {
         }
         // without groups each work-item solves and exchanges alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
-        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !settled.solvers[at] {
-            choices.solvers[at] = first_that_works(choices.solvers[at], halved, |items| match items {
+        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !settled.trsm_group_size[at] {
+            choices.trsm_group_size[at] = first_that_works(choices.trsm_group_size[at], halved, |items| match items {
                 0 => Ok(()),
                 items => programs.try_kernel(context, found, &Program::Solve { dtype, items }, "solve"),
             })?;
-            settled.solvers[at] = true;
+            settled.trsm_group_size[at] = true;
         }
-        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !settled.exchangers[at] {
-            choices.exchangers = first_that_works(choices.exchangers, halved, |items| match items {
+        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !settled.laswp_group_size[at] {
+            choices.laswp_group_size = first_that_works(choices.laswp_group_size, halved, |items| match items {
                 0 => Ok(()),
                 items => programs.try_kernel(context, found, &Program::Exchange { dtype, items }, "exchange"),
             })?;
-            settled.exchangers[at] = true;
+            settled.laswp_group_size[at] = true;
         }
-        if panel.is_some() && !settled.searchers[at] {
+        if panel.is_some() && !settled.pivot_search_group_size[at] {
             let next = |items: usize| (items > 1).then_some(items / 2);
-            choices.searchers = first_that_works(choices.searchers, next, |items| {
+            choices.pivot_search_group_size = first_that_works(choices.pivot_search_group_size, next, |items| {
                 programs.try_kernel(context, found, &Program::Panel { dtype, items }, "getrf_panel")
             })?;
-            settled.searchers[at] = true;
+            settled.pivot_search_group_size[at] = true;
         }
         Ok(())
     }
@@ -314,17 +321,20 @@ mod tests {
         let most = found.facts.limits.work_group;
         let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None)));
         kernels.found.facts.limits.work_group = usize::MAX;
-        kernels.choices.searchers = 2 * most.next_power_of_two();
+        kernels.choices.pivot_search_group_size = 2 * most.next_power_of_two();
         kernels.choices.strips = 2 * most.next_power_of_two();
-        kernels.choices.solvers[0] = 2 * most.next_power_of_two();
-        kernels.choices.exchangers = 2 * most.next_power_of_two();
+        kernels.choices.trsm_group_size[0] = 2 * most.next_power_of_two();
+        kernels.choices.laswp_group_size = 2 * most.next_power_of_two();
         let buffer = Buffer::new(&kernels.context, 8).unwrap();
         let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part };
         kernels.settle(DType::F32, &panel).unwrap();
-        assert!(kernels.choices.searchers <= most, "{}", kernels.choices.searchers);
+        assert!(kernels.choices.pivot_search_group_size <= most, "{}", kernels.choices.pivot_search_group_size);
         assert!(kernels.choices.strips <= most, "{}", kernels.choices.strips);
-        let Choices { solvers: [solvers, _], exchangers, .. } = kernels.choices;
-        assert!([solvers, exchangers].iter().all(|items| (1..=most).contains(items)), "{solvers}, {exchangers}");
+        let Choices { trsm_group_size: [trsm_group_size, _], laswp_group_size, .. } = kernels.choices;
+        assert!(
+            [trsm_group_size, laswp_group_size].iter().all(|items| (1..=most).contains(items)),
+            "{trsm_group_size}, {laswp_group_size}"
+        );
     }
 }

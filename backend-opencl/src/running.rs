@@ -19,7 +19,7 @@ impl Health {
     }
 
     /// What a device does that is there.
-    pub fn while_there<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    pub fn unless_lost<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.lost().map_or(Ok(()), Err)?;
         self.heard(work())
     }

@@ -6,7 +6,7 @@ use cl3::command_queue::{
     enqueue_copy_buffer, enqueue_read_buffer, enqueue_read_buffer_rect, enqueue_write_buffer, enqueue_write_buffer_rect,
 };
 use cl3::types::{CL_BLOCKING, CL_NON_BLOCKING};
-use lapidary_core::{CopyPool, DType, HostRect, Piece, Result, Token, copiers, in_background};
+use lapidary_core::{CopyPool, DType, HostRect, Piece, Result, Token, copy_threads, in_background};
 
 use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
@@ -158,7 +158,7 @@ impl Transfers {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         // as many threads as there is memory for, at least one
         let mut rings = vec![self.take_two()?];
-        rings.extend((1..copiers(pieces.len())).map_while(|_| self.take_two().ok()));
+        rings.extend((1..copy_threads(pieces.len())).map_while(|_| self.take_two().ok()));
         let threads = rings.len();
         let part = |(thread, staging)| {
             let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
@@ -230,7 +230,7 @@ impl Transfers {
     }
 
     /// The one piece in which a rectangle passes through pinned memory; `None` if it takes several, or passes through none.
-    pub fn lone_piece(&self, rect: &HostRect) -> Option<Piece> {
+    pub fn single_piece(&self, rect: &HostRect) -> Option<Piece> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
     }

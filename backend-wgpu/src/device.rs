@@ -197,7 +197,7 @@ impl WgpuDevice {
         let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
         Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
             strips: 32,
-            spread: 16,
+            multi_group_min_rows: 16,
             max_scratch_bytes,
             waits,
             ..choices

@@ -13,7 +13,7 @@ use crate::queue::{Queue, Submission};
 
 /// Calls of the first pass of an instruction, and most calls of any. The device works on
 /// a pass while the next one is gathered, which holds twice as many.
-const GATHERED: (usize, usize) = (16, 1024);
+const CALLS_PER_PASS: (usize, usize) = (16, 1024);
 
 /// The kernels of one device.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Kernels {
         let stride = queue.device().limits().min_uniform_buffer_offset_alignment.max(LONGEST as u32) as usize;
         let descriptor = wgpu::BufferDescriptor {
             label: Some("arguments"),
-            size: (GATHERED.1 * stride) as u64,
+            size: (CALLS_PER_PASS.1 * stride) as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         };
@@ -72,7 +72,7 @@ impl Kernels {
             staged: Vec::new(),
             written: Vec::new(),
             calls: Vec::new(),
-            room: GATHERED.0,
+            room: CALLS_PER_PASS.0,
             bound: HashMap::new(),
             submitted: None,
             scratch: Scratch::default(),
@@ -132,7 +132,7 @@ impl Kernels {
         self.calls.clear();
         self.staged.clear();
         self.bound.clear();
-        self.room = GATHERED.0;
+        self.room = CALLS_PER_PASS.0;
     }
 
     /// Submits the gathered calls in one pass.
@@ -223,7 +223,7 @@ impl Target for Kernels {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         if self.calls.len() == self.room {
             self.submit()?;
-            self.room = GATHERED.1.min(2 * self.room);
+            self.room = CALLS_PER_PASS.1.min(2 * self.room);
         }
         let memory: Vec<&wgpu::Buffer> = call.args.iter().filter_map(Arg::memory).map(|buffer| &buffer.raw).collect();
         let same: Vec<usize> =

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copiers, in_background};
+use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, Result, Token, copy_threads, in_background};
 
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
@@ -12,10 +12,10 @@ use crate::queue::{Queue, Submission};
 /// Bytes of a piece.
 pub(crate) const PIECE: usize = 4 << 20;
 /// Pieces from the device of each thread that are under way at once.
-const RING: usize = 2;
+const READS_IN_FLIGHT: usize = 2;
 /// Pieces on their way to the device at once, beside those that threads fill: what a kernel holds up in the one
 /// queue is packed meanwhile.
-const MOST: usize = 32;
+const MAX_WRITES_IN_FLIGHT: usize = 32;
 
 /// Mapped memory for transfers in one direction.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Transfers {
             move || unsafe { own.part(&rect, &buffer, pieces) }
         };
         let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
-        in_background(pool, self.dealt(&rect).into_iter().map(part).collect())
+        in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
     }
 
     /// Moves a rectangle as [`Transfers::begin`], to its end.
@@ -65,7 +65,7 @@ impl Transfers {
     /// # Safety
     /// As [`Transfers::begin`], meanwhile.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
-        let parts = self.dealt(&rect);
+        let parts = self.pieces_of_threads(&rect);
         // SAFETY: as the caller promises.
         unsafe {
             // another thread would first have to wake up
@@ -88,7 +88,7 @@ impl Transfers {
     unsafe fn read_pieces(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
         let mut under_way = VecDeque::new();
         for piece in pieces {
-            if under_way.len() == RING {
+            if under_way.len() == READS_IN_FLIGHT {
                 let first = under_way.pop_front().expect("the ring is full");
                 // SAFETY: as the caller promises; pieces do not overlap.
                 unsafe { self.empty(first)? };
@@ -113,30 +113,30 @@ impl Transfers {
     /// # Safety
     /// As [`Transfers::run`] of each.
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        let mut lone = Vec::new();
+        let mut single = Vec::new();
         for &(buffer, rect) in reads {
             match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
-                [piece] => lone.push((buffer.get(), piece, rect)),
+                [piece] => single.push((buffer.get(), piece, rect)),
                 // SAFETY: as the caller promises.
                 _ => unsafe { self.run(rect, buffer.get())? },
             }
         }
-        match self.submit_copies(&lone) {
+        match self.submit_copies(&single) {
             // SAFETY: as the caller promises; rectangles do not overlap.
             Ok(under_way) => under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) }),
             // there is no staging memory for all at once
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
                 // SAFETY: as the caller promises.
-                lone.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
+                single.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
             }
             Err(error) => Err(error),
         }
     }
 
     /// The pieces of a rectangle, in turn to each of several threads.
-    fn dealt(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
+    fn pieces_of_threads(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
-        let threads = copiers(pieces.len());
+        let threads = copy_threads(pieces.len());
         (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
     }
 
@@ -206,7 +206,7 @@ impl Transfers {
         // without the lock, since the application's callbacks may run
         let is_free = last.is_none_or(|last| self.queue.is_done(&last));
         let mut idle = self.idle();
-        if is_free || idle.len() >= MOST { idle.pop_front() } else { None }
+        if is_free || idle.len() >= MAX_WRITES_IN_FLIGHT { idle.pop_front() } else { None }
     }
 
     /// What the device used before, when it does no more.
@@ -243,7 +243,7 @@ fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use lapidary_core::copiers;
+    use lapidary_core::copy_threads;
 
     use super::*;
     use crate::program::tests::queue;
@@ -269,8 +269,11 @@ mod tests {
             store.begin(rect(&mut to), &register).wait().unwrap();
         }
         assert_eq!(from, to);
-        let threads = copiers(rows * cols);
+        let threads = copy_threads(rows * cols);
         let (loaded, stored) = (load.idle().len(), store.idle().len());
-        assert!(loaded <= MOST + threads && stored <= RING * threads, "{loaded} and {stored} buffers by {threads} threads");
+        assert!(
+            loaded <= MAX_WRITES_IN_FLIGHT + threads && stored <= READS_IN_FLIGHT * threads,
+            "{loaded} and {stored} buffers by {threads} threads"
+        );
     }
 }

@@ -9,7 +9,7 @@ use lapidary::{Machine, Select, Settings};
 pub fn open(settings: &Settings) -> Result<Machine, Box<dyn Error>> {
     let named = Select::from_env()?;
     let select = if named == Select::all() { "cpu".parse()? } else { named };
-    let machine = Machine::with_settings(&select, settings).map_err(Select::told_by_env)?;
+    let machine = Machine::with_settings(&select, settings).map_err(Select::attribute_to_env)?;
     let other = machine.devices().find(|device| !device.name.starts_with("cpu")).map(|device| device.name.clone());
     let refusal = |name| format!("LAPIDARY_DEVICE={select} names {name}: this group measures the processor, name cpu");
     other.map_or(Ok(machine), |name| Err(refusal(name).into()))

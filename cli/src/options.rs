@@ -41,7 +41,7 @@ impl DeviceOptions {
 
     /// An error of what is selected, with who selected it.
     pub fn told(&self, error: lapidary::Error) -> lapidary::Error {
-        if self.device.is_some() { error } else { Select::told_by_env(error) }
+        if self.device.is_some() { error } else { Select::attribute_to_env(error) }
     }
 
     /// What the environment sets, and the flags.

@@ -12,10 +12,10 @@ use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::token::{Pending, Token};
 
 /// Most of them: so many fill a link of 55 GB/s.
-const MOST: usize = 8;
+const MAX_THREADS: usize = 8;
 
 /// Most parts of one transfer.
-const COPIERS: usize = 6;
+const MAX_COPY_THREADS: usize = 6;
 
 /// Hardware threads, queried once: the system call takes longer than the copy of a small matrix.
 fn processors() -> usize {
@@ -25,8 +25,8 @@ fn processors() -> usize {
 
 /// Parts in which so many pieces are copied, at least one.
 #[must_use]
-pub fn copiers(pieces: usize) -> usize {
-    COPIERS.min(pieces).min(processors()).max(1)
+pub fn copy_threads(pieces: usize) -> usize {
+    MAX_COPY_THREADS.min(pieces).min(processors()).max(1)
 }
 
 /// A thread pool for copies in one direction. Copies from a device may wait for its kernels; with pools of their own, copies
@@ -44,7 +44,7 @@ pub enum CopyPool {
 fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
     let name = |_| "lapidary".to_owned();
-    let build = || ThreadPoolBuilder::new().num_threads(MOST.min(processors())).thread_name(name).build().ok();
+    let build = || ThreadPoolBuilder::new().num_threads(MAX_THREADS.min(processors())).thread_name(name).build().ok();
     POOLS[pool as usize].get_or_init(build).as_ref()
 }
 
@@ -129,8 +129,8 @@ mod tests {
             }
         };
         in_background(CopyPool::ToDevice, (0..2).map(meet).collect()).wait().unwrap();
-        assert_eq!([0, 1].map(copiers), [1, 1]);
-        assert!((1..=COPIERS).contains(&copiers(1000)));
+        assert_eq!([0, 1].map(copy_threads), [1, 1]);
+        assert!((1..=MAX_COPY_THREADS).contains(&copy_threads(1000)));
     }
 
     #[test]

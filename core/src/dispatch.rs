@@ -165,7 +165,7 @@ impl<'p> Dispatcher<'p> {
             ready,
             begun: vec![false; tasks],
             memory: vec![None; plan.registers().len()],
-            uses: graph.lives.iter().map(|life| life.uses).collect(),
+            uses: graph.live_ranges.iter().map(|life| life.uses).collect(),
             unfinished: tasks,
             untaken: tasks,
             touched: false,
@@ -219,7 +219,7 @@ impl<'p> Dispatcher<'p> {
             return Ok(Step::Finished);
         }
         loop {
-            if let Some(step) = self.step_of_outsider(lane.device) {
+            if let Some(step) = self.next_step_while_draining(lane.device) {
                 return Ok(step);
             }
             if self.devices[lane.device].under_way[lane.index()] == DEPTH[lane.queue as usize] {
@@ -305,7 +305,7 @@ impl<'p> Dispatcher<'p> {
     fn may_start(&self, device: usize, t: usize, command: CommandId) -> bool {
         let taken = &self.devices[device].taken[t];
         let born = taken.birth == self.plan.tasks()[taken.task as usize].registers.end
-            || self.graph.lives[self.graph.births[taken.birth as usize].0 as usize].first > command;
+            || self.graph.live_ranges[self.graph.registers_by_first_use[taken.birth as usize].0 as usize].first > command;
         born && self.waits[command as usize] == 0
     }
 
@@ -367,7 +367,7 @@ impl<'p> Dispatcher<'p> {
     /// Takes the next ready task, if the device has room for one.
     fn take(&mut self, device: usize) -> bool {
         let state = &self.devices[device];
-        if state.out.is_some() || !state.has_room(self.plan) || self.comes_late(device) {
+        if state.out.is_some() || !state.has_room(self.plan) || self.should_leave_to_faster(device) {
             return false;
         }
         let Some(task) = self.next_task(device) else { return false };
@@ -399,7 +399,7 @@ impl<'p> Dispatcher<'p> {
     /// Whether faster devices would have done all that is left before this one
     /// had done one task, if all tasks were alike.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn comes_late(&self, device: usize) -> bool {
+    fn should_leave_to_faster(&self, device: usize) -> bool {
         let own = self.reach[device].flops;
         let is_faster = |other: &usize| self.devices[*other].out.is_none() && self.reach[*other].flops > own;
         let faster: f64 = (0..self.reach.len()).filter(is_faster).map(|other| self.reach[other].flops).sum();

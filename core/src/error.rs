@@ -39,7 +39,7 @@ pub enum ErrorKind {
 impl ErrorKind {
     /// Whether another device may do what this one could not: it is full, or gone.
     #[must_use]
-    pub fn leaves_it_to_others(self) -> bool {
+    pub fn is_recoverable_elsewhere(self) -> bool {
         self.is_out_of_memory() || self == ErrorKind::DeviceLost
     }
 

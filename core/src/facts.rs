@@ -46,7 +46,7 @@ pub struct Identity {
     pub architecture: String,
     /// Product name.
     pub model: String,
-    /// Driver and its version.
+    /// DeviceRuntime and its version.
     pub driver: String,
 }
 

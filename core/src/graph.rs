@@ -61,7 +61,7 @@ impl Adjacency {
 
 /// When a register needs memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Life {
+pub struct LiveRange {
     /// The first command that touches it.
     pub first: CommandId,
     /// The last command that touches it.
@@ -78,9 +78,9 @@ pub struct Graph {
     /// Edges between tasks.
     pub tasks: Adjacency,
     /// For each register, when it needs memory.
-    pub lives: Vec<Life>,
+    pub live_ranges: Vec<LiveRange>,
     /// Registers of each task in the order of their first use.
-    pub births: Vec<Reg>,
+    pub registers_by_first_use: Vec<Reg>,
 }
 
 impl Graph {
@@ -91,42 +91,45 @@ impl Graph {
         for (index, task) in plan.tasks().iter().enumerate() {
             search.task(index, task, plan.commands(), plan.registers());
         }
-        let lives = lives(plan);
+        let live_ranges = live_ranges(plan);
         Graph {
             commands: Adjacency::new(plan.commands().len(), &search.command_edges),
             tasks: Adjacency::new(plan.tasks().len(), &search.task_edges),
-            births: births(plan.tasks(), &lives),
-            lives,
+            registers_by_first_use: registers_by_first_use(plan.tasks(), &live_ranges),
+            live_ranges,
         }
     }
 
     /// Bytes that the graph occupies.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.commands.bytes() + self.tasks.bytes() + size_of_val(self.lives.as_slice()) + size_of_val(self.births.as_slice())
+        self.commands.bytes()
+            + self.tasks.bytes()
+            + size_of_val(self.live_ranges.as_slice())
+            + size_of_val(self.registers_by_first_use.as_slice())
     }
 }
 
-fn lives(plan: &Plan) -> Vec<Life> {
-    let mut lives = vec![Life { first: CommandId::MAX, last: 0, uses: 0 }; plan.registers().len()];
+fn live_ranges(plan: &Plan) -> Vec<LiveRange> {
+    let mut live_ranges = vec![LiveRange { first: CommandId::MAX, last: 0, uses: 0 }; plan.registers().len()];
     for (id, command) in (0..).zip(plan.commands()) {
         distinct_registers(command, |reg| {
-            let life = &mut lives[reg.0 as usize];
+            let life = &mut live_ranges[reg.0 as usize];
             life.first = life.first.min(id);
             life.last = id;
             life.uses += 1;
         });
     }
-    lives
+    live_ranges
 }
 
-fn births(tasks: &[Task], lives: &[Life]) -> Vec<Reg> {
-    let mut births: Vec<Reg> = (0..).map(Reg).take(lives.len()).collect();
+fn registers_by_first_use(tasks: &[Task], live_ranges: &[LiveRange]) -> Vec<Reg> {
+    let mut registers_by_first_use: Vec<Reg> = (0..).map(Reg).take(live_ranges.len()).collect();
     for task in tasks {
         let range = task.registers.start as usize..task.registers.end as usize;
-        births[range].sort_by_key(|reg| lives[reg.0 as usize].first);
+        registers_by_first_use[range].sort_by_key(|reg| live_ranges[reg.0 as usize].first);
     }
-    births
+    registers_by_first_use
 }
 
 /// The search: who touched what last.

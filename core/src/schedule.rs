@@ -24,7 +24,7 @@ pub struct Schedule {
 
 /// A device whose memory is too small for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Short {
+pub struct MemoryShortfall {
     /// What was planned.
     pub operation: &'static str,
     /// Index of the device.
@@ -35,19 +35,19 @@ pub struct Short {
     pub needed: usize,
 }
 
-impl fmt::Display for Short {
+impl fmt::Display for MemoryShortfall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.of(&format!("device {}", self.device)).fmt(f)
     }
 }
 
-impl std::error::Error for Short {}
+impl std::error::Error for MemoryShortfall {}
 
-impl Short {
+impl MemoryShortfall {
     /// The error, with the name by which people know the device.
     #[must_use]
     pub fn of(self, device: &str) -> Error {
-        let Short { operation, limit, needed, .. } = self;
+        let MemoryShortfall { operation, limit, needed, .. } = self;
         let message = format!(
             "{device} is limited to {limit} bytes, the smallest working set is {needed}: raise its limit, or use another device"
         );
@@ -60,13 +60,13 @@ impl Schedule {
     ///
     /// # Errors
     /// A device has too little.
-    pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, Short> {
+    pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, MemoryShortfall> {
         debug_assert_eq!(plan.stale_read(), None, "devices that copy would read old elements:\n{plan}");
         let schedule = Schedule { graph: Graph::new(&plan), plan, reach };
         let operation = schedule.plan.operation();
         let lacks = |(device, reach): (usize, &Reach)| {
             let (limit, needed) = (reach.memory, schedule.footprint(device));
-            (needed > limit).then_some(Short { operation, device, limit, needed })
+            (needed > limit).then_some(MemoryShortfall { operation, device, limit, needed })
         };
         schedule.reach.iter().enumerate().find_map(lacks).map_or(Ok(()), Err)?;
         Ok(schedule)
@@ -107,8 +107,8 @@ impl Schedule {
 /// Bytes of device memory with which a task can run by itself, in plan order.
 pub(crate) fn task_footprint(plan: &Plan, graph: &Graph, reach: &Reach, task: &Task) -> usize {
     let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
-    for &reg in &graph.births[task.registers.start as usize..task.registers.end as usize] {
-        let (life, info) = (graph.lives[reg.0 as usize], &plan.registers()[reg]);
+    for &reg in &graph.registers_by_first_use[task.registers.start as usize..task.registers.end as usize] {
+        let (life, info) = (graph.live_ranges[reg.0 as usize], &plan.registers()[reg]);
         let in_place = info.window.is_some_and(|window| reach.in_place[window.matrix.0 as usize]);
         if life.uses == 0 || in_place {
             continue;

@@ -92,7 +92,7 @@ impl Slots {
     /// `error`, unless it is a lack of memory with which the device can go on.
     pub(crate) fn refused(&mut self, slot: Slot, error: Error) -> Result<()> {
         self.vacant.push(slot.id);
-        if !error.kind().leaves_it_to_others() || slot.bytes == 0 {
+        if !error.kind().is_recoverable_elsewhere() || slot.bytes == 0 {
             return Err(error);
         }
         // this much was more than the device can hold

@@ -1,6 +1,6 @@
 //! The hand-shake of drivers and devices in the interleavings of a small graph.
 //!
-//! Two devices that work in place, and the crew, go through every interleaving.
+//! Two devices that work in place, and the pool, go through every interleaving.
 //! A device with a thread of its own for transfers and one for kernels has too many: it goes through those
 //! with at most two preemptions, where a switch at a wait counts as none.
 //!
@@ -18,8 +18,8 @@ use std::sync::atomic::AtomicBool;
 
 use lapidary_core::null::NullDevice;
 use lapidary_core::{
-    Access, Crew, DType, Device, DeviceBuffer, DeviceFacts, Driver, Home, HostRect, Instruction, Layout, Memory, Operand, Pending,
-    Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
+    Access, DType, Device, DeviceBuffer, DeviceFacts, DeviceRuntime, Home, HostRect, Instruction, LanePool, Layout, Memory,
+    Operand, Pending, Plan, Queue, RawMat, Region, Result, Run, RunError, Schedule, Token, Value, Work, reach,
 };
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -217,7 +217,7 @@ fn binding() -> RawMat {
 struct Shared {
     schedule: Schedule,
     bindings: [RawMat; 1],
-    drivers: Vec<Driver>,
+    drivers: Vec<DeviceRuntime>,
 }
 
 // SAFETY: the bindings are never followed: a null device touches no memory.
@@ -229,7 +229,7 @@ unsafe impl Send for Shared {}
 type Case = (NullDevice, bool);
 
 /// Each device on a thread; what the devices were asked, by its begin, and the outcome.
-fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
+fn run_lane(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
     let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
@@ -239,7 +239,7 @@ fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
         let threads = if is_late { null.facts().queues + usize::from(!null.facts().host_memory) } else { 0 };
         let own: Vec<_> = (0..threads).map(|_| Arc::new(Servant::default())).collect();
         servants.extend(own.iter().cloned());
-        Driver::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))
+        DeviceRuntime::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))
     };
     let drivers = devices.into_iter().enumerate().map(&mut witness).collect();
     let serving: Vec<_> = servants
@@ -257,15 +257,15 @@ fn drive(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let threads: Vec<_> = (1..shared.drivers.len())
         .map(|device| {
             let run = Arc::clone(&run);
-            loom::thread::spawn(move || shared.drivers[device].drive(&run, device))
+            loom::thread::spawn(move || shared.drivers[device].run_lane(&run, device))
         })
         .collect();
-    shared.drivers[0].drive(&run, 0);
+    shared.drivers[0].run_lane(&run, 0);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all drivers have returned").finish();
     servants.iter().for_each(|servant| servant.dismiss());
     serving.into_iter().for_each(|thread| thread.join().unwrap());
-    shared.drivers.iter().for_each(Driver::trim);
+    shared.drivers.iter().for_each(DeviceRuntime::trim);
     assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
     // SAFETY: all threads have been joined and the run is gone.
     drop(unsafe { Box::from_raw(owned) });
@@ -462,15 +462,15 @@ fn another_device_does_what_a_short_one_leaves() {
 }
 
 #[test]
-fn the_crew_runs_every_lane_and_is_dismissed() {
+fn the_pool_runs_every_lane_and_is_dismissed() {
     model(None, || {
-        let crew = Crew::default();
+        let pool = LanePool::default();
         let count = std::sync::atomic::AtomicUsize::new(0);
         for _ in 0..2 {
             let count_one = |_| {
                 count.fetch_add(1, Ordering::SeqCst);
             };
-            crew.run(2, &count_one).unwrap();
+            pool.run(2, &count_one).unwrap();
         }
         assert_eq!(count.into_inner(), 4);
     });

@@ -140,7 +140,7 @@ pub trait Target {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
 
     /// Scratch memory of at least `bytes`, kept for the next call; kernels that
-    /// were enqueued with smaller memory run on with that. That of [`Purpose::Turns`] is zero
+    /// were enqueued with smaller memory run on with that. That of [`Purpose::StripCounters`] is zero
     /// to begin with. `bytes` is at most [`Choices::max_scratch_bytes`] unless no kernel can do with less.
     ///
     /// # Errors

@@ -22,7 +22,7 @@ pub struct Choices {
     /// Kernels for matrix products in f32 and in f64.
     pub products: [Products; 2],
     /// Work-items that search a column for a pivot; a power of two.
-    pub searchers: usize,
+    pub pivot_search_group_size: usize,
     /// Work-items in a group of kernels without local memory.
     pub group: usize,
     /// Work-items in a group, if several groups factor a panel together; a power of two.
@@ -36,13 +36,13 @@ pub struct Choices {
     /// program for strips has such a kernel.
     pub waits: bool,
     /// Least rows with which many groups factor a panel together, column by column, if it is not factored by strips.
-    pub spread: usize,
+    pub multi_group_min_rows: usize,
     /// Work-items in a group that makes many row exchanges at once; 0 if a work-item makes the exchanges of its
     /// column one after the other.
-    pub exchangers: usize,
+    pub laswp_group_size: usize,
     /// Work-items in a group that solves a triangular system together, in f32 and in f64; 0 if each work-item solves for
     /// right-hand sides of its own.
-    pub solvers: [usize; 2],
+    pub trsm_group_size: [usize; 2],
     /// Most work-items in a group that computes a matrix of a batch, a power of two; 1 on devices whose work-items are threads.
     pub batch_group: usize,
     /// Multiprocessors that a product should occupy: it takes smaller tiles if larger ones are fewer. 1 if no smaller tiles fit.
@@ -52,8 +52,8 @@ pub struct Choices {
 /// [`Choices::group`], if the device allows as many.
 const GROUP: usize = 64;
 
-/// [`Choices::spread`]: with fewer rows, one group is done sooner than several can synchronise.
-const SPREAD: usize = 256;
+/// [`Choices::multi_group_min_rows`]: with fewer rows, one group is done sooner than several can synchronise.
+const MULTI_GROUP_MIN_ROWS: usize = 256;
 
 /// Work-items in a group that holds a strip of a panel. More would hide more latency, but
 /// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
@@ -112,14 +112,14 @@ impl Choices {
         let largest = |most: usize, program: &dyn Fn(usize) -> Program| {
             (0..=most.ilog2()).rev().map(|power| 1 << power).find(|&items| fits(program(items))).unwrap_or(0)
         };
-        let solvers = [DType::F32, DType::F64].map(|dtype| largest(SOLVER, &|items| Program::Solve { dtype, items }));
-        let exchangers = largest(EXCHANGER, &|items| Program::Exchange { dtype: DType::F64, items });
-        let spread = if fits(choices.columns(DType::F64)) { SPREAD } else { usize::MAX };
+        let trsm_group_size = [DType::F32, DType::F64].map(|dtype| largest(SOLVER, &|items| Program::Solve { dtype, items }));
+        let laswp_group_size = largest(EXCHANGER, &|items| Program::Exchange { dtype: DType::F64, items });
+        let multi_group_min_rows = if fits(choices.columns(DType::F64)) { MULTI_GROUP_MIN_ROWS } else { usize::MAX };
         let has_smaller = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
         let units = facts.compute_units.filter(|_| has_smaller(DType::F32) && has_smaller(DType::F64)).unwrap_or(1);
         let waits = dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait);
         let batch_group = power_of_two(BATCH, limits);
-        let choices = Choices { spread, exchangers, solvers, batch_group, units, waits, ..choices };
+        let choices = Choices { multi_group_min_rows, laswp_group_size, trsm_group_size, batch_group, units, waits, ..choices };
         Ok(choices.with_strips(power_of_two(STRIP, limits), limits).unwrap_or(choices))
     }
 
@@ -130,22 +130,22 @@ impl Choices {
         };
         let product = |dtype| Products::Panel(PanelParams::choose(dtype, bits));
         // a single work-item would loop over the whole column
-        let searchers = if facts.limits.loop_iterations < usize::MAX { SEARCHERS } else { 1 };
-        Self::within(&facts.limits, [product(DType::F32), product(DType::F64)], searchers)
+        let pivot_search_group_size = if facts.limits.loop_iterations < usize::MAX { SEARCHERS } else { 1 };
+        Self::within(&facts.limits, [product(DType::F32), product(DType::F64)], pivot_search_group_size)
     }
 
-    fn within(limits: &Limits, products: [Products; 2], searchers: usize) -> Self {
+    fn within(limits: &Limits, products: [Products; 2], pivot_search_group_size: usize) -> Self {
         Choices {
             products,
-            searchers: power_of_two(searchers, limits),
+            pivot_search_group_size: power_of_two(pivot_search_group_size, limits),
             group: GROUP.min(limits.work_group),
             column_group: power_of_two(COLUMN, limits),
             max_scratch_bytes: limits.buffer,
             strips: 0,
             waits: false,
-            spread: usize::MAX,
-            exchangers: 0,
-            solvers: [0; 2],
+            multi_group_min_rows: usize::MAX,
+            laswp_group_size: 0,
+            trsm_group_size: [0; 2],
             batch_group: 1,
             units: 1,
         }
@@ -171,7 +171,7 @@ impl Choices {
 
     /// The kernel for triangular solves.
     pub(crate) fn solver(&self, dtype: DType) -> Solver {
-        match self.solvers[usize::from(dtype == DType::F64)] {
+        match self.trsm_group_size[usize::from(dtype == DType::F64)] {
             0 => Solver { program: self.triangle(dtype), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.group },
             items => {
                 let program = Program::Solve { dtype, items };

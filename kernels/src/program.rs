@@ -3,7 +3,7 @@
 use lapidary_core::{DType, Limits};
 
 use crate::params::{PanelParams, TileParams, VectorParams};
-use crate::strips::{LINES, StripParams, TOGETHER};
+use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
 /// Unknowns of a triangle that one work-item solves, and at least those of one for a group.
 pub const TRIANGLE: usize = 32;
@@ -333,7 +333,7 @@ impl Program {
             Program::Strips { dtype, params: params @ StripParams { items, rows, width } } => {
                 let lines = LINES.min(items);
                 let shape = [("ITEMS", items), ("ROWS", rows), ("WIDTH", width), ("V", params.vector(dtype))];
-                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines), ("TOGETHER", TOGETHER)]].concat())
+                ("strips", [&shape[..], &[("LINES", lines), ("LINE", items / lines), ("TOGETHER", STRIPS_PER_ITEM)]].concat())
             }
             Program::Columns { items, .. } => ("columns", vec![("ITEMS", items), ("LANES", LANES), ("WIDTH", COLUMNS)]),
         }

@@ -12,16 +12,16 @@ pub enum Purpose {
     /// A product that is a factor of the next one.
     Product,
     /// Values that the groups factoring a panel exchange.
-    Notes,
+    PivotExchange,
     /// The panel being factored by strips.
     Strips,
     /// Counters of strips taken and strips done, if [`Choices::waits`](crate::Choices::waits). Kernels index strips by them, so
     /// they must be zero whenever no kernel runs.
-    Turns,
+    StripCounters,
 }
 
 impl Purpose {
-    const COUNT: usize = Purpose::Turns as usize + 1;
+    const COUNT: usize = Purpose::StripCounters as usize + 1;
 
     /// Maximum scratch memory for one purpose, in bytes, on a device whose memory is limited to `limit` bytes.
     pub(crate) fn share(limit: usize) -> usize {
@@ -133,7 +133,7 @@ mod tests {
         let mut scratch = Scratch::default();
         // a small request takes the least size
         for (purpose, kibibytes, total) in
-            [(Purpose::Panels, 100, 100), (Purpose::Turns, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
+            [(Purpose::Panels, 100, 100), (Purpose::StripCounters, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
         {
             // smaller memory is freed before larger memory is allocated
             let alloc = |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 264 << 10));

@@ -97,7 +97,7 @@ pub(crate) const LINES: usize = 16;
 
 /// Strips that leave their memory by one work-item for each row: what the exchanges of later strips come
 /// to is found out once for all of them.
-pub(crate) const TOGETHER: usize = 8;
+pub(crate) const STRIPS_PER_ITEM: usize = 8;
 
 #[cfg(test)]
 mod tests {

@@ -26,7 +26,7 @@ enum Takes {
     /// Indices that are written, and perhaps read.
     IndicesOut,
     /// Counts that work-groups tell one another.
-    Turns,
+    StripCounters,
     Size,
     Stride,
     Real,
@@ -34,7 +34,7 @@ enum Takes {
 
 /// The arguments of a kernel in the order of its calls.
 fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
-    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, Turns};
+    use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, StripCounters};
     match kernel {
         "gemm_tile" => vec![
             ("m", Size),
@@ -239,7 +239,7 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
         ],
         "getrf_strips" => {
             let step = signature("getrf_strip");
-            [&step[..3], &step[4..], &[("turns", Turns)]].concat()
+            [&step[..3], &step[4..], &[("turns", StripCounters)]].concat()
         }
         _ => unreachable!("no program holds a kernel `{kernel}`"),
     }
@@ -257,12 +257,12 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     assert_eq!(memory.len(), same.len(), "one entry for each operand of {kernel}");
     let mut text = heading(program, &signature);
     // what groups tell one another while they run must not stay in caches of their own
-    let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::Turns) { "@coherent " } else { "" };
+    let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::StripCounters) { "@coherent " } else { "" };
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
         let (name, takes) = memory[first];
         let element = match takes {
-            Takes::Turns => "atomic<u32>",
+            Takes::StripCounters => "atomic<u32>",
             _ if takes.is_elements() => element(program, name),
             _ => "i32",
         };
@@ -321,7 +321,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
             Takes::Size => "u32",
             Takes::Stride => "i32",
             Takes::Real => "real",
-            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::Turns => continue,
+            Takes::In | Takes::Out | Takes::Indices | Takes::IndicesOut | Takes::StripCounters => continue,
         };
         let _ = writeln!(text, "    {name}: {of},");
     }
@@ -363,7 +363,7 @@ fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
 
 impl Takes {
     fn is_memory(self) -> bool {
-        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::Turns)
+        self.is_elements() || matches!(self, Takes::Indices | Takes::IndicesOut | Takes::StripCounters)
     }
 
     fn is_elements(self) -> bool {
@@ -371,7 +371,7 @@ impl Takes {
     }
 
     fn is_written(self) -> bool {
-        matches!(self, Takes::Out | Takes::IndicesOut | Takes::Turns)
+        matches!(self, Takes::Out | Takes::IndicesOut | Takes::StripCounters)
     }
 }
 

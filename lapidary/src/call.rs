@@ -82,8 +82,8 @@ impl Machine {
         let (problem, memory) = call.normal_form()?;
         let (problem, resident) = (self.with_panels(problem), self.resident_device(problem.operation(), &memory)?);
         let all = resident.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
-        let able = self.able(problem.dtype(), problem.operation(), &all)?;
-        let host = HostCall { machine: self, problem: &problem, memory: &memory, able: &able };
+        let capable = self.capable_devices(problem.dtype(), problem.operation(), &all)?;
+        let host = HostCall { machine: self, problem: &problem, memory: &memory, capable: &capable };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
         let explained = self.pricing().filter(|_| reason == Reason::Price).map(|pricing| pricing.explain(&host));
         let (priced, is_cached) = explained.unzip();
@@ -105,7 +105,7 @@ impl Machine {
         let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.drivers()));
         let is_trial = reason != Reason::Cached && priced.is_some_and(Priced::is_trial);
         let reason = if is_trial { Reason::Trial } else { reason };
-        let named = if reason == Reason::Small { &call.able[..1] } else { call.able };
+        let named = if reason == Reason::Small { &call.capable[..1] } else { call.capable };
         let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());

@@ -7,8 +7,8 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 #[cfg(feature = "program-cache")]
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
-    Crew, DType, Device, DeviceFacts, Driver, Error, ErrorKind, Gemm, Getrf, Getrs, Info, Laswp, Layout, MatMut, Rates, RawMat,
-    Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut, Rates,
+    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
 use crate::lu::{Lu, check_system};
@@ -42,9 +42,9 @@ pub struct Machine(Arc<Shared>);
 /// What all handles of a machine share.
 #[derive(Debug)]
 struct Shared {
-    drivers: Vec<Driver>,
-    /// Idle crews.
-    crews: Mutex<Vec<Crew>>,
+    drivers: Vec<DeviceRuntime>,
+    /// Idle pools.
+    pools: Mutex<Vec<LanePool>>,
     settings: Settings,
     schedules: Schedules,
     #[cfg(feature = "program-cache")]
@@ -56,7 +56,7 @@ struct Shared {
     /// Set by [`Machine::explained`].
     listener: OnceLock<Listener>,
     /// For each device: held while its memory is counted and used, by planned calls, calls with long columns, uploads and visits.
-    turns: Vec<Mutex<()>>,
+    locks: Vec<Mutex<()>>,
     notes: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Machine {
     /// A variable is malformed, or a device does not exist.
     pub fn from_env() -> Result<Self> {
         let opened = Self::with_settings(&Select::from_env()?, &Settings::from_env()?);
-        opened.map_err(Select::told_by_env)
+        opened.map_err(Select::attribute_to_env)
     }
 
     /// Opens the selected devices.
@@ -204,17 +204,17 @@ impl Machine {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn drivers(&self) -> &[Driver] {
+    pub(crate) fn drivers(&self) -> &[DeviceRuntime] {
         &self.0.drivers
     }
 
     /// Works with threads that no other call uses.
-    pub(crate) fn with_crew<R>(&self, work: impl FnOnce(&Crew) -> R) -> R {
-        let crews = || self.0.crews.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = crews().pop();
-        let crew = idle.unwrap_or_default();
-        let result = work(&crew);
-        crews().push(crew);
+    pub(crate) fn with_lane_pool<R>(&self, work: impl FnOnce(&LanePool) -> R) -> R {
+        let pools = || self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = pools().pop();
+        let pool = idle.unwrap_or_default();
+        let result = work(&pool);
+        pools().push(pool);
         result
     }
 
@@ -243,9 +243,9 @@ impl Machine {
     }
 
     /// Waits for a turn with the memory of devices, whose numbers ascend, so that calls cannot deadlock.
-    pub(crate) fn turn(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
+    pub(crate) fn exclusive(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(devices.is_sorted());
-        let wait = |&device: &usize| self.0.turns[device].lock().unwrap_or_else(PoisonError::into_inner);
+        let wait = |&device: &usize| self.0.locks[device].lock().unwrap_or_else(PoisonError::into_inner);
         devices.iter().map(wait).collect()
     }
 
@@ -280,19 +280,19 @@ impl Machine {
     /// as pivots, and scratch memory of kernels. An upload does so too. A call on resident matrices frees the first of the
     /// three. A call that is under way keeps its memory at its end.
     pub fn trim(&self) {
-        self.drivers().iter().for_each(Driver::trim);
+        self.drivers().iter().for_each(DeviceRuntime::trim);
     }
 
     /// The facts of the devices.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
-        self.drivers().iter().map(Driver::facts)
+        self.drivers().iter().map(DeviceRuntime::facts)
     }
 
     /// Shows the devices themselves, one after the other, between planned calls: for those who
     /// grade them. `visit` must not call this machine.
     pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
-        let _turn = self.turn(&all);
+        let _exclusive = self.exclusive(&all);
         self.drivers().iter().for_each(|driver| visit(driver.device()));
     }
 
@@ -448,9 +448,9 @@ impl Machine {
 impl Shared {
     fn new(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         Shared {
-            turns: devices.iter().map(|_| Mutex::default()).collect(),
-            drivers: devices.into_iter().map(Driver::new).collect(),
-            crews: Mutex::default(),
+            locks: devices.iter().map(|_| Mutex::default()).collect(),
+            drivers: devices.into_iter().map(DeviceRuntime::new).collect(),
+            pools: Mutex::default(),
             settings: settings.clone(),
             schedules: Schedules::default(),
             #[cfg(feature = "program-cache")]

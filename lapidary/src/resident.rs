@@ -2,7 +2,7 @@
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{DType, Driver, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -53,8 +53,8 @@ impl Machine {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let flops = |device: usize| self.drivers()[device].facts().rates.flops;
         let faster = |best: usize, other: usize| if flops(other) > flops(best) { other } else { best };
-        let able = self.able(dtype, "upload", &all)?;
-        Ok(able.into_iter().reduce(faster).expect("a device is able"))
+        let capable = self.capable_devices(dtype, "upload", &all)?;
+        Ok(capable.into_iter().reduce(faster).expect("a device is capable"))
     }
 
     /// Copies a host matrix to the device of that number in [`Machine::devices`].
@@ -73,10 +73,10 @@ impl Machine {
         let storage = if self.drivers().iter().all(|driver| driver.facts().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
-            self.able(T::DTYPE, "upload", &[device])?;
+            self.capable_devices(T::DTYPE, "upload", &[device])?;
             let resident = Resident::new(device);
-            let _turn = self.turn(&[device]);
-            self.drivers().iter().for_each(Driver::make_room);
+            let _exclusive = self.exclusive(&[device]);
+            self.drivers().iter().for_each(DeviceRuntime::make_room);
             // SAFETY: a view of host memory of type T.
             unsafe { self.drivers()[device].upload(resident.key, &a.raw())? };
             Storage::Device(resident)
@@ -168,7 +168,7 @@ impl Machine {
         cols: usize,
         adopt: impl FnOnce(usize) -> Result<DeviceBuffer>,
     ) -> Result<DeviceMatrix<T>> {
-        self.able(T::DTYPE, "wrap", &[0])?;
+        self.capable_devices(T::DTYPE, "wrap", &[0])?;
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let resident = Resident::new(0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, DType, Driver, Error, ErrorKind, Home, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result, RunError,
+    Cost, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result, RunError,
     Schedule, reach, resident_device, run,
 };
 
@@ -79,11 +79,11 @@ impl Machine {
     /// lost, if nothing is written yet.
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
-        let mut able = self.able(problem.dtype(), operation, &all)?;
+        let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
         // runs of devices that failed: the time of the whole call is the cost of having chosen them
         let mut failed = Vec::new();
         loop {
-            let call = HostCall { machine: self, problem, memory, able: &able };
+            let call = HostCall { machine: self, problem, memory, capable: &capable };
             let reason = self.reason(&call);
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
@@ -97,8 +97,8 @@ impl Machine {
             };
             let devices = match &run {
                 Some(run) => run.devices.clone(),
-                None if reason == Reason::Small => vec![able[0]],
-                None => able.clone(),
+                None if reason == Reason::Small => vec![capable[0]],
+                None => capable.clone(),
             };
             let done = match self.launch_on_host(&devices, problem, memory) {
                 Some(done) => done,
@@ -114,10 +114,10 @@ impl Machine {
                 }
                 Err(error) => {
                     self.pricing().into_iter().for_each(Pricing::forget_choices);
-                    if !error.kind().leaves_it_to_others() || !error.is_untouched() || devices.len() == able.len() {
+                    if !error.kind().is_recoverable_elsewhere() || !error.is_untouched() || devices.len() == capable.len() {
                         return Err(error);
                     }
-                    able.retain(|device| !devices.contains(device));
+                    capable.retain(|device| !devices.contains(device));
                     failed.extend(run);
                 }
             }
@@ -126,11 +126,11 @@ impl Machine {
 
     /// Why devices take part in a call on host matrices.
     pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
-        let first = self.drivers()[call.able[0]].facts();
+        let first = self.drivers()[call.capable[0]].facts();
         match () {
             () if self.pricing().is_none() && self.drivers().len() == 1 => Reason::Selected,
-            () if call.able.len() == 1 => Reason::Alone,
-            () if call.able[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
+            () if call.capable.len() == 1 => Reason::Alone,
+            () if call.capable[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
             () if self.pricing().is_some() => Reason::Price,
             () => Reason::Selected,
         }
@@ -138,40 +138,41 @@ impl Machine {
 
     /// The device for a call that is too small for others.
     #[inline]
-    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&Driver> {
+    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
-        let is_able = |driver: &&Driver| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
+        let is_able =
+            |driver: &&DeviceRuntime| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
         let first = self.drivers().first().filter(is_able)?;
         (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Those of the devices that are still there and compute with that type.
-    pub(crate) fn able(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
+    pub(crate) fn capable_devices(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
         let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
         if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].lost())) {
             return Err(lost);
         }
         let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);
-        let able: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
-        if able.is_empty() {
+        let capable: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
+        if capable.is_empty() {
             let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].facts().name.as_str()).collect();
             let message =
                 format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));
         }
-        Ok(able)
+        Ok(capable)
     }
 
     /// The processor, if it is the only device and takes calls on these host matrices as instructions.
-    pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&Driver> {
+    pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let [driver] = self.drivers() else { return None };
         let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
         (is_on_host && self.takes_instructions(driver)).then_some(driver)
     }
 
     /// Whether calls on host matrices that a device computes alone need no plan.
-    fn takes_instructions(&self, driver: &Driver) -> bool {
+    fn takes_instructions(&self, driver: &DeviceRuntime) -> bool {
         let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none()
     }
@@ -199,15 +200,15 @@ impl Machine {
 
     /// Runs a call on matrices of a device. Others may lie in host memory.
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
-        let devices = self.able(problem.dtype(), operation, &[device])?;
+        let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
         let driver = &self.drivers()[device];
         // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
-        self.drivers().iter().for_each(Driver::release_registers);
+        self.drivers().iter().for_each(DeviceRuntime::release_registers);
         // a column, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
-            let _turn = (columns > FEW_BYTES).then(|| self.turn(&devices));
+            let _exclusive = (columns > FEW_BYTES).then(|| self.exclusive(&devices));
             // a planned call that ran since has kept the memory of its registers
             driver.release_registers();
             let schedule =
@@ -225,7 +226,7 @@ impl Machine {
     pub(crate) fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let drivers = planner.drivers();
-        let _turn = self.turn(devices);
+        let _exclusive = self.exclusive(devices);
         // what the other backend's device of a GPU keeps is memory of that GPU
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
@@ -235,7 +236,7 @@ impl Machine {
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
-            let outcome = self.with_crew(|crew| unsafe { run(crew, &drivers, &schedule, memory, self.trace()) });
+            let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &drivers, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(()),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
@@ -268,13 +269,13 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn drivers(&self) -> Vec<&'a Driver> {
+    fn drivers(&self) -> Vec<&'a DeviceRuntime> {
         self.devices.iter().map(|&device| &self.machine.drivers()[device]).collect()
     }
 
     /// How the devices, of which each may use `most` bytes, see the matrices.
     fn reaches(&self, most: usize) -> Vec<Reach> {
-        let limited = |(&device, driver): (&usize, &Driver)| {
+        let limited = |(&device, driver): (&usize, &DeviceRuntime)| {
             let memory = driver.free_memory().min(most);
             Reach { memory, ..reach(device, driver.facts(), self.memory) }
         };
@@ -315,7 +316,7 @@ impl<'a> Planner<'a> {
 
 impl Machine {
     /// The schedule of a call on `matrices` resident matrices of a device, which works on them in place.
-    fn schedule_in_place(&self, problem: &Problem, driver: &Driver, matrices: usize) -> Result<Arc<Schedule>> {
+    fn schedule_in_place(&self, problem: &Problem, driver: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let resources = Resources { devices: 1, copy_limit: None, memory: None, element: problem.dtype().size(), resident: true };
@@ -328,8 +329,8 @@ impl Machine {
 
 /// The smallest memory of the devices that work on copies, after the number of its device; no
 /// buffer then is larger than the half of it.
-fn copy_limit(drivers: &[&Driver], reaches: &[Reach]) -> Option<(usize, usize)> {
+fn copy_limit(drivers: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
     let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
-    let largest = |driver: &Driver| driver.facts().limits.buffer.saturating_mul(2);
+    let largest = |driver: &DeviceRuntime| driver.facts().limits.buffer.saturating_mul(2);
     copies.map(|(device, (driver, reach))| (device, reach.memory.min(largest(driver)))).min_by_key(|(_, limit)| *limit)
 }

@@ -110,7 +110,7 @@ impl Select {
 
     /// An error of a selection that the environment may have named: with the variable, if it did.
     #[must_use]
-    pub fn told_by_env(error: Error) -> Error {
+    pub fn attribute_to_env(error: Error) -> Error {
         let named = std::env::var_os("LAPIDARY_DEVICE").is_some_and(|text| !text.is_empty());
         let selecting = matches!(error.kind(), ErrorKind::NoSuchDevice | ErrorKind::InvalidArgument);
         if named && selecting { error.with("variable", "LAPIDARY_DEVICE") } else { error }
@@ -123,7 +123,7 @@ impl Select {
     pub fn from_env() -> Result<Self> {
         match std::env::var("LAPIDARY_DEVICE") {
             Ok(text) if text.is_empty() => Ok(Self::all()),
-            Ok(text) => text.parse().map_err(Self::told_by_env),
+            Ok(text) => text.parse().map_err(Self::attribute_to_env),
             Err(VarError::NotPresent) => Ok(Self::all()),
             Err(error) => Err(Error::invalid("select", "LAPIDARY_DEVICE is no text").caused_by(error)),
         }

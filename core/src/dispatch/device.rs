@@ -18,7 +18,7 @@ pub(super) struct Taken {
     pub number: usize,
     /// Next command to issue, by [`Queue`].
     pub cursors: [CommandId; 3],
-    /// Next entry of the graph's `births` whose register needs memory.
+    /// Next entry of the graph's `registers_by_first_use` whose register needs memory.
     pub birth: u32,
     pub unfinished: u32,
     /// Commands issued and not yet reported.

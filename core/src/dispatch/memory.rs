@@ -34,7 +34,7 @@ impl Dispatcher<'_> {
             let task = self.devices[device].taken[t].task;
             let end = self.plan.tasks()[task as usize].registers.end;
             while self.devices[device].taken[t].birth < end {
-                let reg = self.graph.births[self.devices[device].taken[t].birth as usize];
+                let reg = self.graph.registers_by_first_use[self.devices[device].taken[t].birth as usize];
                 if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
                     let bytes = self.plan.registers().footprint(reg);
                     match self.devices[device].slots.take(bytes) {

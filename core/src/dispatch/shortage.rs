@@ -72,7 +72,7 @@ impl Dispatcher<'_> {
 
     /// The next step of a device that is out of the run. `None` if it is not out, or if all its tasks have written outputs
     /// and must be finished.
-    pub(super) fn step_of_outsider(&mut self, device: usize) -> Option<Step> {
+    pub(super) fn next_step_while_draining(&mut self, device: usize) -> Option<Step> {
         self.devices[device].out.as_ref()?;
         self.give_back(device);
         let state = &mut self.devices[device];
@@ -104,7 +104,7 @@ impl Dispatcher<'_> {
                 self.waits[command as usize] = self.graph.commands.waits()[command as usize];
             }
             for reg in info.registers.clone() {
-                self.uses[reg as usize] = self.graph.lives[reg as usize].uses;
+                self.uses[reg as usize] = self.graph.live_ranges[reg as usize].uses;
                 let slot = self.memory[reg as usize].take();
                 slot.into_iter().for_each(|slot| self.devices[device].slots.give_back(slot));
             }

@@ -20,7 +20,7 @@ pub(super) type Sized = (Arc<DeviceBuffer>, usize);
 
 /// A device with its resident matrices and the memory kept for later calls.
 #[derive(Debug)]
-pub struct Driver {
+pub struct DeviceRuntime {
     pub(super) device: Box<dyn Device>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
@@ -41,12 +41,12 @@ pub(super) fn on_host(raw: &RawMat) -> Operand<'static> {
     }
 }
 
-impl Driver {
+impl DeviceRuntime {
     /// A driver of `device`.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
         let loss = OnceLock::new();
-        Driver { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default(), loss }
+        DeviceRuntime { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default(), loss }
     }
 
     /// Why the device is gone for good, if it is.
@@ -161,7 +161,7 @@ impl Driver {
     /// Replaces the elements of a resident matrix.
     ///
     /// # Safety
-    /// As [`Driver::download`], but that the memory is read.
+    /// As [`DeviceRuntime::download`], but that the memory is read.
     ///
     /// # Errors
     /// The transfer failed.
@@ -179,7 +179,7 @@ impl Driver {
     ///
     /// # Errors
     /// There is no matrix of one of the keys, or the copy failed.
-    pub fn copy_from(&self, key: u64, peer: &Driver, peer_key: u64, bytes: usize) -> Result<bool> {
+    pub fn copy_from(&self, key: u64, peer: &DeviceRuntime, peer_key: u64, bytes: usize) -> Result<bool> {
         let (to, from) = (self.resident(key)?, peer.resident(peer_key)?);
         self.device.copy_from(peer.device(), &from, &to, bytes).map_or(Ok(false), |copied| copied.map(|()| true))
     }
@@ -199,7 +199,7 @@ fn is_empty(raw: &RawMat) -> bool {
     raw.rows == 0 || raw.cols == 0
 }
 
-impl Driver {
+impl DeviceRuntime {
     /// The device's facts.
     #[must_use]
     pub fn facts(&self) -> &DeviceFacts {
@@ -207,7 +207,7 @@ impl Driver {
     }
 
     /// Works in a run as its device of that number until nothing is left to do.
-    pub fn drive(&self, run: &Run<'_>, device: usize) {
+    pub fn run_lane(&self, run: &Run<'_>, device: usize) {
         // dropped last: the others are stopped when nothing of this device is under way
         let _guard = HaltOnPanic(run);
         let mut registers = Registers::new(self);
@@ -259,7 +259,7 @@ impl Driver {
             trace.add(TraceEvent { device, lane, label, start, end });
         }
         let result = self.note_loss(result);
-        if result.as_ref().is_err_and(|error| error.kind().leaves_it_to_others()) {
+        if result.as_ref().is_err_and(|error| error.kind().is_recoverable_elsewhere()) {
             self.trim();
         }
         run.complete(lane, issue.command, &self.facts().name, result);

@@ -1,14 +1,14 @@
 //! Calls on the resident matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
-use crate::crew::Crew;
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::Lane;
 use crate::engine::columns::Column;
-use crate::engine::{Driver, RunError, Trace, TraceEvent, run};
+use crate::engine::{DeviceRuntime, RunError, Trace, TraceEvent, run};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::instruction::{Access, Instruction};
+use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat, Resident};
 use crate::schedule::Schedule;
 use crate::sync::{Arc, lock};
@@ -29,7 +29,7 @@ pub struct InPlace<'a> {
 
 /// A column in host memory with its copy on the device. When dropped, the copy's memory is kept for the next call.
 struct ColumnCopy<'d> {
-    driver: &'d Driver,
+    driver: &'d DeviceRuntime,
     /// Index of the column in [`InPlace::memory`].
     matrix: usize,
     raw: RawMat,
@@ -82,7 +82,7 @@ impl Drop for Submitted {
     }
 }
 
-impl Driver {
+impl DeviceRuntime {
     /// Runs a call on the caller's thread.
     ///
     /// # Safety
@@ -96,7 +96,7 @@ impl Driver {
         // SAFETY: as the caller promises.
         let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
         self.note_loss(outcome).map_err(|error| {
-            if error.kind().leaves_it_to_others() {
+            if error.kind().is_recoverable_elsewhere() {
                 self.trim();
             }
             let error = if touched && error.outputs().is_none() { error.with(OUTPUTS, "partly written") } else { error };
@@ -186,8 +186,8 @@ impl Driver {
             lock(&self.residents).insert(copy.resident.key, (Arc::clone(&copy.buffer.0), 0));
             bindings[copy.matrix] = copy.on_device();
         }
-        // SAFETY: as the caller promises. A crew without threads suffices, since the calling thread drives the only device.
-        let outcome = unsafe { run(&Crew::default(), &[self], schedule, &bindings, trace) };
+        // SAFETY: as the caller promises. A pool without threads suffices, since the calling thread drives the only device.
+        let outcome = unsafe { run(&LanePool::default(), &[self], schedule, &bindings, trace) };
         // the error already names the device and the state of the outputs
         outcome.map_err(|RunError { error, .. }| error)
     }

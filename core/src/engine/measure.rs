@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::device::{HostRect, Operand};
-use crate::engine::Driver;
+use crate::engine::DeviceRuntime;
 use crate::enums::{Diag, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::instruction::Instruction;
@@ -26,7 +26,7 @@ pub enum TimedKernel {
 const REPEAT: Duration = Duration::from_millis(20);
 const RUNS: u32 = 4;
 
-impl Driver {
+impl DeviceRuntime {
     /// Seconds of a kernel with an A of order `n`, and a B of `cols` columns where the kernel has one: the shortest of some
     /// runs, not counting the first one, which may compile.
     ///

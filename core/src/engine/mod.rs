@@ -19,18 +19,18 @@ mod trace;
 use std::time::Duration;
 
 use crate::command::CommandId;
-use crate::crew::Crew;
 use crate::dispatch::{Dispatcher, Issue, Lane, Reach, Step};
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::facts::DeviceFacts;
+use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
-pub use driver::Driver;
+pub use driver::DeviceRuntime;
 pub use in_place::InPlace;
 pub use measure::TimedKernel;
 pub use startup::Startup;
@@ -121,15 +121,15 @@ pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
 /// The first error of a command, with the command, its task and its device, and
 /// whether matrices that the plan writes may be partly written.
 pub unsafe fn run(
-    crew: &Crew,
-    devices: &[&Driver],
+    pool: &LanePool,
+    devices: &[&DeviceRuntime],
     schedule: &Schedule,
     bindings: &[RawMat],
     trace: Option<&Trace>,
 ) -> Result<(), RunError> {
     // SAFETY: as the caller promises.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
-    crew.run(devices.len(), &|device| devices[device].drive(&run, device))
+    pool.run(devices.len(), &|device| devices[device].run_lane(&run, device))
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched()))?;
     let finished = run.finish();
     if finished.is_err() {
@@ -247,7 +247,7 @@ impl<'p> Run<'p> {
                 let task = self.plan.tasks().iter().find(|task| task.commands.contains(&command));
                 let label = task.map(|task| task.label.to_string()).unwrap_or_default();
                 let error = error.with("command", self.plan.describe(command)).with("task", label).with("device", device);
-                let is_shortage = error.kind().leaves_it_to_others();
+                let is_shortage = error.kind().is_recoverable_elsewhere();
                 if is_shortage { state.dispatcher.refuse(lane, command, error) } else { Err(error) }
             }
         };

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::{Issue, Lane};
 use crate::engine::Run;
-use crate::engine::driver::{Driver, Sized};
+use crate::engine::driver::{DeviceRuntime, Sized};
 use crate::error::Result;
 use crate::instruction::{Instruction, Reg, Tile};
 use crate::matrix::{Home, Resident};
@@ -19,7 +19,7 @@ use crate::token::Token;
 /// of the backend may have left kernels that still use it.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
-    driver: &'d Driver,
+    driver: &'d DeviceRuntime,
     slots: HashMap<SlotId, Sized>,
 }
 
@@ -33,14 +33,14 @@ impl Drop for Registers<'_> {
 }
 
 impl<'d> Registers<'d> {
-    pub fn new(driver: &'d Driver) -> Self {
+    pub fn new(driver: &'d DeviceRuntime) -> Self {
         Registers { driver, slots: HashMap::new() }
     }
 
     /// Gives a register kept memory of the same size. If there is none, first frees all kept memory, so that the limit is
     /// never exceeded, then allocates.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let Driver { device, kept, .. } = self.driver;
+        let DeviceRuntime { device, kept, .. } = self.driver;
         let mut kept = lock(kept);
         let buffer = if let Some(at) = kept.iter().position(|&(_, size)| size == slot.bytes) {
             kept.swap_remove(at).0

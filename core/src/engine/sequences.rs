@@ -1,7 +1,7 @@
 //! Sequences of instructions on host matrices, such as those of a list of small problems.
 
 use crate::device::{HostRect, Memory, Operand};
-use crate::engine::Driver;
+use crate::engine::DeviceRuntime;
 use crate::engine::driver::on_host;
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
@@ -74,13 +74,13 @@ impl Copies {
     }
 }
 
-impl Driver {
+impl DeviceRuntime {
     /// Runs sequences of `length` instructions each on the caller's thread, as
     /// [`Device::launch_sequences`](crate::Device::launch_sequences) does. Operands lie in host memory. Instructions work on
     /// copies of row-major ones, each of which is an operand once.
     ///
     /// # Safety
-    /// As [`Driver::launch`], for each instruction.
+    /// As [`DeviceRuntime::launch`], for each instruction.
     ///
     /// # Errors
     /// There is no memory for copies, or a kernel failed.

@@ -13,11 +13,11 @@ use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 
-use crate::Crew;
+use crate::LanePool;
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::{Lane, Reach, Step};
 use crate::engine::registers::Registers;
-use crate::engine::{Driver, Run, RunError, lock, reach, run};
+use crate::engine::{DeviceRuntime, Run, RunError, lock, reach, run};
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
@@ -132,7 +132,7 @@ impl Matrices {
     }
 }
 
-type Drivers = [Driver];
+type Drivers = [DeviceRuntime];
 
 /// Carries a schedule out command by command, choosing a lane by `choices` each time.
 fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
@@ -187,15 +187,15 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
 fn with_threads(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat]) -> Result<(), RunError> {
     let borrowed: Vec<_> = drivers.iter().collect();
     // SAFETY: the matrices are as the plan declares, and nothing else touches them.
-    unsafe { run(&Crew::default(), &borrowed, schedule, bindings, None) }
+    unsafe { run(&LanePool::default(), &borrowed, schedule, bindings, None) }
 }
 
 fn reaches(drivers: &Drivers, bindings: &[RawMat]) -> Vec<Reach> {
     drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.facts(), bindings)).collect()
 }
 
-fn driver(device: impl Device) -> Driver {
-    Driver::new(Box::new(device))
+fn driver(device: impl Device) -> DeviceRuntime {
+    DeviceRuntime::new(Box::new(device))
 }
 
 /// How a plan went on devices, and the bits that it left.
@@ -306,7 +306,7 @@ proptest! {
         for tasks in runs {
             let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.facts(), &bindings)]).unwrap();
             // SAFETY: a null device touches no memory.
-            let result = unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None) };
+            let result = unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None) };
             prop_assert!(result.is_ok() || failure.is_some());
             // what one run keeps for the next counts too
             let Record { most, held, .. } = record();

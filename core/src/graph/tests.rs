@@ -1,6 +1,6 @@
 //! Which commands and tasks wait for which: each edge once, and none that adds nothing.
 
-use super::{Adjacency, Graph, Life};
+use super::{Adjacency, Graph, LiveRange};
 use crate::command::Queue;
 use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region};
@@ -85,6 +85,6 @@ fn a_register_that_is_two_operands_is_used_once() {
     let (tile, pad) = (plan.ld(c, &(0..2), &(0..2)), plan.scratch(2, 2));
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
     plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a: tile, op_b, b: tile, beta: Value::F64(0.0), c: pad });
-    let lives = Graph::new(&plan).lives;
-    assert_eq!(lives, [Life { first: 0, last: 1, uses: 2 }, Life { first: 1, last: 1, uses: 1 }]);
+    let live_ranges = Graph::new(&plan).live_ranges;
+    assert_eq!(live_ranges, [LiveRange { first: 0, last: 1, uses: 2 }, LiveRange { first: 1, last: 1, uses: 1 }]);
 }

@@ -12,14 +12,14 @@ fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts 
 
 #[test]
 fn groups_solve_and_exchange_as_many_rows_as_the_limits_allow() {
-    for (name, work_group, kibibytes, solvers, exchangers) in [
+    for (name, work_group, kibibytes, trsm_group_size, laswp_group_size) in [
         ("a GPU", 1024, 48, [128, 128], 256),
         ("a browser", 256, 16, [64, 32], 128),
         ("little memory", 256, 4, [16, 0], 32),
         ("groups of eight", 8, 16, [0, 0], 8),
     ] {
         let choices = Choices::choose(&device(DeviceKind::Gpu, work_group, kibibytes), Dialect::OpenClC);
-        assert_eq!((choices.solvers, choices.exchangers), (solvers, exchangers), "{name}");
+        assert_eq!((choices.trsm_group_size, choices.laswp_group_size), (trsm_group_size, laswp_group_size), "{name}");
     }
 }
 
@@ -30,7 +30,7 @@ fn a_gpu_shares_local_memory_in_the_ways_of_its_dialect() {
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&gpu, dialect));
     assert!(matches!(opencl.products, [Products::Tile(_), Products::Tile(_)]), "{opencl:?}");
     assert!(matches!(wgsl.products, [Products::Vector(_), Products::Vector(_)]), "{wgsl:?}");
-    assert_eq!((opencl.strips, opencl.searchers, opencl.units, opencl.waits), (STRIP, SEARCHERS, 132, false));
+    assert_eq!((opencl.strips, opencl.pivot_search_group_size, opencl.units, opencl.waits), (STRIP, SEARCHERS, 132, false));
     assert!(wgsl.waits && !Choices::choose(&DeviceFacts { features: Vec::new(), ..gpu.clone() }, Dialect::Wgsl).waits);
     // what the driver does not tell
     let unknown = DeviceFacts { compute_units: None, ..device(DeviceKind::Other, 1024, 48) };
@@ -43,11 +43,14 @@ fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_whe
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&processor, dialect));
     for (choices, bits) in [(opencl, 512), (wgsl, 128)] {
         assert_eq!(choices.product(DType::F64), Products::Panel(PanelParams::choose(DType::F64, bits)));
-        assert_eq!((choices.searchers, choices.strips, choices.exchangers, choices.solvers), (1, 0, 0, [0; 2]));
+        assert_eq!(
+            (choices.pivot_search_group_size, choices.strips, choices.laswp_group_size, choices.trsm_group_size),
+            (1, 0, 0, [0; 2])
+        );
     }
     let limits = Limits { loop_iterations: 60_000, ..processor.limits };
     let short = Choices::choose(&DeviceFacts { limits, ..processor }, Dialect::OpenClC);
-    assert_eq!(short, Choices { searchers: SEARCHERS, ..opencl });
+    assert_eq!(short, Choices { pivot_search_group_size: SEARCHERS, ..opencl });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::Sequence;
 use crate::call::{Arg, Call, Target, View};
 use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, rows_of_group};
 use crate::scratch::Purpose;
-use crate::strips::{StripParams, TOGETHER};
+use crate::strips::{STRIPS_PER_ITEM, StripParams};
 
 /// Most rows of a panel that goes column by column: every group reads the notes of all.
 const MOST_ROWS: usize = 1 << 18;
@@ -51,7 +51,7 @@ impl<B> Panel<'_, B> {
 }
 
 /// How a narrow panel is factored.
-enum Narrow {
+enum PanelKernel {
     /// By so many strips at most, each of which one group factors.
     Strips(StripParams, usize),
     /// Column by column, by many groups.
@@ -60,13 +60,13 @@ enum Narrow {
     Group(usize),
 }
 
-impl Narrow {
+impl PanelKernel {
     /// Most columns.
     fn width(&self) -> usize {
         match self {
-            Narrow::Strips(params, strips) => strips * params.width,
-            Narrow::Columns => COLUMNS,
-            Narrow::Group(width) => *width,
+            PanelKernel::Strips(params, strips) => strips * params.width,
+            PanelKernel::Columns => COLUMNS,
+            PanelKernel::Group(width) => *width,
         }
     }
 }
@@ -95,15 +95,15 @@ impl<D: Target> Sequence<'_, D> {
         if a.is_empty() {
             return Ok(());
         }
-        let way = self.narrow(a.rows);
+        let way = self.choose_panel_kernel(a.rows);
         let width = way.width();
         if a.cols <= width {
             // SAFETY: the module's contract.
             return unsafe {
                 match way {
-                    Narrow::Strips(params, _) => self.getrf_strips(params, panel),
-                    Narrow::Columns => self.getrf_columns(panel),
-                    Narrow::Group(_) => self.getrf_panel(panel),
+                    PanelKernel::Strips(params, _) => self.getrf_strips(params, panel),
+                    PanelKernel::Columns => self.getrf_columns(panel),
+                    PanelKernel::Group(_) => self.getrf_panel(panel),
                 }
             };
         }
@@ -124,17 +124,19 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// How panels of so many rows are factored.
-    fn narrow(&self, rows: usize) -> Narrow {
+    fn choose_panel_kernel(&self, rows: usize) -> PanelKernel {
         let choices = self.device.choices();
         // there must be room for them
         let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
         let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
         match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
-            Some((params, strips @ 1..)) => Narrow::Strips(params, strips),
-            _ if (choices.spread..=MOST_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => Narrow::Columns,
+            Some((params, strips @ 1..)) => PanelKernel::Strips(params, strips),
+            _ if (choices.multi_group_min_rows..=MOST_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => {
+                PanelKernel::Columns
+            }
             _ => {
                 let most = self.device.facts().limits.loop_iterations;
-                Narrow::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= most).unwrap_or(1))
+                PanelKernel::Group((1..=PANEL).rev().find(|&cols| self.rounds(rows, cols) <= most).unwrap_or(1))
             }
         }
     }
@@ -148,7 +150,7 @@ impl<D: Target> Sequence<'_, D> {
     /// Rounds that the loops of one work-item go in a panel of one group: for each column over
     /// its rows, to search them and to scale them, and in each over the columns that are left.
     fn rounds(&self, rows: usize, cols: usize) -> usize {
-        rows.div_ceil(self.device.choices().searchers) * (2 * cols + cols * (cols + 1) / 2)
+        rows.div_ceil(self.device.choices().pivot_search_group_size) * (2 * cols + cols * (cols + 1) / 2)
     }
 
     /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
@@ -187,7 +189,7 @@ impl<D: Target> Sequence<'_, D> {
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let waits = self.device.choices().waits;
-        let turns = waits.then(|| self.device.scratch(Purpose::Turns, 2 * size_of::<u32>())).transpose()?;
+        let turns = waits.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips,
         // whose numbers are counted from zero: what every launch finds, and leaves.
         let mut launch =
@@ -205,7 +207,7 @@ impl<D: Target> Sequence<'_, D> {
         }
         let pivots = [Arg::In(panel.ipiv.buffer), Arg::Size(panel.ipiv.at)];
         let memory = [&[Arg::Size(first_row), Arg::In(&*place)][..], &Arg::output(a), &pivots].concat();
-        launch("leave_strips", [params.height(), strips.div_ceil(TOGETHER)], &[&extents[..], &memory].concat())
+        launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
     /// A narrow panel, by many work-groups, which are told of one another between two kernels.
@@ -213,7 +215,7 @@ impl<D: Target> Sequence<'_, D> {
         let Panel { a, .. } = panel;
         let program = self.device.choices().columns(self.dtype);
         let (groups, bytes) = self.notes(a.rows);
-        let notes = self.device.scratch(Purpose::Notes, bytes)?;
+        let notes = self.device.scratch(Purpose::PivotExchange, bytes)?;
         let Panel { pivoting, first_row, .. } = panel;
         for step in 0..=a.cols {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
@@ -228,7 +230,7 @@ impl<D: Target> Sequence<'_, D> {
     /// A narrow panel, by one work-group.
     unsafe fn getrf_panel(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
-        let items = self.device.choices().searchers;
+        let items = self.device.choices().pivot_search_group_size;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots()].concat();
         let program = Program::Panel { dtype: self.dtype, items };

@@ -96,7 +96,7 @@ impl<D: Target> Sequence<'_, D> {
 
     /// Exchanges of rows or columns.
     unsafe fn laswp(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
-        let Choices { group, exchangers, .. } = *self.device.choices();
+        let Choices { group, laswp_group_size, .. } = *self.device.choices();
         let Limits { groups, loop_iterations: rounds, .. } = self.device.facts().limits;
         if a.is_empty() || ipiv.is_empty() {
             return Ok(());
@@ -105,10 +105,10 @@ impl<D: Target> Sequence<'_, D> {
         let first = Arg::Size(swaps.first_row);
         let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at)];
         let dtype = self.dtype;
-        if exchangers > 0 && swaps.side == Side::Left {
-            let program = Program::Exchange { dtype, items: exchangers };
+        if laswp_group_size > 0 && swaps.side == Side::Left {
+            let program = Program::Exchange { dtype, items: laswp_group_size };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
-            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * exchangers, 1];
+            let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * laswp_group_size, 1];
             // SAFETY: the module's contract; arguments as the kernel lists them.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
         }

@@ -21,7 +21,7 @@ const MOVERS: usize = 256;
 
 /// Rows and columns from which on it pays to move a B in f32 that is not transposed, since the
 /// kernel is faster without turning its vectors. In f64 it multiplies long enough to hide that.
-const WORTH_MOVING: usize = 2048;
+const MIN_EXTENT_TO_REPACK: usize = 2048;
 
 /// Lines of a factor that are moved into vectors: how many, where they lie with the distances
 /// of lines and of their terms, and where they go.
@@ -110,7 +110,7 @@ impl<D: Target> Sequence<'_, D> {
             // elements of C may lie in the buffer of a factor, which is then read in elements too
             return (m_pad, n_pad);
         }
-        let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= WORTH_MOVING;
+        let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= MIN_EXTENT_TO_REPACK;
         let turns = params.turns_b(self.dtype) && self.device.facts().has(Feature::PartsOfVectors) && !worth_moving;
         let a_fits = !a.0.is_trans() && begins_in_vectors(&a.1, v);
         let b_fits = if b.0.is_trans() { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);

@@ -22,7 +22,7 @@ const KEPT: usize = 8;
 struct Choice {
     problem: Problem,
     /// The devices among which it was made.
-    able: Vec<usize>,
+    capable: Vec<usize>,
     price: Price,
     bucket: Bucket,
     /// Number of calls that may still reuse it.
@@ -40,17 +40,17 @@ pub(super) struct Cache {
 
 impl Cache {
     /// The devices that are cached for a problem, with their price when they were chosen.
-    pub fn price(&self, problem: &Problem, able: &[usize]) -> Option<&Price> {
-        self.position(problem, able).map(|at| &self.choices[at].price)
+    pub fn price(&self, problem: &Problem, capable: &[usize]) -> Option<&Price> {
+        self.position(problem, capable).map(|at| &self.choices[at].price)
     }
 
-    fn position(&self, problem: &Problem, able: &[usize]) -> Option<usize> {
-        self.choices.iter().position(|choice| choice.problem == *problem && choice.able == able)
+    fn position(&self, problem: &Problem, capable: &[usize]) -> Option<usize> {
+        self.choices.iter().position(|choice| choice.problem == *problem && choice.capable == capable)
     }
 
     /// Begins a call on the devices that are cached for its problem; `None` if there are none.
-    pub fn begin(&mut self, problem: &Problem, able: &[usize]) -> Option<Run> {
-        let at = self.position(problem, able)?;
+    pub fn begin(&mut self, problem: &Problem, capable: &[usize]) -> Option<Run> {
+        let at = self.position(problem, capable)?;
         let Choice { price: Price { devices, estimate, .. }, bucket, calls, .. } = &mut self.choices[at];
         let run = Run { devices: devices.clone(), bucket: *bucket, estimate: *estimate, start: Instant::now(), is_cached: true };
         *calls -= 1;
@@ -62,13 +62,13 @@ impl Cache {
 
     /// Caches a choice if its price comes from enough runs, and no other set of devices is to be tried during the calls that would
     /// reuse it.
-    pub fn add(&mut self, problem: &Problem, able: &[usize], Priced { prices, bucket }: &Priced) {
+    pub fn add(&mut self, problem: &Problem, capable: &[usize], Priced { prices, bucket }: &Priced) {
         let Some(first) = prices.first().filter(|first| first.runs == RUNS_KEPT && first.seconds <= SHORT) else { return };
-        if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, able).is_some() {
+        if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, capable).is_some() {
             return;
         }
-        let (able, price) = (able.to_vec(), first.clone());
-        self.choices.push_front(Choice { problem: *problem, able, price, bucket: *bucket, calls: CALLS });
+        let (capable, price) = (capable.to_vec(), first.clone());
+        self.choices.push_front(Choice { problem: *problem, capable, price, bucket: *bucket, calls: CALLS });
         self.choices.truncate(KEPT);
     }
 
@@ -106,8 +106,8 @@ mod tests {
         let mut cache = Cache::default();
         let settled = priced([1e-3, 2e-3], [RUNS_KEPT, ENOUGH_RUNS], 0.0);
         (0..2).for_each(|_| cache.add(&problem(8), &[0, 1], &settled));
-        for (n, able) in [(9, [0, 1]), (8, [0, 2])] {
-            assert!(cache.begin(&problem(n), &able).is_none(), "n = {n}, able {able:?}");
+        for (n, capable) in [(9, [0, 1]), (8, [0, 2])] {
+            assert!(cache.begin(&problem(n), &capable).is_none(), "n = {n}, capable {capable:?}");
         }
         assert_eq!(cache.price(&problem(8), &[0, 1]), settled.prices.first());
         let reused = std::iter::from_fn(|| cache.begin(&problem(8), &[0, 1]));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lapidary_core::Driver;
+use lapidary_core::DeviceRuntime;
 
 use super::Priced;
 use super::choice::Price;
@@ -26,7 +26,7 @@ pub struct Explanation {
 pub enum Reason {
     /// The selection, or the application that made the machine, names them.
     Selected,
-    /// No other device is able.
+    /// No other device is capable.
     Alone,
     /// The call is so small that another device would cost more time than it could save.
     Small,
@@ -72,7 +72,7 @@ impl PricedSet {
 
 impl Priced {
     /// The sets that are considered.
-    pub fn sets(&self, drivers: &[Driver]) -> Vec<PricedSet> {
+    pub fn sets(&self, drivers: &[DeviceRuntime]) -> Vec<PricedSet> {
         let name = |device: usize| drivers[device].facts().name.clone();
         self.prices.iter().map(|price| PricedSet::new(price, name)).collect()
     }

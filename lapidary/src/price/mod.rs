@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use lapidary_core::algorithms::Problem;
-use lapidary_core::{Driver, Instruction, RawMat};
+use lapidary_core::{DeviceRuntime, Instruction, RawMat};
 
 use cached::Cache;
 use choice::{ENOUGH_RUNS, Price};
@@ -108,7 +108,7 @@ pub(crate) struct HostCall<'a> {
     pub machine: &'a Machine,
     pub problem: &'a Problem,
     pub memory: &'a [RawMat],
-    pub able: &'a [usize],
+    pub capable: &'a [usize],
 }
 
 impl HostCall<'_> {
@@ -126,13 +126,13 @@ impl HostCall<'_> {
         self.instructions().iter().map(Instruction::flops).sum()
     }
 
-    fn driver(&self, device: usize) -> &Driver {
+    fn driver(&self, device: usize) -> &DeviceRuntime {
         &self.machine.drivers()[device]
     }
 }
 
 impl Pricing {
-    pub fn new(drivers: &[Driver], records: Records) -> Self {
+    pub fn new(drivers: &[DeviceRuntime], records: Records) -> Self {
         let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
         let state = State { records, speeds, sets: Vec::new(), warm: HashSet::new() };
         Pricing { hardware: hardware(drivers), state: Mutex::new(state), cache: Mutex::default() }
@@ -149,10 +149,10 @@ impl Pricing {
     /// Begins a call on devices from the cache, or on those with the lowest price, which are then cached if the price is
     /// settled; `None` if no set has a price.
     pub fn begin(&self, call: &HostCall<'_>) -> Option<Run> {
-        let cached = self.cache().begin(call.problem, call.able);
+        let cached = self.cache().begin(call.problem, call.capable);
         cached.or_else(|| {
             let priced = self.price(call);
-            self.cache().add(call.problem, call.able, &priced);
+            self.cache().add(call.problem, call.capable, &priced);
             priced.begin()
         })
     }
@@ -160,7 +160,7 @@ impl Pricing {
     /// The prices of a call that does not run, and whether it would run on devices from the cache. These then come first.
     pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
         let mut priced = self.price(call);
-        let cached = self.cache().price(call.problem, call.able).cloned();
+        let cached = self.cache().price(call.problem, call.capable).cloned();
         let is_cached = cached.is_some();
         if let Some(cached) = cached {
             let now = priced.prices.iter().position(|price| price.devices == cached.devices);
@@ -188,7 +188,7 @@ impl Pricing {
         let ended = std::mem::take(&mut self.cache().ended);
         state.add_all(ended);
         let mut prices = Vec::new();
-        for &device in call.able {
+        for &device in call.capable {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
                 let estimate = speeds.call(bucket.dtype, &instructions);
                 let is_planned = !call.driver(device).facts().host_memory;
@@ -217,7 +217,7 @@ impl Pricing {
 
     /// The sets of several devices that are considered: all devices, and all but the processor. Of devices that are the same
     /// hardware, only the cheapest belongs to a set.
-    fn device_sets(&self, alone: &[Price], drivers: &[Driver]) -> Vec<Vec<usize>> {
+    fn device_sets(&self, alone: &[Price], drivers: &[DeviceRuntime]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
             let same = alone.iter().filter(|other| self.hardware[other.devices[0]] == hardware);
@@ -290,7 +290,7 @@ impl State {
         let Speed::Measured(speeds) = &mut self.speeds[device] else { return None };
         let (driver, dtype) = (call.driver(device), call.problem.dtype());
         if !speeds.has(driver, dtype, instructions) {
-            let _turn = call.machine.turn(&[device]);
+            let _exclusive = call.machine.exclusive(&[device]);
             // what is kept for the next call would leave less memory
             driver.release_registers();
             if let Err(error) = speeds.measure(driver, dtype, instructions) {
@@ -353,9 +353,9 @@ impl State {
 
 /// For each device, the lowest number of a device that is the same hardware. Two devices are the same hardware if they have the
 /// same model and come from different backends; the k-th device of a model of one backend is the k-th of the other.
-fn hardware(drivers: &[Driver]) -> Vec<usize> {
-    let kind = |driver: &Driver| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
-    let model = |driver: &Driver| driver.facts().identity.model.clone();
+fn hardware(drivers: &[DeviceRuntime]) -> Vec<usize> {
+    let kind = |driver: &DeviceRuntime| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
+    let model = |driver: &DeviceRuntime| driver.facts().identity.model.clone();
     let rank = |device: usize| {
         let before = drivers[..device]
             .iter()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use lapidary_core::command::Command;
-use lapidary_core::{Access, Cost, DType, Driver, Extent, Instruction, Plan, RawMat, Result, TimedKernel};
+use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Plan, RawMat, Result, TimedKernel};
 
 /// Orders of the matrices with which a kernel is measured.
 const ORDERS: [usize; 4] = [64, 256, 1024, 4096];
@@ -79,7 +79,7 @@ fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
 
 impl Speeds {
     /// Whether everything is measured that the time of these instructions depends on.
-    pub fn has(&self, driver: &Driver, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
+    pub fn has(&self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
         let has_kernel = |kernel| self.kernels.contains_key(&(kernel, dtype));
         (self.transfers.is_some() || driver.facts().host_memory)
             && self.memory.is_some()
@@ -90,7 +90,7 @@ impl Speeds {
     ///
     /// # Errors
     /// The device failed, or has no memory for the smallest matrices.
-    pub fn measure(&mut self, driver: &Driver, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
+    pub fn measure(&mut self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
         if self.transfers.is_none() && !driver.facts().host_memory {
             let [small, large] = [driver.time_transfers(TRANSFERS[0])?, driver.time_transfers(TRANSFERS[1])?];
             self.transfers = Some([0, 1].map(|way| Transfer::through(TRANSFERS, [small[way], large[way]])));
@@ -123,7 +123,7 @@ impl Speeds {
 }
 
 /// Measures a kernel at ascending orders, until it takes long or memory is short.
-fn measure(driver: &Driver, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
+fn measure(driver: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for n in ORDERS {
         let seconds = match driver.time_kernel(kernel, dtype, n, n) {

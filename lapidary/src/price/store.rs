@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{DType, TimedKernel};
 #[cfg(feature = "program-cache")]
-use lapidary_core::{Driver, ProgramCache};
+use lapidary_core::{DeviceRuntime, ProgramCache};
 
 use super::runs::{Bucket, RUNS_KEPT, Runs};
 use super::speeds::{Kernel, Speeds, Transfer};
@@ -31,8 +31,8 @@ pub(crate) struct Records {
 
 #[cfg(feature = "program-cache")]
 impl Records {
-    pub fn new(drivers: &[Driver], folder: Arc<ProgramCache>) -> Self {
-        let line = |driver: &Driver| {
+    pub fn new(drivers: &[DeviceRuntime], folder: Arc<ProgramCache>) -> Self {
+        let line = |driver: &DeviceRuntime| {
             let facts = driver.facts();
             let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
             let (model, driver, memory) = (&identity.model, &identity.driver, facts.memory);

@@ -124,7 +124,7 @@ fn normalised(args: Gemm<'_, f64>) -> (Problem, Vec<RawMat>) {
 /// The prices of a product on two devices.
 fn priced(machine: &Machine, args: Gemm<'_, f64>) -> Priced {
     let (problem, memory) = normalised(args);
-    let call = HostCall { machine, problem: &problem, memory: &memory, able: &[0, 1] };
+    let call = HostCall { machine, problem: &problem, memory: &memory, capable: &[0, 1] };
     machine.pricing().unwrap().price(&call)
 }
 

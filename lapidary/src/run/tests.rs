@@ -125,9 +125,9 @@ fn the_callers_thread_drives_the_first_device() {
         let (ones, mut c) = (vec![1.0; N * N], vec![0.0; N * N]);
         let a = MatRef::col_major(&ones, N, N).unwrap();
         machine.gemm(Gemm::new(a, a, MatMut::col_major(&mut c, N, N).unwrap())).unwrap();
-        machine.with_crew(|crew| format!("{crew:?}"))
+        machine.with_lane_pool(|pool| format!("{pool:?}"))
     };
-    assert_eq!([1, 3].map(threads), ["Crew(0 threads)", "Crew(2 threads)"]);
+    assert_eq!([1, 3].map(threads), ["LanePool(0 threads)", "LanePool(2 threads)"]);
 }
 
 /// Matrices on one device find the memory free that calls on host matrices had, on all that may share it.
@@ -177,7 +177,7 @@ fn a_repeated_call_on_a_device_asks_for_no_memory_and_no_thread() {
     let done = [Write(1, 1), Launch("getrf"), Read(N, 1), Read(1, 1)];
     assert_eq!(first, [&[Alloc(4 * N), Alloc(4)], &done[..]].concat());
     assert_eq!(again, done);
-    assert_eq!(machine.with_crew(|crew| format!("{crew:?}")), "Crew(0 threads)");
+    assert_eq!(machine.with_lane_pool(|pool| format!("{pool:?}")), "LanePool(0 threads)");
 }
 
 /// An error says what became of the matrices: before the kernel they are as they were.

@@ -111,9 +111,9 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
         let reaches = (0..2).map(|d| reach(d, drivers[d].facts(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and nothing else touches it.
-        unsafe { run(&Crew::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
-        drivers.iter().for_each(Driver::trim);
-        let left_of = |driver: &Driver| driver.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
+        unsafe { run(&LanePool::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
+        drivers.iter().for_each(DeviceRuntime::trim);
+        let left_of = |driver: &DeviceRuntime| driver.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
         let given_back = drivers.iter().map(left_of);
         assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
     }

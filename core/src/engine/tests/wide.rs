@@ -100,7 +100,7 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
         let driver = driver(Copier::new(memory));
         let schedule = Schedule::new(copies(layout), vec![reach(0, driver.facts(), &bindings)]).unwrap();
         // SAFETY: the matrices are as the plan declares, and nothing else touches them.
-        unsafe { run(&Crew::default(), &[&driver], &schedule, &bindings, None).unwrap() };
+        unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None).unwrap() };
         let mut expected = vec![[7; 2]; 150];
         for (i, j) in (0..M).flat_map(|i| (0..N).map(move |j| (i, j))) {
             expected[bindings[1].offset + bindings[1].index(i, j)] = a[3 + i + 12 * j];

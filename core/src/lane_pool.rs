@@ -1,9 +1,9 @@
-//! The engine's threads: a crew that stays and takes part in each run.
+//! The engine's threads: a pool that stays and takes part in each run.
 //!
-//! [`Crew::run`] calls a body once for each thread of a run, all at the same
+//! [`LanePool::run`] calls a body once for each thread of a run, all at the same
 //! time, the first on the caller's own thread, and returns when all have
 //! returned. These threads wait for one another, so each must be its own; the
-//! crew grows to the largest number asked for.
+//! pool grows to the largest number asked for.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,7 @@ use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while
 #[derive(Clone, Copy)]
 struct Body(*const (dyn Fn(usize) + Sync));
 
-// SAFETY: the body is Sync, and `Crew::run` keeps it alive until no thread uses it.
+// SAFETY: the body is Sync, and `LanePool::run` keeps it alive until no thread uses it.
 unsafe impl Send for Body {}
 
 #[derive(Default)]
@@ -38,19 +38,19 @@ struct Shared {
 
 /// Threads that wait for work.
 #[derive(Default)]
-pub struct Crew {
+pub struct LanePool {
     shared: Arc<Shared>,
     /// Locked for the length of a run: calls from several threads take turns.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl std::fmt::Debug for Crew {
+impl std::fmt::Debug for LanePool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Crew({} threads)", lock(&self.threads).len())
+        write!(f, "LanePool({} threads)", lock(&self.threads).len())
     }
 }
 
-impl Crew {
+impl LanePool {
     /// Calls `body(0)` … `body(lanes - 1)` in parallel; returns when all have returned.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for LanePool {
     fn drop(&mut self) {
         lock(&self.shared.state).dismissed = true;
         self.shared.work.notify_all();
@@ -145,24 +145,24 @@ mod tests {
 
     #[test]
     fn lanes_run_at_the_same_time_and_threads_are_kept() {
-        let crew = Crew::default();
+        let pool = LanePool::default();
         for lanes in [0, 1, 4, 2, 4] {
             let (barrier, sum) = (Barrier::new(lanes), AtomicUsize::new(0));
             let body = |lane| {
                 barrier.wait();
                 sum.fetch_add(lane + 1, Ordering::Relaxed);
             };
-            crew.run(lanes, &body).unwrap();
+            pool.run(lanes, &body).unwrap();
             assert_eq!(sum.into_inner(), lanes * (lanes + 1) / 2);
         }
-        assert_eq!(lock(&crew.threads).len(), 3);
+        assert_eq!(lock(&pool.threads).len(), 3);
     }
 
     #[test]
-    fn a_panic_reaches_the_caller_and_the_crew_survives() {
-        let crew = Crew::default();
-        let panicked = catch_unwind(AssertUnwindSafe(|| crew.run(2, &|lane| assert!(lane == 0, "lane {lane}"))));
+    fn a_panic_reaches_the_caller_and_the_pool_survives() {
+        let pool = LanePool::default();
+        let panicked = catch_unwind(AssertUnwindSafe(|| pool.run(2, &|lane| assert!(lane == 0, "lane {lane}"))));
         assert!(panicked.is_err());
-        crew.run(2, &|_| {}).unwrap();
+        pool.run(2, &|_| {}).unwrap();
     }
 }

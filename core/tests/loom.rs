@@ -229,7 +229,7 @@ unsafe impl Send for Shared {}
 type Case = (NullDevice, bool);
 
 /// Each device on a thread; what the devices were asked, by its begin, and the outcome.
-fn run_lane(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
+fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
     let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
@@ -305,7 +305,7 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
     let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let devices = std::sync::Arc::clone(&seen);
     model(None, move || {
-        let (spans, outcome) = drive(tasks, vec![(NullDevice::new(None), false), (NullDevice::new(None), false)]);
+        let (spans, outcome) = run_all_lanes(tasks, vec![(NullDevice::new(None), false), (NullDevice::new(None), false)]);
         outcome.unwrap();
         assert_eq!(spans.len(), tasks.len(), "a launch for each task: {spans:?}");
         check(&spans);
@@ -317,7 +317,7 @@ fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
 #[test]
 fn the_threads_of_one_device_finish_in_dependency_order() {
     model(FEW, || {
-        let (spans, outcome) = drive(CHAIN, vec![(NullDevice::new(Some(32)), true)]);
+        let (spans, outcome) = run_all_lanes(CHAIN, vec![(NullDevice::new(Some(32)), true)]);
         outcome.unwrap();
         // the second task reads what the first has written
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
@@ -330,7 +330,7 @@ fn the_threads_of_one_device_finish_in_dependency_order() {
 #[test]
 fn a_device_without_threads_does_one_thing_after_the_other() {
     model(None, || {
-        let (spans, outcome) = drive(PAIR, vec![(NullDevice::new(Some(64)), false)]);
+        let (spans, outcome) = run_all_lanes(PAIR, vec![(NullDevice::new(Some(64)), false)]);
         outcome.unwrap();
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["write", "launch", "write", "launch", "read", "read"]);
@@ -338,7 +338,7 @@ fn a_device_without_threads_does_one_thing_after_the_other() {
     });
     model(FEW, || {
         let devices = [32, 32].map(|bytes| (NullDevice::new(Some(bytes)), false));
-        let (spans, outcome) = drive(FORK, devices.into());
+        let (spans, outcome) = run_all_lanes(FORK, devices.into());
         outcome.unwrap();
         assert_eq!(spans.iter().filter(|span| span.name == "launch").count(), 3, "{spans:?}");
     });
@@ -402,7 +402,7 @@ fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
     let overlapped = std::sync::Arc::new(AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&overlapped);
     model(FEW, move || {
-        let (spans, outcome) = drive(JOIN, vec![(NullDevice::new(None).with_queues(2), true)]);
+        let (spans, outcome) = run_all_lanes(JOIN, vec![(NullDevice::new(None).with_queues(2), true)]);
         outcome.unwrap();
         assert!(spans.len() == 3 && spans[2].touches.len() == 2, "{spans:?}");
         seen.fetch_or(spans[1].begin < spans[0].end, Ordering::Relaxed);
@@ -410,7 +410,7 @@ fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
     assert!(overlapped.load(Ordering::Relaxed), "no kernels of the two queues were at work at once");
     for request in 0..3 {
         model(FEW, move || {
-            let (_, outcome) = drive(JOIN, vec![(NullDevice::new(None).with_queues(2).failing_at(request), true)]);
+            let (_, outcome) = run_all_lanes(JOIN, vec![(NullDevice::new(None).with_queues(2).failing_at(request), true)]);
             assert!(outcome.is_err());
         });
     }
@@ -420,7 +420,7 @@ fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
 fn an_error_in_any_command_stops_the_run() {
     for request in 0..6 {
         model(FEW, move || {
-            let (_, outcome) = drive(CHAIN, vec![(NullDevice::new(Some(32)).failing_at(request), true)]);
+            let (_, outcome) = run_all_lanes(CHAIN, vec![(NullDevice::new(Some(32)).failing_at(request), true)]);
             assert!(outcome.is_err());
         });
     }
@@ -434,7 +434,7 @@ fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<u
     model(preemptions, move || {
         let others = company.then(|| (NullDevice::new(None), false));
         let devices = [(NullDevice::new(Some(32)).short_at(request), true)].into_iter().chain(others).collect();
-        let (spans, outcome) = drive(tasks, devices);
+        let (spans, outcome) = run_all_lanes(tasks, devices);
         let failed = spans.iter().find(|span| span.failed);
         let is_store = failed.is_some_and(|span| span.name == "read");
         assert!(outcome.is_ok() || !company || is_store, "a task is half done, or left: {outcome:?}");

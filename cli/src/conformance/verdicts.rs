@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lapidary_conformance::cases::Pinned;
-use lapidary_conformance::report::{Figure, Report, TrialReport, Verdict};
+use lapidary_conformance::report::{EXACT, Figure, Grade, Report, TrialReport, Verdict};
 
 use super::files;
 use crate::failure::{Failure, Result};
@@ -47,8 +47,12 @@ fn skipped(report: &Report) -> BTreeMap<&str, usize> {
 /// The grades, the page, and the verdict on all.
 pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
     skipped(report).iter().for_each(|(why, count)| out(&format!("{} skipped: {why}", counted(*count, "trial"))));
-    let width = report.grades.iter().map(|grade| grade.name.chars().count()).max().unwrap_or(0);
-    for grade in &report.grades {
+    let (exact, grades): (Vec<&Grade>, Vec<&Grade>) = report.grades.iter().partition(|grade| grade.verdict == EXACT);
+    if !exact.is_empty() {
+        out(&format!("{}: no difference where none is allowed", counted(exact.len(), "exact check")));
+    }
+    let width = grades.iter().map(|grade| grade.name.chars().count()).max().unwrap_or(0);
+    for grade in grades {
         out(&format!("{:width$}  {:24}  {}", grade.name, grade.verdict, grade.value));
     }
     if let Some(path) = page {

@@ -7,7 +7,7 @@ use lapidary_core::DType;
 use super::grade;
 use crate::bounds;
 use crate::properties::growth::exponent;
-use crate::report::{Figure, Grade, TrialReport, Verdict};
+use crate::report::{EXACT, Figure, Grade, TrialReport, Verdict};
 
 /// How much of each bound was used at most, but by failures that are known.
 pub fn worst_of_each_check(dtype: DType, trials: &[&TrialReport]) -> Vec<Grade> {
@@ -22,7 +22,7 @@ pub fn worst_of_each_check(dtype: DType, trials: &[&TrialReport]) -> Vec<Grade> 
     let told = |(check, figure): (&str, &Figure)| {
         let Figure { bound, ratio, limit, size, flags, .. } = figure;
         let (value, verdict) = match *limit {
-            _ if figure.is_exact() => (format!("no difference, at size {size} and others"), "exact".to_owned()),
+            _ if figure.is_exact() => (format!("no difference, at size {size} and others"), EXACT.to_owned()),
             0.0 => (format!("a difference at size {size} {flags}"), "not exact".to_owned()),
             _ => (format!("{ratio:.3e} of {limit:.3e} at size {size} {flags}"), format!("{:.3} of bound {bound}", figure.used())),
         };

@@ -19,6 +19,9 @@ pub const FORMAT: u32 = 1;
 /// What [`Report::begun`] calls the grades, which no trial is called.
 pub const GRADES: &str = "grades";
 
+/// Verdict of a [`Grade`] where nothing may differ, and nothing did.
+pub const EXACT: &str = "exact";
+
 /// A run of the suite, whole or under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {

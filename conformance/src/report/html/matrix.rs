@@ -78,6 +78,35 @@ fn gravity(verdict: Verdict) -> u8 {
     }
 }
 
+/// The routines against the precisions of each report: the gravest verdict, the number of trials, the worst figure.
+pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
+    let cell = |routine: &str, column: &Column| {
+        let trials = reports[column.report].trials.iter();
+        let trials: Vec<&TrialReport> = trials.filter(|t| t.routine == routine && t.dtype == column.dtype).collect();
+        let count = |verdict| trials.iter().filter(|trial| trial.verdict == verdict).count();
+        // the gravest first
+        let all = [Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Passed, Verdict::Skipped];
+        let seen: Vec<Verdict> = all.into_iter().filter(|&verdict| count(verdict) > 0).collect();
+        let Some(&gravest) = seen.first() else { return Cell::empty() };
+        let figures = trials.iter().flat_map(|trial| &trial.figures).filter(|figure| figure.limit > 0.0);
+        let worst = figures.max_by(|a, b| a.used().total_cmp(&b.used()));
+        let counts = seen.iter().map(|&verdict| text::counted(count(verdict), verdict));
+        Cell {
+            class: text::class(gravest),
+            sign: text::verdict(gravest).0,
+            text: format!("{}{}", count(gravest), worst.map_or(String::new(), |worst| format!(", {}", text::share(worst.used())))),
+            title: counts.chain(worst.map(text::figure)).collect::<Vec<_>>().join(". "),
+        }
+    };
+    let row = |routine: &str| (routine.to_owned(), String::new(), columns.iter().map(|column| cell(routine, column)).collect());
+    Table {
+        routine: "Routines and precisions: number of trials with the gravest verdict, largest part of a bound that was used"
+            .to_owned(),
+        head: columns.iter().map(|column| column.label.clone()).collect(),
+        rows: routines(reports).into_iter().map(row).collect(),
+    }
+}
+
 /// For each routine the precisions of each report against the flags.
 pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).iter().flat_map(|routine| flags_of(routine, reports, columns)).collect()

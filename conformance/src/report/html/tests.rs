@@ -180,6 +180,50 @@ fn grades_stand_beside_one_another() {
     });
 }
 
+/// The cells of the first table on the page, without its heads.
+fn overview(reports: &[Report]) -> Vec<Vec<(String, String)>> {
+    with_page(reports, |page| {
+        let rows = with_class(page, "matrix").next().unwrap().descendants().filter(|node| node.tag_name().name() == "tr");
+        let cells = |row: Node<'_, '_>| -> Vec<(String, String)> {
+            let cells = row.children().filter(|node| node.tag_name().name() == "td");
+            cells.map(|cell| (cell.attribute("class").unwrap().to_owned(), text(cell).trim().to_owned())).collect()
+        };
+        rows.skip(1).map(cells).collect()
+    })
+}
+
+#[test]
+fn the_page_opens_with_routines_and_precisions() {
+    let single = |verdict| trial("f32", "random", verdict, vec![figure("gemm: componentwise", (1, "NN", 8), (1e-8, 1e-6))]);
+    let laswp = TrialReport { routine: "laswp".into(), ..trial("f64", "random", Verdict::Skipped, Vec::new()) };
+    let other = report("cpu:1", vec![single(Verdict::Passed), laswp]);
+    let cell = |class: &str, text: &str| (class.to_owned(), text.to_owned());
+    // columns: A f64, B f32, B f64
+    let rows = [
+        vec![cell("bad", "✘ 1, ∞"), cell("good", "✔ 1, 1 %"), cell("none", "not tried")],
+        vec![cell("none", "not tried"), cell("none", "not tried"), cell("none", "– 1")],
+    ];
+    assert_eq!(overview(&[sample(), other]), rows);
+    let unexpected = report("cpu:1", vec![single(Verdict::UnexpectedlyPassed), single(Verdict::Passed)]);
+    assert_eq!(overview(&[unexpected]), [[cell("bad", "‼ 1, 1 %")]]);
+}
+
+#[test]
+fn exact_grades_are_one_line() {
+    let grade = |name: &str, verdict: &str| Grade { name: name.into(), verdict: verdict.into(), ..sample().grades.remove(0) };
+    let with = |verdict| Report { grades: vec![grade("rows", "exact"), grade("info", verdict)], ..sample() };
+    let rows = |reports: &[Report]| {
+        with_page(reports, |page| {
+            let named = with_class(page, "exact").next().map(text);
+            let table = with_class(page, "grades").next().unwrap();
+            (named, table.descendants().filter(|node| node.tag_name().name() == "tr").count() - 1)
+        })
+    };
+    let line = |names: &str| Some(format!("Exact, where nothing may differ: {names}."));
+    assert_eq!(rows(&[with("exact")]), (line("rows; info"), 0));
+    assert_eq!(rows(&[with("exact"), with("not exact")]), (line("rows"), 1));
+}
+
 #[test]
 fn flags_that_failed_are_told_from_those_that_passed() {
     with_page(&[sample()], |page| {
@@ -259,7 +303,7 @@ fn several_reports_stand_side_by_side() {
     with_page(&[sample(), other], |page| {
         let verdicts: Vec<String> = with_class(page, "verdict").map(text).collect();
         assert!(verdicts[0].starts_with("A ✘") && verdicts[1].starts_with("B ✔"), "{verdicts:?}");
-        assert!(text(all(page, "header").next().unwrap()).contains("--subject 'blas:a.so#fortran'"));
+        assert!(text(with_class(page, "subjects").next().unwrap()).contains("--subject 'blas:a.so#fortran'"));
         // rows: A f64, B f32, B f64
         let nn: Vec<String> = (0..3).map(|row| cell(page, row, "NN").1).collect();
         assert_eq!(nn, ["✔ 2 %", "✔ 1 %", "✔ 2 %"]);

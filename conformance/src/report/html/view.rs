@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::matrix::{self, Table};
 use super::plot::{self, Plots};
 use super::text;
-use crate::report::{Figure, Grade, Identity, Report, TrialReport, Verdict};
+use crate::report::{EXACT, Figure, Grade, Identity, Report, TrialReport, Verdict};
 
 /// All that the template needs.
 #[derive(Serialize)]
@@ -13,7 +13,10 @@ pub struct Page<'a> {
     style: &'static str,
     title: String,
     subjects: Vec<Subject<'a>>,
+    overview: Table,
     grades: Vec<GradeRow<'a>>,
+    /// Grades that are "exact" in every report.
+    exact: Vec<&'a str>,
     failures: Vec<Failed<'a>>,
     known: Vec<Failed<'a>>,
     flags: Vec<Table>,
@@ -45,6 +48,12 @@ struct GradeRow<'a> {
     name: &'a str,
     explanation: &'a str,
     grades: Vec<Option<&'a Grade>>,
+}
+
+impl GradeRow<'_> {
+    fn is_exact(&self) -> bool {
+        self.grades.iter().all(|grade| grade.is_some_and(|grade| grade.verdict == EXACT))
+    }
 }
 
 /// A failure.
@@ -134,11 +143,14 @@ impl<'a> Page<'a> {
             [report] => format!("Conformance of {}", report.subject.name),
             _ => format!("Conformance of {} subjects", reports.len()),
         };
+        let (exact, grades) = grades(reports).into_iter().partition::<Vec<_>, _>(GradeRow::is_exact);
         Ok(Page {
             style: include_str!("style.css"),
             title,
             subjects: reports.iter().enumerate().map(|(i, report)| Subject::new(letter(i), report)).collect(),
-            grades: grades(reports),
+            overview: matrix::overview(reports, &columns),
+            grades,
+            exact: exact.iter().map(|row| row.name).collect(),
             failures: failed(reports, &letter, Verdict::is_bad),
             known: failed(reports, &letter, |verdict| verdict == Verdict::Expected),
             flags: matrix::by_flags(reports, &columns),
@@ -275,7 +287,7 @@ impl<'a> Row<'a> {
     fn new(figure: &'a Figure) -> Self {
         let Figure { bound, check, size, flags, ratio, limit } = figure;
         let (ratio, limit) = (text::number(*ratio), text::number(*limit));
-        let used = if figure.is_exact() { "exact".to_owned() } else { text::share(figure.used()) };
+        let used = if figure.is_exact() { EXACT.to_owned() } else { text::share(figure.used()) };
         let over = text::over(figure);
         Row { check, bound: *bound, flags, size: *size, ratio, limit, used, over }
     }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod cross;
+mod debian13;
 mod drivers;
 mod packages;
 mod runner;
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask test [STEPS...]   everything that must hold before a commit; what CI runs
-                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign oclgrind
+                              STEPS: prepare fmt tidy clippy msrv wasm types loom sanitize tests foreign oclgrind debian13
 cargo xtask test systems      types on other systems, the suite on 64-bit Arm (in an emulator) and on Windows (by Wine)
 cargo xtask tidy              the structure only: arrows, invariants, sizes, links
 cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench/results/

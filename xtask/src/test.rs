@@ -4,6 +4,7 @@
 //! installed in [`prepare`].
 
 use crate::Result;
+use crate::debian13;
 use crate::drivers;
 use crate::runner::toolchain;
 use crate::sanitize;
@@ -21,8 +22,8 @@ pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--a
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
 /// The steps in their order.
-const STEPS: [&str; 12] =
-    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind"];
+const STEPS: [&str; 13] =
+    ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind", "debian13"];
 
 /// The step that is run only when it is named: it takes long, and installs much.
 const SYSTEMS: &str = "systems";
@@ -50,6 +51,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     })?;
     steps.step("foreign", || foreign(ws))?;
     steps.step("oclgrind", || drivers::watch(ws))?;
+    steps.step("debian13", || debian13::check(ws))?;
     if wanted.contains(&SYSTEMS) {
         steps.step(SYSTEMS, || systems::check(ws))?;
     }

@@ -1,0 +1,74 @@
+//! A Debian 13 in a folder: the suite on its drivers, which are newer than those of Debian 12, and an emulator.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::Result;
+use crate::packages;
+use crate::test::TESTED;
+use crate::workspace::Workspace;
+
+/// PoCL and rusticl (OpenCL), and lavapipe (Vulkan).
+const DRIVERS: &str = "--include=pocl-opencl-icd,mesa-opencl-icd,mesa-vulkan-drivers,ocl-icd-libopencl1,libvulkan1,ca-certificates";
+
+/// Runs a program in the folder `$1`. The mounts end with the program, since they are in a namespace of their own. Drivers need
+/// all three: without `/sys`, PoCL 6 aborts the process.
+const IN_FOLDER: &str = r#"root=$1; shift
+for name in proc sys dev; do mount --rbind /$name "$root/$name" || exit 1; done
+exec chroot "$root" /usr/bin/env POCL_DEVICES=pthread RUSTICL_ENABLE=llvmpipe XDG_RUNTIME_DIR=/tmp LAPIDARY_CACHE_DIR=/tmp/cache "$@""#;
+
+/// The backends whose devices are tested.
+const BACKENDS: [&str; 2] = ["opencl", "wgpu"];
+
+/// Runs the suite in `--quick` on each device. The value says which devices passed, or why none was tested.
+pub fn check(ws: &Workspace) -> Result<String> {
+    let root = ws.target("debian13-drivers");
+    if !fill(&root, DRIVERS, "usr/lib/x86_64-linux-gnu/libpocl.so.2") {
+        return Ok(format!("not run: `debootstrap` could not fill {} as root", root.display()));
+    }
+    ws.cargo(&[&["build"][..], TESTED, &["--bin", "lapidary"]].concat()).run()?;
+    let program = ws.target("debug/lapidary");
+    fs::copy(&program, root.join("usr/local/bin/lapidary")).map_err(|error| format!("{}: {error}", program.display()))?;
+    let mut passed = Vec::new();
+    for backend in BACKENDS {
+        for device in devices(&root, backend)? {
+            if !run_in(&root, &["lapidary", "conformance", "--quick", "--device", &device]) {
+                return Err(format!("{device} of Debian 13 does not conform"));
+            }
+            passed.push(device);
+        }
+    }
+    Ok(format!("{} conform", passed.join(", ")))
+}
+
+/// Fills a folder with a Debian 13 as root, unless it holds `file` already; whether it does then.
+pub fn fill(root: &Path, packages: &str, file: &str) -> bool {
+    let is_filled = || root.join(file).exists();
+    if !is_filled() {
+        let Some(folder) = root.to_str() else { return false };
+        packages::install(&["debootstrap"]);
+        // what a run that was cut short has left
+        packages::as_root("rm", &["-rf", "--one-file-system", folder]);
+        println!("filling {folder}");
+        packages::as_root("debootstrap", &["--variant=minbase", packages, "trixie", folder]);
+    }
+    is_filled()
+}
+
+fn run_in(root: &Path, program: &[&str]) -> bool {
+    let Some(root) = root.to_str() else { return false };
+    packages::as_root("unshare", &[&["--mount", "sh", "-c", IN_FOLDER, "sh", root][..], program].concat())
+}
+
+/// The names of a backend's devices.
+fn devices(root: &Path, backend: &str) -> Result<Vec<String>> {
+    let file = format!("tmp/{backend}.json");
+    if !run_in(root, &["lapidary", "devices", "--device", backend, "--json", &format!("/{file}")]) {
+        return Err(format!("the {backend} devices of Debian 13 are not listed"));
+    }
+    let path: PathBuf = root.join(file);
+    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let list: serde_json::Value = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let names = list["devices"].as_array().into_iter().flatten().filter_map(|device| device["name"].as_str());
+    Ok(names.map(str::to_owned).collect())
+}

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::fast::REFUSES;
 
-    const N: usize = 200;
+    const N: usize = 300;
 
     type Routine = unsafe fn(&Team, [Tile<f64>; 3], Tile<i32>);
 
@@ -347,13 +347,31 @@ mod tests {
     #[test]
     fn refused_memory_is_an_error_and_the_next_call_works() {
         for team in [Team::alone(), Team::eager(3)] {
-            for routine in [multiply as Routine, solve, factor] {
+            // of a solve, the other members may compute all parts before the caller comes to one
+            for (routine, always) in [(multiply as Routine, true), (solve, false), (factor, true)] {
                 let [refused, again] = refused_and_again(&team, routine);
-                // the caller may come too late to compute a part, and then needs no memory
-                assert!(team.size() > 1 || refused.is_err());
-                assert!(refused.is_ok() || refused.is_err_and(|error| error.kind() == ErrorKind::OutOfHostMemory));
+                match refused {
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfHostMemory),
+                    Ok(()) => assert!(team.size() > 1 && !always),
+                }
                 again.unwrap();
             }
+        }
+    }
+
+    #[test]
+    fn memory_that_a_member_lacks_is_an_error_while_others_wait() {
+        let team = Team::eager(4);
+        for round in 0..20 {
+            let refused = with_memory("launch", || {
+                team.run(4, &|member| {
+                    if member.index == round % 4 {
+                        resume_unwind(Box::new(NoMemory { bytes: 1, source: std::io::ErrorKind::OutOfMemory.into() }));
+                    }
+                    member.wait_for_all(|| ());
+                });
+            });
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::OutOfHostMemory);
         }
     }
 }

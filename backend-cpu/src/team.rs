@@ -184,7 +184,10 @@ impl Member<'_> {
     /// If a member panicked.
     pub fn wait_until(&self, holds: impl Fn() -> bool) {
         while !spin(SPIN_AT_BARRIER, &holds) {
-            assert!(!self.job.barrier.broken.load(Ordering::SeqCst), "another member of the team panicked");
+            if self.job.barrier.broken.load(Ordering::SeqCst) {
+                // that member has printed why
+                resume_unwind(Box::new("another member of the team panicked"));
+            }
         }
     }
 }

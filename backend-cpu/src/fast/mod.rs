@@ -1,6 +1,7 @@
 //! The instructions of [`reference`](crate::reference) at speed, by the members of a [`Team`](crate::Team).
 //!
-//! All functions are `unsafe` under the [contract of tiles](crate::tile).
+//! All functions are `unsafe` under the [contract of tiles](crate::tile). If the system refuses memory for packed blocks, they panic
+//! without a message, and [`CpuDevice`](crate::CpuDevice) makes an error of it.
 
 mod batched;
 mod deep;

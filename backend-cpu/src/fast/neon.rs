@@ -29,17 +29,14 @@ vector! {
         count
     }
     unsafe fn load_masked(from: *const f64, mask: usize) -> Self {
-        let mut lanes = [0.0; 2];
-        unsafe {
-            lanes[..mask].copy_from_slice(std::slice::from_raw_parts(from, mask));
-            Self::load(lanes.as_ptr())
-        }
+        let lanes: [f64; 2] = std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 });
+        unsafe { Self::load(lanes.as_ptr()) }
     }
     unsafe fn store_masked(self, to: *mut f64, mask: usize) {
         let mut lanes = [0.0; 2];
         unsafe {
             self.store(lanes.as_mut_ptr());
-            std::slice::from_raw_parts_mut(to, mask).copy_from_slice(&lanes[..mask]);
+            (0..mask).for_each(|l| *to.add(l) = lanes[l]);
         }
     }
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {
@@ -57,17 +54,14 @@ vector! {
         count
     }
     unsafe fn load_masked(from: *const f32, mask: usize) -> Self {
-        let mut lanes = [0.0; 4];
-        unsafe {
-            lanes[..mask].copy_from_slice(std::slice::from_raw_parts(from, mask));
-            Self::load(lanes.as_ptr())
-        }
+        let lanes: [f32; 4] = std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 });
+        unsafe { Self::load(lanes.as_ptr()) }
     }
     unsafe fn store_masked(self, to: *mut f32, mask: usize) {
         let mut lanes = [0.0; 4];
         unsafe {
             self.store(lanes.as_mut_ptr());
-            std::slice::from_raw_parts_mut(to, mask).copy_from_slice(&lanes[..mask]);
+            (0..mask).for_each(|l| *to.add(l) = lanes[l]);
         }
     }
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {

@@ -63,8 +63,7 @@ fn map(bytes: usize) -> MmapMut {
     let is_small = bytes <= HUGE_PAGE / 8;
     let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
     let mapped = if is_refused() { Err(std::io::ErrorKind::OutOfMemory.into()) } else { MmapMut::map_anon(size) };
-    // no message is printed: the device makes an error of it
-    let pages = mapped.unwrap_or_else(|source| resume_unwind(Box::new(NoMemory { bytes: size, source })));
+    let pages = mapped.unwrap_or_else(|source| refuse(NoMemory { bytes: size, source }));
     if !is_small {
         advise(&pages);
     }
@@ -77,6 +76,14 @@ fn map(bytes: usize) -> MmapMut {
 pub(crate) struct NoMemory {
     pub bytes: usize,
     pub source: std::io::Error,
+}
+
+/// Unwinds without a message, since the device makes an error of it. A program that aborts instead has to say why.
+fn refuse(NoMemory { bytes, source }: NoMemory) -> ! {
+    if cfg!(panic = "abort") {
+        panic!("the system gives no {bytes} bytes for packed blocks: {source}");
+    }
+    resume_unwind(Box::new(NoMemory { bytes, source }))
 }
 
 #[cfg(test)]

@@ -203,15 +203,18 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
     for case in 0..32 * 8 {
         let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
         let (n, others) = match case {
-            // the largest triangles of one member, and those that members share
-            0..4 => [(256, 9), (257, 9), (512, 64), (513, 64)][case],
+            // products that members share
+            0..8 => (257, 9),
+            // triangles of one member in a system of two, and products that members share
+            8..12 => (513, 64),
             // strips as wide as the cache has room for, and a wider one
-            4..6 => (100, 2500),
+            12..14 => (100, 2500),
             _ => (sizes(&mut r), sizes(&mut r) * (1 + r.below(4))),
         };
+        let alpha = T::from_f64(if case < 14 { -0.5 } else { [1.0, -0.5, 0.0][r.below(3)] });
         let mut a = triangle::<T>(n, uplo, diag, &mut r);
         let (rows, cols) = if side == Side::Left { (n, others) } else { (others, n) };
-        let (mut b, alpha) = (Matrix::random(rows, cols, &mut r), T::from_f64([1.0, -0.5, 0.0][r.below(3)]));
+        let mut b = Matrix::random(rows, cols, &mut r);
         let mut want = b.clone();
         // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
         unsafe {

@@ -20,8 +20,8 @@ const ORDER_OF_MEMBER_IN_SMALL: usize = 512;
 const SMALL: usize = 1024;
 /// Minimum number of its right-hand sides.
 const MANY: usize = 64;
-/// Maximum number of bytes of the right-hand sides that a member solves at a time. They stay in a second-level cache of 2 MiB
-/// through the whole recursion.
+/// Number of bytes of the right-hand sides that a member solves at a time; the last time up to twice as many. They stay in a
+/// second-level cache of 2 MiB through the whole recursion.
 const STRIP_BYTES: usize = 768 << 10;
 
 /// Number of operations, times the bytes of an element, that take as long as to copy one element.

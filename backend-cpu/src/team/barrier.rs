@@ -1,6 +1,7 @@
 //! Threads that wait for each other.
 
 use std::hint::spin_loop;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -78,7 +79,10 @@ impl Barrier {
             drop(self.wake.wait_while(guard, |()| !is_over()));
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
-        assert!(is_open(), "another member of the team panicked");
+        if !is_open() {
+            // that member has printed why
+            resume_unwind(Box::new("another member of the team panicked"));
+        }
     }
 
     /// Ends all waits, since a member panicked.

@@ -83,6 +83,12 @@ mod tests {
     }
 
     #[test]
+    fn recent_cores_are_cores() {
+        let threads = thread::available_parallelism().unwrap().get();
+        assert!((1..=threads).contains(&recent_cores()));
+    }
+
+    #[test]
     fn a_thread_of_one_hardware_thread_has_one_core() {
         use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
         thread::spawn(|| {
@@ -90,7 +96,7 @@ mod tests {
             let mut one = CpuSet::new();
             one.set((0..CpuSet::MAX_CPU).find(|&cpu| mask.is_set(cpu)).unwrap());
             sched_setaffinity(None, &one).unwrap();
-            assert_eq!(cores(), 1);
+            assert_eq!((allowed(), cores()), (Some(1), 1));
         })
         .join()
         .unwrap();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{DType, TimedKernel};
 #[cfg(feature = "program-cache")]
-use lapidary_core::{DeviceRuntime, ProgramCache};
+use lapidary_core::{DeviceRuntime, Identity, ProgramCache};
 
 use super::runs::{Bucket, RUNS_KEPT, Runs};
 use super::speeds::{Kernel, Speeds, Transfer};
@@ -35,8 +35,9 @@ impl Records {
         let line = |driver: &DeviceRuntime| {
             let facts = driver.facts();
             let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
-            let (model, driver, memory) = (&identity.model, &identity.driver, facts.memory);
-            format!("{} model={model} driver={driver} units={units} memory={memory:?}\n", facts.name)
+            let Identity { model, architecture, driver, .. } = identity;
+            let memory = facts.memory;
+            format!("{} model={model} architecture={architecture} driver={driver} units={units} memory={memory:?}\n", facts.name)
         };
         Records { folder, devices: drivers.iter().map(line).collect() }
     }

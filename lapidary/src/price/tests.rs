@@ -196,12 +196,16 @@ fn runs_on_cached_devices_are_recorded() {
     assert_eq!(reason(), Reason::Price, "it is reused for eight calls");
     product(&machine).unwrap();
     assert_eq!(reason(), Reason::Cached);
+    devices[1].fail(ErrorKind::DeviceFailed);
+    product(&machine).unwrap_err();
+    assert_eq!(reason(), Reason::Price, "an error that is returned clears the cache");
     product(&machine).unwrap();
+    assert_eq!(reason(), Reason::Cached);
     devices[1].fail(ErrorKind::DeviceLost);
     product(&machine).unwrap();
     let (problem, _) = with_product(N, normalised);
     let cache = machine.pricing().unwrap().cache();
-    assert!(cache.price(&problem, &[0, 1]).is_none(), "a failure clears the cache");
+    assert!(cache.price(&problem, &[0, 1]).is_none(), "so does one after which others take over");
 }
 
 /// Devices that have no price any more are named as long as calls reuse them.

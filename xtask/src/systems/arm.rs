@@ -21,7 +21,7 @@ const EMULATOR: &str = "--include=qemu-user-static,libc6-arm64-cross,libgcc-s1-a
 const PROGRAM: &str = "usr/bin/qemu-aarch64-static";
 
 /// The routines with NEON's vectors, and with portable ones, beside the reference.
-const VECTORS: &[&str] = &["--package", "lapidary-backend-cpu", "--lib", "--", "fast::tests"];
+const VECTORS: &[&str] = &["--package", "lapidary-backend-cpu", "--lib", "--", "fast::tests", "device::tests"];
 
 /// Builds the suite and the tests of vectors and runs them.
 pub fn check(ws: &Workspace) -> Result<String> {

@@ -72,9 +72,11 @@ impl<'a> Seen<'a> {
 
 fn gravity(verdict: Verdict) -> u8 {
     match verdict {
-        Verdict::Skipped | Verdict::Passed | Verdict::UnexpectedlyPassed => 0,
-        Verdict::Expected => 1,
-        Verdict::Failed => 2,
+        Verdict::Skipped => 0,
+        Verdict::Passed => 1,
+        Verdict::Expected => 2,
+        Verdict::UnexpectedlyPassed => 3,
+        Verdict::Failed => 4,
     }
 }
 
@@ -84,13 +86,13 @@ pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
         let trials = reports[column.report].trials.iter();
         let trials: Vec<&TrialReport> = trials.filter(|t| t.routine == routine && t.dtype == column.dtype).collect();
         let count = |verdict| trials.iter().filter(|trial| trial.verdict == verdict).count();
-        // the gravest first
-        let all = [Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Passed, Verdict::Skipped];
-        let seen: Vec<Verdict> = all.into_iter().filter(|&verdict| count(verdict) > 0).collect();
-        let Some(&gravest) = seen.first() else { return Cell::empty() };
+        let Some(gravest) = trials.iter().map(|trial| trial.verdict).max_by_key(|&verdict| gravity(verdict)) else {
+            return Cell::empty();
+        };
         let figures = trials.iter().flat_map(|trial| &trial.figures).filter(|figure| figure.limit > 0.0);
         let worst = figures.max_by(|a, b| a.used().total_cmp(&b.used()));
-        let counts = seen.iter().map(|&verdict| text::counted(count(verdict), verdict));
+        let all = [Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Passed, Verdict::Skipped];
+        let counts = all.into_iter().filter(|&verdict| count(verdict) > 0).map(|verdict| text::counted(count(verdict), verdict));
         Cell {
             class: text::class(gravest),
             sign: text::verdict(gravest).0,

@@ -57,8 +57,8 @@ impl Paced {
         self.launches.load(Ordering::Relaxed)
     }
 
-    fn fail(&self, kind: ErrorKind) {
-        *self.failure.lock().unwrap() = Some(kind);
+    fn fail(&self, kind: impl Into<Option<ErrorKind>>) {
+        *self.failure.lock().unwrap() = kind.into();
     }
 
     fn request(&self) -> Result<()> {
@@ -198,6 +198,7 @@ fn runs_on_cached_devices_are_recorded() {
     assert_eq!(reason(), Reason::Cached);
     devices[1].fail(ErrorKind::DeviceFailed);
     product(&machine).unwrap_err();
+    devices[1].fail(None);
     assert_eq!(reason(), Reason::Price, "an error that is returned clears the cache");
     product(&machine).unwrap();
     assert_eq!(reason(), Reason::Cached);

@@ -106,7 +106,7 @@ impl OpenClDevice {
         Ok(OpenClDevice { found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
-    /// A buffer whose memory is there: some drivers find out that it is short when it is first used.
+    /// A buffer whose memory is allocated now: some drivers allocate at the first use only, and may then lack memory.
     fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
         let buffer = Buffer::new(&self.context.handle, bytes)?;
         self.load.touch(&buffer)?;
@@ -256,7 +256,7 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of the trait. Waiting has the driver begin.
+        // SAFETY: the contract of the trait. Waiting makes the driver start.
         unsafe { self.enqueue(instruction, 0, &[])?.wait() }
     }
 

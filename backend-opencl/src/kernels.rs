@@ -78,7 +78,7 @@ impl Kernels {
         self.lanes.iter_mut().for_each(|lane| lane.scratch.clear());
     }
 
-    /// Computes with local memory and barriers, and panels by many small work-groups, whatever the device is.
+    /// Chooses kernels with local memory and barriers on any device. Many small work-groups factor a panel.
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
         let choices = Choices::shared(facts, Dialect::OpenClC)

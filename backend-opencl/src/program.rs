@@ -24,7 +24,7 @@ pub(crate) struct Programs {
     built: HashMap<Program, BuiltProgram>,
     /// By name too, since a program may hold several kernels.
     kernels: HashMap<(Program, &'static str), Kernel>,
-    /// What the compiler has refused, and its words: it would refuse it again.
+    /// Programs that the compiler has refused, with its message. They are not compiled again.
     refused: HashMap<Program, String>,
 }
 
@@ -43,8 +43,8 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
-    /// Whether a kernel can be made, and runs with the work-items of its program. That is asked
-    /// where there is another choice only: some drivers name fewer work-items than they run.
+    /// Whether a kernel can be made, and runs with the work-items of its program. Callers check this only where another
+    /// kernel can be chosen, since some drivers report fewer work-items than they can run.
     pub fn try_kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<()> {
         let kernel = self.kernel(context, found, program, name)?;
         fits(kernel, found, program).map_err(|error| error.with("kernel", name))

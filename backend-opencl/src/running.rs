@@ -1,4 +1,4 @@
-//! Work on its way to its end.
+//! Work that was submitted to a device.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -8,7 +8,7 @@ use lapidary_core::{Error, ErrorKind, Pending, Result};
 use crate::buffer::Event;
 use crate::queue::{Queue, poll, wait};
 
-/// Whether a device is there. A loss is remembered, since drivers answer to what is asked of a lost device in many ways.
+/// Whether a device is lost. A loss is remembered, since drivers respond to calls on a lost device in many ways.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<OnceLock<String>>);
 
@@ -18,13 +18,13 @@ impl Health {
         self.0.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
     }
 
-    /// What a device does that is there.
+    /// Runs `work`, unless the device is lost.
     pub fn unless_lost<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.lost().map_or(Ok(()), Err)?;
         self.heard(work())
     }
 
-    /// A result that tells of a loss, if the device is lost.
+    /// Returns `result`. If it is an error that reports the loss of the device, the loss is remembered.
     pub fn heard<R>(&self, result: Result<R>) -> Result<R> {
         result.inspect_err(|error| {
             if error.kind() == ErrorKind::DeviceLost {

@@ -56,7 +56,7 @@ impl Transfers {
         Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.facts.is_cpu(), piece: PIECE })
     }
 
-    /// The same with pieces of that size on every device, which hold an element at least.
+    /// The same with pieces of `bytes` bytes on every device, or of one element if that is larger.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), host_is_device: false, ..self }
     }
@@ -145,7 +145,7 @@ impl Transfers {
         // a call that blocks may hold the driver's lock while other queues have work
         let event = event.map(Event).map_err(|code| failed(call, code))?;
         self.queue.flush().inspect_err(|_| {
-            // the driver may be at the caller's memory all the same
+            // the driver may still access the caller's memory
             let _ = wait(&event);
         })?;
         Ok(event)
@@ -257,7 +257,7 @@ impl Transfers {
         });
         let moved = enqueued.and_then(|()| queue.flush()).and_then(|()| under_way.iter().try_for_each(wait));
         if moved.is_err() {
-            // what could not be waited for may still use the pinned memory
+            // copies whose wait failed may still use the pinned memory
             let _ = queue.finish();
         } else {
             for ((_, rect, piece), staging) in reads.iter().zip(&mut staged) {
@@ -273,7 +273,7 @@ impl Transfers {
         self.take_all(2).map(|two| two.try_into().unwrap_or_else(|_| unreachable!("two were asked for")))
     }
 
-    /// So many pieces of memory. Those that were mapped are not lost if there are not enough.
+    /// Takes `count` pieces of staging memory. On an error, the pieces taken so far return to the idle list.
     fn take_all(&self, count: usize) -> Result<Vec<Staging>> {
         let mut taken = Vec::new();
         while taken.len() < count {

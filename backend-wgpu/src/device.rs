@@ -82,15 +82,15 @@ impl WgpuDevice {
         Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
     }
 
-    /// A device and its queue of the application. Matrices may lie in the
-    /// application's buffers, and its work in the queue comes before and after ours.
+    /// Wraps the application's own device and its queue. Matrices may lie in the application's buffers. The work of calls and
+    /// the work of the application run in the order in which they are submitted to the queue.
     /// The device should be made with [`required_features`] and [`required_limits`]:
     /// without them it has no double precision, less room and a slower LU.
     ///
-    /// The device's callback for its loss is ours from now on: [`WgpuDevice::lost`] tells. Make one
-    /// of these for each device of the application, and set no callback after it. This returns when the
-    /// queue has done what it was given before. A device that is no processor and is not known to the cache then runs
-    /// a probe, for two seconds at most: whether workgroups may wait for one another.
+    /// This replaces the device-lost callback of the device; set no other one afterwards. [`WgpuDevice::lost`] reports a loss.
+    /// Make only one `WgpuDevice` for each device of the application. The function waits until the queue has finished its
+    /// earlier work. Then a probe finds out whether workgroups may wait for one another, which takes two seconds at most. The
+    /// probe does not run on a CPU, nor if the cache holds its answer for the device.
     ///
     /// Calls poll the device, which runs callbacks that the application has registered with it: a callback must not call the
     /// machine.
@@ -133,8 +133,7 @@ impl WgpuDevice {
         self.queue.meter().read()
     }
 
-    /// A buffer of the application, which belongs to the same device, for a matrix of
-    /// so many bytes.
+    /// Wraps a buffer of the application for a matrix of `bytes` bytes. The buffer belongs to the same device.
     ///
     /// # Errors
     /// The buffer is too small, too large for a kernel, or was not made for storage and copies.
@@ -204,8 +203,8 @@ impl WgpuDevice {
         }))
     }
 
-    /// Factors panels by strips of workgroups of so many invocations, a power of two of at
-    /// least 4, or, with fewer, column by column, so that tests reach both.
+    /// Factors panels by strips in workgroups of `items` invocations, a power of two, or column by column if `items` is less
+    /// than 4. Tests use this to reach both kernels.
     ///
     /// # Errors
     /// The device has no such workgroups.

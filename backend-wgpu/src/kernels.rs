@@ -11,8 +11,8 @@ use crate::conv::View;
 use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
-/// Calls of the first pass of an instruction, and most calls of any. The device works on
-/// a pass while the next one is gathered, which holds twice as many.
+/// Number of kernel calls in the first pass of an instruction, and the maximum in any pass. Each pass holds twice as many
+/// as the one before. The device runs a pass while the host gathers the next one.
 const CALLS_PER_PASS: (usize, usize) = (16, 1024);
 
 /// The kernels of one device.
@@ -32,7 +32,7 @@ pub(crate) struct Kernels {
     calls: Vec<Gathered>,
     /// Calls that the pass takes.
     room: usize,
-    /// Of the instruction that is under way: kept longer, they would keep registers alive.
+    /// Bind groups of the current instruction. Kept longer, they would keep registers alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
     /// The last pass that was submitted.
     submitted: Option<Submission>,

@@ -4,9 +4,8 @@
 //! nothing panics, and every wait has an end. The backend holds no policy: it
 //! moves rectangles and runs instructions.
 //!
-//! There is one queue for each device: LD and ST overlap EXEC on the host's side,
-//! where staging memory is filled and emptied, but the copies between staging
-//! memory and registers take turns with the kernels.
+//! Each device has one queue. The host fills and empties staging memory (the host's part of LD and ST) while kernels
+//! run. The copies between staging memory and registers take turns with the kernels.
 
 mod batch;
 mod buffer;

@@ -57,7 +57,7 @@ pub fn list() -> Listing {
         let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
         wanted.backends = BACKENDS;
         wanted.flags = wgpu::InstanceFlags::empty();
-        // a driver that promises more memory than there is fails at anything later
+        // a driver that grants more memory than there is may fail in any later call
         wanted.memory_budget_thresholds.for_resource_creation = Some(95);
         wgpu::Instance::new(wanted)
     });
@@ -91,8 +91,8 @@ pub(crate) fn largest_binding(limits: &wgpu::Limits) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// What no device does without: the name of a limit, what a device has of it, and what the kernels and
-/// transfers take at least.
+/// The limits that every device must meet: the name, the value of the device, and the minimum that the kernels and transfers
+/// need.
 fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 13] {
     [
         ("max_buffer_size", limits.max_buffer_size, PIECE as u64),
@@ -103,7 +103,7 @@ fn needs(limits: &wgpu::Limits) -> [(&'static str, u64, u64); 13] {
         ("max_uniform_buffers_per_shader_stage", limits.max_uniform_buffers_per_shader_stage.into(), 1),
         ("max_dynamic_uniform_buffers_per_pipeline_layout", limits.max_dynamic_uniform_buffers_per_pipeline_layout.into(), 1),
         ("max_uniform_buffer_binding_size", limits.max_uniform_buffer_binding_size, LONGEST as u64),
-        // what WebGPU gives everywhere, so that no product is larger than a launch
+        // the minimum that WebGPU guarantees: no product needs more than one launch
         ("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into(), 65_535),
         ("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into(), 64),
         ("max_compute_workgroup_size_x", limits.max_compute_workgroup_size_x.into(), 64),

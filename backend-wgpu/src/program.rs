@@ -71,9 +71,8 @@ impl Programs {
             let text = wgpu::ShaderSource::Wgsl(source.text.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&source.name), source: text };
             let checks = if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };
-            // SAFETY: the texts of the kernels crate stay within the rectangles of their
-            // arguments, which the caller of a launch answers for, and their loops end: those of
-            // groups that wait where groups that began go on, as `Choices::waits` says.
+            // SAFETY: the kernels' texts access only the rectangles of their arguments, for which the caller of a launch answers.
+            // Their loops end. The loops of groups that wait end if earlier groups make progress, as `Choices::waits` says.
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             let layout = layout(device, bindings);
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {

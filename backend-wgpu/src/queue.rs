@@ -1,4 +1,4 @@
-//! A device's one queue: submissions, waits with an end, errors as values.
+//! The only queue of a device: submissions, waits with a time limit, errors as values.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,14 +16,14 @@ use crate::platform::largest_binding;
 /// Longest wait for a submission. One instruction on a slow processor may take minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a wait keeps looking without a pause.
+/// How long a wait polls without a pause.
 const AWAKE: Duration = Duration::from_micros(500);
 
-/// How long a device that has nothing to do may keep us waiting for what its queue was asked: a thread of the
-/// application may be about to tell us.
+/// How long [`Queue::check`] waits for the callback of an idle device: a thread of the application may be about to run
+/// the callback.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Longest pause before it looks again.
+/// Longest pause between two polls.
 const DOZE: Duration = Duration::from_millis(5);
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -64,9 +64,9 @@ impl Queue {
         Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience, meter: Arc::default() }
     }
 
-    /// Refuses a device that is gone, and a queue of another device, with which the first submission would
-    /// panic. wgpu does not tell whose a queue is. But who looks after a device hears of what its own
-    /// queue has done, so that a device without work has nothing more to tell of another's.
+    /// Refuses a lost device, and a queue of another device, with which the first submission would panic. wgpu does not report
+    /// to which device a queue belongs. But polling a device runs the callbacks of its own queue only. If the device is idle
+    /// and has not run the callback of `queue`, the queue belongs to another device.
     ///
     /// # Errors
     /// The device is gone, or the queue is another device's.
@@ -129,7 +129,7 @@ impl Queue {
         self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "wgpu", reason.clone()))
     }
 
-    /// Calls wgpu; what it reports meanwhile is an error.
+    /// Calls wgpu within error scopes. Returns the error that the scopes catch, if any.
     pub fn guarded<R>(&self, operation: &'static str, call: impl FnOnce(&wgpu::Device) -> R) -> Result<R> {
         if let Some(lost) = self.lost() {
             return Err(lost);

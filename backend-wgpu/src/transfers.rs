@@ -11,10 +11,10 @@ use crate::queue::{Queue, Submission};
 
 /// Bytes of a piece.
 pub(crate) const PIECE: usize = 4 << 20;
-/// Pieces from the device of each thread that are under way at once.
+/// Pieces that each thread has on their way from the device at once.
 const READS_IN_FLIGHT: usize = 2;
-/// Pieces on their way to the device at once, beside those that threads fill: what a kernel holds up in the one
-/// queue is packed meanwhile.
+/// Pieces on their way to the device at once, in addition to those that threads are filling. Packing thus continues while a
+/// kernel delays the copies in the device's only queue.
 const MAX_WRITES_IN_FLIGHT: usize = 32;
 
 /// Mapped memory for transfers in one direction.
@@ -22,7 +22,7 @@ const MAX_WRITES_IN_FLIGHT: usize = 32;
 pub(crate) struct Transfers {
     queue: Arc<Queue>,
     mode: wgpu::MapMode,
-    /// Memory that no thread uses, and the submission after which the device uses it no more.
+    /// Staging buffers that no thread uses, each with the submission after which the device no longer uses it.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
 }
@@ -40,13 +40,13 @@ impl Transfers {
         Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
     }
 
-    /// The same with pieces of that size, which hold an element at least.
+    /// The same with pieces of `bytes` bytes, or of one element if that is larger.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Begins to pack a rectangle into the beginning of a buffer, where whatever is submitted after it is
-    /// done finds it, or to unpack it from there.
+    /// Begins to pack a rectangle into the beginning of a buffer, or to unpack it from there. Work that is submitted after the
+    /// token is done finds the packed rectangle in the buffer.
     ///
     /// # Safety
     /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is done.
@@ -60,10 +60,10 @@ impl Transfers {
         in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
     }
 
-    /// Moves a rectangle as [`Transfers::begin`], to its end.
+    /// Moves a rectangle as [`Transfers::begin`] does, and returns when it is moved.
     ///
     /// # Safety
-    /// As [`Transfers::begin`], meanwhile.
+    /// The contract of [`Transfers::begin`], until this method returns.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
         let parts = self.pieces_of_threads(&rect);
         // SAFETY: as the caller promises.
@@ -111,7 +111,7 @@ impl Transfers {
     /// Moves the contents of buffers into rectangles. The copies of those that are one piece are submitted together.
     ///
     /// # Safety
-    /// As [`Transfers::run`] of each.
+    /// The contract of [`Transfers::run`] for each rectangle and its buffer.
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut single = Vec::new();
         for &(buffer, rect) in reads {
@@ -200,7 +200,7 @@ impl Transfers {
         self.idle().push_back((staging, last));
     }
 
-    /// Memory that the device uses no more, if there is some, or that is to be waited for.
+    /// The oldest idle buffer, if the device no longer uses it or if there are too many to make another.
     fn oldest(&self) -> Option<(wgpu::Buffer, Option<Submission>)> {
         let last = self.idle().front()?.1.clone();
         // without the lock, since the application's callbacks may run
@@ -209,9 +209,9 @@ impl Transfers {
         if is_free || idle.len() >= MAX_WRITES_IN_FLIGHT { idle.pop_front() } else { None }
     }
 
-    /// What the device used before, when it does no more.
+    /// Prepares a used staging buffer for its next piece. Waits until the device no longer uses it.
     fn again(&self, (staging, last): (wgpu::Buffer, Option<Submission>)) -> Result<wgpu::Buffer> {
-        // what was on its way to the device is mapped again
+        // a buffer whose contents went to the device must be mapped again
         last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
         Ok(staging)
     }
@@ -229,7 +229,7 @@ impl Transfers {
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
         let made = self.queue.guarded("stage", |device| device.create_buffer(&descriptor));
         made.or_else(|error| {
-            // where memory is short there are fewer
+            // if memory is short, an existing buffer is used again instead
             let kept = if error.kind() == ErrorKind::OutOfMemory { self.idle().pop_front() } else { None };
             kept.map_or(Err(error), |kept| self.again(kept))
         })

@@ -31,7 +31,7 @@ pub fn check_matrices<T: Scalar>(what: &str, shapes: &[(usize, usize)]) -> Resul
     check(what, shapes.iter().map(elements).fold(0, usize::saturating_add).saturating_mul(T::DTYPE.size()))
 }
 
-/// What the environment says.
+/// Bytes of host memory that the environment variable allows; `None` if it is unset.
 fn told() -> Result<Option<usize>> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => {

@@ -116,7 +116,7 @@ pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
 }
 
-/// Columns of a panel: the flag wins over the environment; the library chooses where neither is there.
+/// Columns of a panel: the flag, else the environment variable. `None` leaves the choice to the library.
 pub fn panels(flag: Option<usize>) -> Result<Option<usize>> {
     Ok(flag.or(Settings::from_env()?.nb))
 }

@@ -110,9 +110,8 @@ pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dens
     worst(&a.times(op, &xt, |i, j, value| how.weigh(i, j, value)), &bt, &bound)
 }
 
-/// LAPACK's dget01 along a random vector: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε),
-/// in O(n²); never above dget01 itself. `ipiv` is 0-based. Infinite where an |l_ij| betrays a wrong pivot,
-/// or a pivot is no row that could be exchanged.
+/// LAPACK's dget01 along a random vector: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε), in O(n²). It never exceeds dget01. `ipiv` is
+/// 0-based. The result is infinite if an |l_ij| above one shows a wrong pivot, or if a row index is out of range.
 pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f64 {
     let (m, n) = (a.rows(), a.cols());
     let t = probe(n);

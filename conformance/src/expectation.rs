@@ -1,8 +1,8 @@
 //! Known failures of devices and drivers, as data: `conformance/expectations.toml`.
 //!
-//! An entry excuses a trial on certain devices, for one reason. A trial that passes
-//! although an entry excuses it is a failure, so that the list cannot outlive its
-//! reasons; one that fails in another check than the named ones is a failure too.
+//! An entry excuses a trial on certain devices, for one reason. A trial that passes although an entry excuses it counts as
+//! a failure, so that entries do not outlive their reasons. A trial that fails in a check that the entry does not name is a
+//! failure too.
 
 use serde::Deserialize;
 use wildmatch::WildMatch;

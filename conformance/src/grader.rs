@@ -1,4 +1,4 @@
-//! One property after the other: from a subject to the report of a trial.
+//! Tries a property on a subject, and reports the trial.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -46,8 +46,8 @@ impl Grader {
         self.grade_within(subject, property, subject.memory_limit())
     }
 
-    /// Tries a property of what need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
-    /// `memory_limit` is what limits the memory of each of its devices, in bytes.
+    /// Tries a property of something that need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
+    /// `memory_limit` is the memory limit of each of its devices, in bytes.
     pub fn grade_within<S>(&self, subject: &S, property: &Property<S>, memory_limit: Option<usize>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
         // nothing of ours is left half-way: the ledger is whole after each figure

@@ -1,9 +1,9 @@
 //! The conformance suite of Lapidary.
 //!
-//! It grades anything that computes the routines: a [`Subject`]. The walk of
-//! one check is [`cases`] (a printable description of operands) → operands in
-//! memory with canaries around them → one call of the subject → [`oracle`]
+//! It grades anything that computes the routines: a [`Subject`]. One check goes through [`cases`] (a printable description
+//! of operands) → operands in memory with canaries around them → one call of the subject → [`oracle`]
 //! (independent, in higher precision) → [`bounds`] (cited formulas) →
+//! [`Failure`].
 //! [`Failure`].
 //!
 //! Nothing here knows a backend, the engine or the facade, and no code is

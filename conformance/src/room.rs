@@ -1,5 +1,5 @@
-//! Whether the machine has memory left for a trial of large operands, which is skipped where the
-//! system would end the program instead.
+//! Whether the machine has memory left for a trial with large operands. If not, the trial is skipped, since the system
+//! might end the program.
 
 use lapidary_host::memory;
 
@@ -14,11 +14,11 @@ pub(crate) const SMALL: usize = 16 << 20;
 /// Bytes without which calls break off in any way: threads and drivers take memory too.
 pub(crate) const SPARE: usize = 128 << 20;
 
-/// Whether there is room for so many bytes, without taking more than half of what is free: the
-/// rest is for those who share the machine.
+/// Whether a trial may use `bytes` of memory: at most `ALWAYS`, or at most half of the free memory. The rest is left to
+/// other programs.
 ///
 /// # Errors
-/// There is not; the text says why.
+/// The trial may not; the text says why.
 pub fn room_for(bytes: usize) -> Result<(), String> {
     enough(bytes, memory::left().map(|left| usize::try_from(left.free).unwrap_or(usize::MAX)))
 }
@@ -26,8 +26,8 @@ pub fn room_for(bytes: usize) -> Result<(), String> {
 /// The check of [`for_elements`].
 pub(crate) const CHECK: &str = "suite: room";
 
-/// Whether the system gives so many bytes now, untouched: a limit of the process's address space
-/// shows here, and not in what is free.
+/// Whether the system grants `bytes` now. They are not written. This finds a limit on the process's address space, which
+/// the amount of free memory does not show.
 ///
 /// # Errors
 /// It does not; the text says so.
@@ -36,8 +36,8 @@ pub(crate) fn given(bytes: usize) -> Result<(), String> {
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
 }
 
-/// Whether the system gives what a case takes whose matrices have so many elements together: operands,
-/// their copies, and the oracle's pairs of numbers.
+/// Whether the system grants the memory of a case whose matrices have `count` elements together: the operands, their
+/// copies, and the oracle's pairs of numbers.
 ///
 /// # Errors
 /// It does not, which is no failure of the subject.

@@ -1,7 +1,7 @@
 //! What the suite grades.
 
 use lapidary_core::{DType, Device, MatMut, MatRef};
-// a subject is written in these words, by `routines_of` too
+// the types in the methods of `Subject`; the macro `routines_of` uses them too
 pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
@@ -17,8 +17,8 @@ pub trait Subject: Sync {
     /// How reports call it, for example `cpu:0`.
     fn name(&self) -> String;
 
-    /// The smallest positive number that it owes; to a device that [flushes](Flushing)
-    /// smaller ones are zero.
+    /// The smallest positive number that the subject must compute with. A device that [flushes](Flushing) takes smaller ones
+    /// for zero.
     fn smallest<T: Scalar>(&self) -> f64 {
         eta::<T>()
     }
@@ -44,8 +44,8 @@ pub trait Subject: Sync {
     /// does not apply.
     fn devices(&self, _visit: &mut dyn FnMut(&dyn Device)) {}
 
-    /// The same on one device and on several. None where that makes no difference, as to a
-    /// library; an error where one of them does not open.
+    /// The same subject on one device and on several. `None` if that makes no difference, as for a library; an error if one of
+    /// the two does not open.
     fn one_and_several(&self) -> Option<Result<[Self; 2]>>
     where
         Self: Sized,
@@ -175,8 +175,7 @@ macro_rules! routines_of {
     };
 }
 
-/// A subject that takes subnormal numbers, operands and results, for zero, and owes
-/// everything else.
+/// A subject that takes subnormal operands and results for zero. All other requirements apply to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Flushing<'a, S: ?Sized> {
     subject: &'a S,

@@ -11,10 +11,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::token::{Pending, Token};
 
-/// Most of them: so many fill a link of 55 GB/s.
+/// Maximum number of threads of a pool: so many fill a link of 55 GB/s.
 const MAX_THREADS: usize = 8;
 
-/// Most parts of one transfer.
+/// Maximum number of parts of one transfer.
 const MAX_COPY_THREADS: usize = 6;
 
 /// Hardware threads, queried once: the system call takes longer than the copy of a small matrix.
@@ -23,7 +23,7 @@ fn processors() -> usize {
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Parts in which so many pieces are copied, at least one.
+/// Number of parts into which a transfer of `pieces` pieces is divided; at least one.
 #[must_use]
 pub fn copy_threads(pieces: usize) -> usize {
     MAX_COPY_THREADS.min(pieces).min(processors()).max(1)

@@ -42,12 +42,11 @@ pub fn block_count(n: usize, r: usize) -> usize {
     n.div_ceil(r.clamp(1, n.max(1)))
 }
 
-/// More blocks than this along one side are not gone through to count commands: a plan
-/// has at least one command for each block, and nobody makes a plan of that length.
+/// With more blocks than this along one side, commands are not counted one by one. A plan has at least one command for
+/// each block, and nobody makes a plan of that length.
 pub(crate) const MAX_COUNTED_BLOCKS: usize = 1 << 20;
 
-/// About half of `n`; a multiple of 16 where that is within an eighth of the
-/// half, since kernels like whole vectors.
+/// Half of `n`. A half of at least 128 is rounded up to a multiple of 16, so that kernels work on whole vectors.
 fn half(n: usize) -> usize {
     let half = n.div_ceil(2);
     if half >= 128 { half.next_multiple_of(16) } else { half }

@@ -1,4 +1,4 @@
-//! The commands of a plan: `Ld St Exec Mark Bar`, and what they touch.
+//! The commands of a plan, `Ld St Exec Mark Bar`, and the memory that they read and write.
 
 use enum_dispatch::enum_dispatch;
 
@@ -34,7 +34,7 @@ impl std::fmt::Display for Queue {
     }
 }
 
-/// A piece of memory in which dependencies are sought.
+/// Memory through which commands can depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     /// A register.
@@ -43,7 +43,7 @@ pub enum Space {
     Matrix(MatrixId),
 }
 
-/// What a command touches: the input of the dependency search.
+/// The memory that a command reads and writes: the input of the dependency search.
 ///
 /// A register with a window *stands for* its rectangle: a kernel that reads or
 /// writes the register counts as one that reads or writes the rectangle. So a

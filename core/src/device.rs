@@ -2,19 +2,20 @@
 //!
 //! **The core promises**: arguments are validated before a command is made;
 //! rectangles lie inside their matrices and buffers; a host rectangle is
-//! touched only while the caller lends it; commands that conflict are never
-//! at work together: one is done before the other is submitted, or their queue or a token keeps them in order; nothing but the engine calls a device.
+//! touched only while the caller lends it; two commands that conflict never run at the same time: one is done before the
+//! other is submitted, or their queue or a token keeps them in order; only the engine calls a device.
 //!
 //! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
-//! visible to every thread. The exceptions are [`Device::write`] and [`Device::copy_from`], which may complete later: later methods of the devices involved see
-//! their effect, and may report their errors. Also: a buffer that is dropped while the device works on it stays there until that is done; an
-//! error leaves other buffers as they were; the
+//! visible to every thread. The exceptions are [`Device::write`] and [`Device::copy_from`], which may complete later:
+//! later methods of the devices involved see their effect, and may report their errors. A buffer that is dropped while
+//! the device uses it stays allocated until the device is done with it; an error leaves other buffers as they were; the
 //! methods may be called from several threads at once; results are as the
 //! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
-//! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) says that only memory was lacking, now: the device may be asked again, and its work is
-//! done elsewhere. [`DeviceLost`](crate::ErrorKind::DeviceLost) says that it is gone for good: its work
-//! is done elsewhere too, and it takes no part in later calls. Any other failure is
-//! [`DeviceFailed`](crate::ErrorKind::DeviceFailed). A device that may never answer must find that out itself: the engine sets no time limit. A backend holds no policy: what runs when is decided above.
+//! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) means that memory was lacking for the moment: other devices do
+//! the work, and later calls may use the device again. [`DeviceLost`](crate::ErrorKind::DeviceLost) means that the device
+//! is gone for good: other devices do its work, and later calls do not use it. Any other failure is
+//! [`DeviceFailed`](crate::ErrorKind::DeviceFailed). The engine sets no time limit: a backend itself must detect that a
+//! device no longer answers. A backend holds no policy: the core decides what runs when.
 
 use std::any::Any;
 use std::fmt;
@@ -147,8 +148,7 @@ impl HostRect {
     }
 }
 
-// SAFETY: it says where memory is. Whoever reaches that does so by unsafe functions, and answers for
-// what other threads do there.
+// SAFETY: a `HostRect` only describes memory. Only unsafe functions access that memory; their callers rule out data races.
 unsafe impl Send for HostRect {}
 // SAFETY: as above.
 unsafe impl Sync for HostRect {}
@@ -224,8 +224,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
     /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) where the host's memory is lacking.
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer>;
 
-    /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle is read;
-    /// whatever the device is asked for after that finds the buffer written, on which it may still be at work.
+    /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle has been read. The device
+    /// may still be writing the buffer, but every later method of the device finds it written.
     ///
     /// # Safety
     /// The rectangle may be read and nothing writes it or the buffer, which is the device's, meanwhile.
@@ -285,7 +285,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
 
     /// LU of a row-major matrix in host memory, in place, with partial pivoting if `pivoting`: the rectangles are the matrix, its
     /// min(m, n) row indices and its `info`, as of [`Instruction::Getrf`]. `None`, with nothing written, if the device factors
-    /// column-major matrices only, which is the default. The facade asks the processor of this project only.
+    /// column-major matrices only, which is the default. The facade calls this for the CPU backend only.
     ///
     /// # Safety
     /// The rectangles may be read and written, and nothing else touches them meanwhile.
@@ -297,16 +297,17 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Gives the device work; returns when it has taken it, which may be long before it is done. Kernels of one queue run in
-    /// the order in which they were given, after those of other queues that `after` names: tokens of [`Work::Run`] of
-    /// this device. By default the work is done on return: a device without queues of its own needs no more.
+    /// Gives work to the device and returns when the device has accepted it, which may be long before the work is done.
+    /// Kernels of one queue run in the order of submission. A kernel also waits for the kernels of other queues whose tokens
+    /// are in `after`: tokens of [`Work::Run`] of this device. The default implementation returns when the work is done, which
+    /// suffices for a device without queues of its own.
     ///
     /// # Safety
-    /// As the three methods above, until the token says that the work is done. Work that touches the same memory may be
-    /// under way, where the order of the queue or `after` keeps the two apart.
+    /// The contract of [`Device::write`], [`Device::read`] or [`Device::launch`] holds until the token says that the work is
+    /// done. Other work on the same memory may be under way if the order of the queue or `after` keeps the two in order.
     ///
     /// # Errors
-    /// The device does not take the work, or the work has failed already. What else goes wrong the token tells.
+    /// The device does not accept the work, or the work has failed already. The token reports later failures.
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
         after.iter().try_for_each(|earlier| earlier.wait())?;
         // SAFETY: as the caller promises; what it waits for is done.
@@ -320,8 +321,8 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         Ok(Token::DONE)
     }
 
-    /// Why the device is gone for good, if that was found out in another way than by an error of this device: those of the
-    /// kind [`DeviceLost`](crate::ErrorKind::DeviceLost) the engine remembers.
+    /// Why the device is gone for good, if the backend learned of it in another way than by an error of this device. The
+    /// engine itself remembers errors of the kind [`DeviceLost`](crate::ErrorKind::DeviceLost).
     fn lost(&self) -> Option<Error> {
         None
     }

@@ -13,11 +13,11 @@
 //!   memory is given back after the last use. Since the order of the plan needs
 //!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
 //!   The dispatcher calls no device: [`Step::Obtain`] and [`Step::Release`] ask the caller to.
-//! - A slow device leaves a task alone if the faster ones would have done all that is
-//!   left before it had done this one.
-//! - A device that turns out to have less memory than its limit says goes on with
-//!   what it has. If that holds no task, or a command lacks memory, it is out of the
-//!   run (`dispatch/shortage.rs`) and others do its tasks; the run fails when all are out.
+//! - A slow device does not take a task if the faster devices would finish all remaining tasks before it had
+//!   finished this one.
+//! - A device that turns out to have less memory than its limit continues with the memory that it has. If that does
+//!   not suffice for its first task, or a command lacks memory, the device is out of the run (`dispatch/shortage.rs`)
+//!   and other devices run its tasks. The run fails when all devices are out.
 //! - Each queue of kernels runs in order: a kernel is issued when the kernels that it depends on have been issued
 //!   and its other dependencies are done. LD and ST start in order. A lane holds a few commands at a time.
 //! - A transfer between a register and a window that the device reaches in

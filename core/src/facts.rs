@@ -46,7 +46,7 @@ pub struct Identity {
     pub architecture: String,
     /// Product name.
     pub model: String,
-    /// DeviceRuntime and its version.
+    /// The driver and its version.
     pub driver: String,
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// assert_eq!((info.get(), info.pivot()), (3, Some(3)));
 /// assert_eq!(info.check().unwrap_err().kind(), ErrorKind::Singular { pivot: 3 });
 /// ```
-/// Whoever drops it is told so:
+/// The compiler warns if it is dropped unused:
 /// ```compile_fail
 /// #![deny(unused_must_use)]
 /// lapidary_core::Info::new(3);

@@ -1,9 +1,8 @@
-//! The engine's threads: a pool that stays and takes part in each run.
+//! The engine's threads: a pool that all runs reuse.
 //!
-//! [`LanePool::run`] calls a body once for each thread of a run, all at the same
-//! time, the first on the caller's own thread, and returns when all have
-//! returned. These threads wait for one another, so each must be its own; the
-//! pool grows to the largest number asked for.
+//! [`LanePool::run`] calls a body on several threads at the same time, the first on the caller's own thread. It returns
+//! when all calls have returned. The bodies wait for one another, so each needs a thread of its own. The pool grows to
+//! the largest number of threads requested.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -11,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while};
 
-/// The body of a run: what a lane does. A pointer, since the threads outlive it.
+/// The function that each lane of a run calls. A raw pointer, since the threads outlive the run.
 #[derive(Clone, Copy)]
 struct Body(*const (dyn Fn(usize) + Sync));
 

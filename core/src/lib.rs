@@ -1,6 +1,6 @@
 //! The core of Lapidary: what every backend shares, and none of what one backend is.
 //!
-//! A call walks in one direction; each hand-over is a value that prints.
+//! A call passes through these steps in order. Each step hands a printable value to the next.
 //!
 //! 1. Arguments are checked once: [`Gemm::check`] gives [`Checked`].
 //! 2. A checked call is brought to its normal form, and an [algorithm](algorithms)

@@ -90,7 +90,7 @@ impl ProgramCache {
         match open(&bytes) {
             Some((stored, binary)) if stored == key => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                // the time of last use decides what goes first; a read-only folder has none
+                // the entries used least recently are deleted first; in a read-only folder the time cannot be set
                 let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
                 Some(binary.to_vec())
             }

@@ -94,7 +94,7 @@ impl Strip {
         }
     }
 
-    /// Makes `row` a boundary between segments; the index of the segment after it.
+    /// Makes `row` a boundary between segments. Returns the index of the segment that begins there.
     fn cut(&mut self, row: usize) -> usize {
         if row == 0 {
             return 0;

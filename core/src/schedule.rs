@@ -84,7 +84,7 @@ impl Schedule {
         &self.graph
     }
 
-    /// How each device sees the matrices.
+    /// For each device, its memory and the matrices on which it works in place.
     #[must_use]
     pub fn reach(&self) -> &[Reach] {
         &self.reach
@@ -96,7 +96,7 @@ impl Schedule {
         Dispatcher::new(&self.plan, &self.graph, &self.reach)
     }
 
-    /// Bytes of device memory with which any task can run, in plan order.
+    /// Bytes of device memory that suffice for every task by itself, if its commands run in plan order.
     #[must_use]
     pub fn footprint(&self, device: usize) -> usize {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);

@@ -1,4 +1,4 @@
-//! A schedule run on paper: the same dispatcher, with modelled time in place of devices.
+//! Simulates a schedule: the dispatcher is that of a real run, and cost models stand in for the devices.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -93,7 +93,7 @@ fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane) -> Step {
 }
 
 impl Schedule {
-    /// Runs the schedule on paper, with one of `costs` for each device.
+    /// Simulates the schedule. `costs` holds the cost model of each device.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "times below 2^53 ns")]
     pub fn simulate(&self, costs: &[impl Cost]) -> Timeline {

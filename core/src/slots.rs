@@ -32,7 +32,7 @@ pub(crate) enum Grant {
 /// allocates and frees.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Bytes that may be held: what was promised, or less once that was refused.
+    /// Bytes that may be held: the memory limit, or less after an allocation was refused.
     limit: usize,
     /// Why the device has less than its limit said.
     shortage: Option<Error>,

@@ -32,8 +32,8 @@ pub(crate) fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGu
     signal.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits for a signal, for that long at most; the mutex is released meanwhile. If that is no time, or in the
-/// model checker, which knows none, others run for once.
+/// Waits for a signal, at most as long as `most`; the mutex is released meanwhile. If `most` is zero, or under the model
+/// checker, which has no clock, this only lets other threads run once.
 pub(crate) fn wait_for<'a, T>(
     mutex: &'a Mutex<T>,
     signal: &Condvar,

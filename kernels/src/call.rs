@@ -139,9 +139,9 @@ pub trait Target {
     /// The kernel cannot be made, or the device refuses.
     unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
 
-    /// Scratch memory of at least `bytes`, kept for the next call; kernels that
-    /// were enqueued with smaller memory run on with that. That of [`Purpose::StripCounters`] is zero
-    /// to begin with. `bytes` is at most [`Choices::max_scratch_bytes`] unless no kernel can do with less.
+    /// Scratch memory of at least `bytes`, kept for the next call. Kernels that were enqueued with a smaller buffer keep that
+    /// buffer. New memory for [`Purpose::StripCounters`] is filled with zeros. `bytes` is at most
+    /// [`Choices::max_scratch_bytes`] unless no kernel can do with less.
     ///
     /// # Errors
     /// The device has no memory left.

@@ -26,13 +26,13 @@ pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
 
-/// Changes whenever a text changes its meaning to a cache.
+/// Version of the kernels' texts, a part of every cache key: binaries of another version are not used.
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// The text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// Name of the file that it would be.
+    /// File name to use if the text is written to a file.
     pub name: String,
     /// The text.
     pub text: String,

@@ -1,11 +1,11 @@
-//! The programs: what each one depends on, as a value by which it is kept.
+//! The programs. A [`Program`] value holds everything that the text of a program depends on; it is the key of its cache.
 
 use lapidary_core::{DType, Limits};
 
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
-/// Unknowns of a triangle that one work-item solves, and at least those of one for a group.
+/// Order of the triangle that one work-item solves. A work-group solves triangles of at least this order.
 pub const TRIANGLE: usize = 32;
 /// Columns of the narrowest panel, factored by one work-group.
 pub const PANEL: usize = 16;
@@ -19,9 +19,9 @@ pub const STRIPS_THAT_WAIT: usize = 2 * STRIPS;
 pub const COLUMNS: usize = 64;
 /// Work-items that share a row of such a panel.
 const LANES: usize = 8;
-/// Work-items that have the same unknowns of a triangle, side by side along the right-hand sides.
+/// Work-items that solve for the same unknowns of a triangle, each for other right-hand sides.
 const SOLVERS: usize = 4;
-/// Unknowns of a triangle that a work-item has, and a group solves for in one step.
+/// Unknowns that each work-item holds, and for which a group solves in one step.
 const UNKNOWNS: usize = 8;
 /// Columns in which a group of [`Program::Exchange`] moves elements at once.
 pub(crate) const MOVED: usize = 2;

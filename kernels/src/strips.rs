@@ -40,7 +40,7 @@ impl StripParams {
         if items < 4 {
             return None;
         }
-        // whole vectors, and few shapes, each of which is compiled
+        // a multiple of 4: whole vectors, and few shapes, since each is compiled separately
         let rows = rows.div_ceil(items).next_multiple_of(4);
         // vectors again, and blocks of a power of two are whole strips
         let most = (Self::held(dtype) / rows).clamp(2, Self::widest(waits)).min(items / 2);

@@ -40,7 +40,7 @@ impl Operand {
         }
     }
 
-    /// The part of matrix i of `count`.
+    /// The part of the operand that belongs to matrix `i` of `count`.
     fn of_matrix(&self, i: usize, count: usize) -> RawMat {
         match *self {
             Operand::Matrices(batch) => batch.get(i),

@@ -25,17 +25,16 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// It is a handle: a clone is the same machine, and costs a reference count. Threads may share it. Calls on host matrices
-/// that use the same device run one after the other, unless they are one kernel: small ones, and those of a machine whose only
-/// device is the processor, where they share its threads. Uploads to a device run one after the other, too, and kernels in one
-/// of its queues. Calls on different devices do not wait for each other, unless
-/// one of them measures the speed of a device, which a machine that chooses devices does once for a routine.
+/// A `Machine` is a handle: a clone refers to the same machine. Threads may share it. Calls on host matrices that use the
+/// same device run one after the other, unless each is a single kernel. Small calls are, and so are all calls of a machine
+/// whose only device is the CPU; these share its threads. Uploads to a device run one after the other, and so do kernels in
+/// one of its queues. Calls on different devices do not wait for each other, unless one of them measures the speed of a
+/// device. A machine that chooses devices measures each device once for a routine.
 ///
 /// # When memory runs out
-/// A device that has less memory than it says leaves its tiles to the others. If no
-/// device can go on, the call starts again in smaller tiles, unless results are written
-/// by then. What is left to go wrong is an error whose context
-/// `outputs` is `as they were` or `partly written`.
+/// If a device runs out of memory, its remaining tiles go to the other devices. If no device has memory left, the call
+/// starts again with smaller tiles, unless results are already written. If that fails too, the context `outputs` of the
+/// error is `as they were` or `partly written`.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Shared>);
 

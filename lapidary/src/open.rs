@@ -90,8 +90,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the devices of a kind. Those that are named by number must open; of the
-    /// others one must, if the kind is named at all.
+    /// Opens the devices of a kind. Every device that the selection names by number must open. If the selection names the kind
+    /// only, at least one device must open.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Box<dyn Device>>>) -> Result<()> {
         let indices: Vec<usize> = match &pick.which {

@@ -48,7 +48,7 @@ impl Machine {
         self.upload_to(self.fastest(T::DTYPE)?, a)
     }
 
-    /// The fastest device that computes with a type, the first of those that are as fast: operands of one call lie together.
+    /// The fastest device that computes in `dtype`, or the first of several, so that all operands of a call go to one device.
     fn fastest(&self, dtype: DType) -> Result<usize> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let flops = |device: usize| self.drivers()[device].facts().rates.flops;

@@ -15,8 +15,8 @@ use crate::price::{HostCall, Listener, Pricing, Reason};
 #[cfg(test)]
 mod tests;
 
-/// Times that a call is begun again in smaller tiles. A device that refuses the
-/// 4096th part of what it promised refuses anything, and plans in tiny tiles are long.
+/// Maximum number of restarts of a call with smaller tiles. A device that refuses 1/4096 of the memory that it reported
+/// would refuse any amount, and plans in tiny tiles are long.
 const MOST_ATTEMPTS: u32 = 12;
 
 /// Bytes of columns, such as pivots, for which a call on resident matrices does not wait for other calls. A device has room for
@@ -27,8 +27,8 @@ const FEW_BYTES: usize = 64 << 10;
 const MAX_SIMULATED: usize = 4096;
 
 impl Machine {
-    /// Plans, schedules and runs a call on the devices that reach its memory. What goes wrong
-    /// before it runs leaves its outputs as they were.
+    /// Plans, schedules and runs a call on the devices that reach its memory. An error before the run leaves the outputs as
+    /// they were.
     pub(crate) fn run(&self, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_for(problem.operation(), problem, memory)
     }
@@ -48,7 +48,7 @@ impl Machine {
     /// The device that holds matrices of a call, if any does.
     ///
     /// # Errors
-    /// Several do, a matrix was uploaded to another machine, or one that is on a device is row-major.
+    /// Several devices do, a matrix was uploaded to another machine, or a matrix on a device is row-major.
     pub(crate) fn resident_device(&self, operation: &'static str, memory: &[RawMat]) -> Result<Option<usize>> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
@@ -327,8 +327,8 @@ impl Machine {
     }
 }
 
-/// The smallest memory of the devices that work on copies, after the number of its device; no
-/// buffer then is larger than the half of it.
+/// The device that works on copies with the least memory: its index, and the bytes that it may use. These are at most twice
+/// its largest buffer, so that a buffer may take half of them.
 fn copy_limit(drivers: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
     let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
     let largest = |driver: &DeviceRuntime| driver.facts().limits.buffer.saturating_mul(2);

@@ -95,8 +95,8 @@ impl Select {
         self.picks.iter().all(|pick| pick.which == Which::Present)
     }
 
-    /// The selection with every device that is named by its number so many times: logical devices
-    /// that share one piece of hardware.
+    /// The selection with each device that is named by number repeated `times` times: logical devices that share one piece of
+    /// hardware.
     #[must_use]
     pub fn repeated(mut self, times: usize) -> Self {
         for pick in &mut self.picks {

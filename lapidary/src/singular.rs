@@ -12,7 +12,7 @@ impl Machine {
         zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_STAYS)))
     }
 
-    /// The pivots of factors, wherever they lie.
+    /// The pivots, which are the diagonal of U, of factors in host memory or on a device.
     pub(crate) fn pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<Vec<T>> {
         let pivots = lu.diagonal();
         match pivots.host_ptr() {

@@ -19,7 +19,7 @@ use crate::tile::Tile;
 pub(super) const COLUMNS: usize = 8;
 /// The rows of each member start at a multiple of this.
 const SHARED_ROWS: usize = 64;
-/// Rows between two looks at the largest magnitude so far.
+/// Rows in a chunk. The search compares the largest magnitudes of the chunks, then looks for the row in the best chunk only.
 const CHUNK: usize = 512;
 
 /// The state that a group shares while it factors a panel. Each member writes its own candidate; the last one to arrive at a

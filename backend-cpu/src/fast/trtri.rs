@@ -36,7 +36,7 @@ pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, i
             Uplo::Lower => (a.sub(h, 0, r, h), x21, x22, x11, x12),
             Uplo::Upper => (a.sub(0, h, h, r), x12, x11, x22, x21),
         };
-        // The opposite block is the room for the transposed first product:
+        // The opposite block temporarily holds the transposed first product:
         // X12 ← X11ᵀ·A21ᵀ;  X21 ← −X22·X12ᵀ;  X12 ← 0
         gemm(team, Op::Trans, Op::Trans, T::ONE, right, a21, T::ZERO, beside);
         gemm(team, Op::NoTrans, Op::Trans, -T::ONE, left, beside, T::ZERO, below);

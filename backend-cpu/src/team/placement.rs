@@ -2,8 +2,8 @@
 //!
 //! Linux looks for an idle core, but skips cores whose virtual CPU is descheduled. It then queues the woken thread on its
 //! waker's core, where it waits milliseconds for the load balancer. So the waker's core is removed from the sleeper's affinity
-//! mask until the sleeper has done its job. The sleeper removes the core of its last waker itself, since a waker that
-//! changes the masks of many sleepers delays the last of them; a waker on another core removes its own.
+//! mask until the sleeper has done its job. The sleeper itself removes the core of its last waker: if the waker changed
+//! the masks of many sleepers, the last of them would start late. A waker that runs on another core removes that core.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Mask, Placement, own_core};
@@ -21,7 +21,7 @@ mod linux {
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Mask(Option<CpuSet>);
 
-    /// The cores of a thread that may sleep, or has just begun.
+    /// The cores on which a thread of the team may wake up: a thread that may sleep, or has just started.
     #[derive(Debug, Default)]
     pub(crate) struct Placement {
         /// Id of the thread while others may change its mask: from its start, or from just before it sleeps, until it takes a

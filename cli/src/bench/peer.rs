@@ -1,4 +1,4 @@
-//! A BLAS or LAPACK of somebody else's, loaded while we run.
+//! Another BLAS or LAPACK library, loaded at run time.
 //!
 //! The Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL
 //! and the reference libraries share; flags are followed by their lengths.

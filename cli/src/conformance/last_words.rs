@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What every machine is taken to have: that more is refused shows nothing of it.
+/// Bytes that every machine is assumed to have. Refusal of a larger request does not show a lack of memory.
 const MODEST: u64 = 1 << 30;
 
 /// Letters of a line that are repeated.
@@ -23,8 +23,8 @@ pub struct LastWords {
 }
 
 impl LastWords {
-    /// All that was said by a process that has ended, as far as it comes soon: another one may hold
-    /// its standard error open.
+    /// What a process said before it ended. Waits for the rest only briefly, since another process may hold its standard error
+    /// open.
     pub fn of(shared: &Arc<Mutex<Self>>) -> Self {
         for _ in 0..50 {
             if lock(shared, |words| words.complete) {

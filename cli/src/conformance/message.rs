@@ -20,7 +20,7 @@ pub const MARK: u8 = 0x1e;
 pub enum Message {
     /// The subject is loaded or opened.
     Opened(Identity),
-    /// It is not, for a reason that ends the run with this exit status.
+    /// The subject does not load or open, for a reason that ends the run with this exit status.
     Refused {
         /// The exit status.
         status: i32,
@@ -86,7 +86,7 @@ impl Orders {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let mut job = String::new();
-            // a job that is cut off cannot be read, which is told
+            // a job that is cut off does not parse; `job` reports that
             let _ = std::io::stdin().read_line(&mut job);
             let _ = sender.send(job);
             let _ = std::io::stdin().read_to_end(&mut Vec::new());

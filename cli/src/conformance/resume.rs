@@ -24,8 +24,8 @@ pub fn build() -> String {
     )
 }
 
-/// The report of a run that was cut off, to be gone on with; `empty` is this run's. A trial in
-/// which two runs were cut off has failed: it would be so again and again. So it is with the grades.
+/// The report of a run that was cut off, for this run to continue; `empty` is this run's report. A trial in which two runs
+/// were cut off has failed, since a third run would be cut off too. The same holds for the grades.
 pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
     let before = files::read(path, "--resume")?;
     let differences = differences(&before, &empty);
@@ -64,7 +64,7 @@ fn strange<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
     twice.or_else(|| unknown().map(|name| format!("holds `{name}`, which is no trial of this run")))
 }
 
-/// What a run before had otherwise.
+/// The settings in which the report of an earlier run differs from that of this run.
 fn differences(before: &Report, now: &Report) -> Vec<String> {
     let all = |report: &Report| {
         let Identity { name, device, driver, api, os } = report.subject.clone();

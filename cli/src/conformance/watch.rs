@@ -27,9 +27,9 @@ pub enum Event {
 
 /// How the process ended.
 pub struct Ended {
-    /// In words, of which the trial is the subject.
+    /// A phrase for the report; its grammatical subject is the trial.
     pub how: String,
-    /// Why, if it is that the system refused it memory.
+    /// Why the process ended, if the system refused it memory.
     pub lacks_memory: Option<String>,
     /// Seconds since the last message.
     pub seconds: f64,
@@ -47,8 +47,8 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts this program with the same arguments and `--here`. A message is waited for as long as
-    /// `limit` says.
+    /// Starts this program with the same arguments and `--here`. `limit` is the longest time between two messages; without it
+    /// there is no limit.
     pub fn start(limit: Option<Duration>) -> Result<Self> {
         let failed = |error| Failure::check(format!("cannot start a process for the trials: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
@@ -64,7 +64,7 @@ impl Worker {
         Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now() })
     }
 
-    /// Gives the process its work. One that has ended takes none, which [`next`](Self::next) tells.
+    /// Sends the process its job. If the process has ended, this does nothing; [`next`](Self::next) then reports the end.
     pub fn give(&mut self, job: &Job) {
         let text = serde_json::to_string(job).expect("no map has keys that are no text") + "\n";
         if let Some(stdin) = &mut self.stdin {
@@ -126,7 +126,7 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        // one that has ended meanwhile cannot be ended
+        // fails if the process has ended already
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

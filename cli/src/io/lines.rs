@@ -9,7 +9,7 @@ use crate::failure::{Failure, Result};
 pub struct Lines<R> {
     input: R,
     number: u64,
-    /// The line that was read last, without what ends it.
+    /// The line read last, without its line ending.
     pub text: String,
 }
 

@@ -225,7 +225,7 @@ fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Re
 }
 
 fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
-    // Fortran writes the exponent of double precision with a D; what is told of is the text itself
+    // Fortran writes the exponent of double precision with a D; an error shows the original text
     let fortran = text.replace(['D', 'd'], "e");
     let value = parse_number(&fortran).map_err(|error| error.replace(&format!("{fortran:?}"), &format!("{text:?}")))?;
     if banner.integer && value.fract() != 0.0 {

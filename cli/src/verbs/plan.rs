@@ -121,9 +121,9 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
 
 /// How messages call the devices, which are all alike.
 const EACH_DEVICE: &str = "each device";
-/// A plan of more is no reading matter.
+/// Maximum number of commands of a plan: nobody reads a longer one.
 const MOST_COMMANDS: usize = 1_000_000;
-/// A machine of more devices is no machine of ours.
+/// Maximum number of devices of a plan: no machine has more.
 const MOST_DEVICES: usize = 1024;
 
 /// The problem as the library would see it.

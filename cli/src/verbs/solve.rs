@@ -180,7 +180,7 @@ impl Job<'_> {
     }
 }
 
-/// The first failure; the others are told.
+/// Returns the first failure, and prints the others as notes.
 fn settle<const N: usize>(results: [Result<()>; N]) -> Result<()> {
     let mut failures = results.into_iter().filter_map(Result::err);
     let first = failures.next();

@@ -87,8 +87,8 @@ pub struct GemmData<T> {
 }
 
 impl GemmCase {
-    /// Random cases over numbers of the kinds `fills`. α is not zero: a library that reads
-    /// A under `α = 0`, as some do, lacks one property, and the others still say something.
+    /// Random cases over numbers of the kinds `fills`. α is not zero: some libraries read A although `α = 0`. They should fail
+    /// the one property that tests this, and no other.
     pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
         let fill = prop::sample::select(fills);
         let flags = (op(), op(), prop::bool::weighted(0.1));

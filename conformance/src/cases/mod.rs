@@ -169,7 +169,7 @@ pub fn factor() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// A factor other than zero, of the same kinds.
+/// As `factor`, but never zero.
 pub fn nonzero_factor() -> impl Strategy<Value = f64> {
     factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
 }

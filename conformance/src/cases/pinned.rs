@@ -183,7 +183,7 @@ impl Words<'_> {
     }
 }
 
-/// The one of `all` that prints as `text`.
+/// The element of `all` for which `print` gives `text`.
 fn named<E: Copy>(all: &[E], text: &str, print: impl Fn(&E) -> String) -> Result<E, String> {
     all.iter().find(|&candidate| print(candidate) == text).copied().ok_or_else(|| format!("`{text}` is not known"))
 }

@@ -42,7 +42,7 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: Operand::packed(&ipiv, ROWS, 1, DType::I32) })?;
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
     launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
-    // what is not brought back is seen
+    // elements that `read` does not write stay zero and fail the check
     c.fill(T::ZERO);
     // SAFETY: the memory and the buffer are ours, and of that size.
     done(unsafe { device.read(&there, rect(c)) })?;

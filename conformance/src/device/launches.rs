@@ -86,7 +86,7 @@ impl<'a> Launches<'a> {
         done(unsafe { self.device.launch(instruction) })
     }
 
-    /// Runs an instruction on matrices; the last one afterwards.
+    /// Runs an instruction on matrices. Returns the last matrix as it is afterwards.
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
         inputs: [&Dense; M],

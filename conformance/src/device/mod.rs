@@ -80,8 +80,8 @@ impl Probe {
     }
 }
 
-/// Tries something on every device of a subject that computes in the precision of `T`. It is
-/// skipped if it applies to none of them.
+/// Tries `probe` on every device of a subject that computes in the precision of `T`. The trial is skipped if the probe
+/// applies to none of them.
 ///
 /// # Errors
 /// The first failure, with the name of the device.

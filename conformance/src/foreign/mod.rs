@@ -16,11 +16,10 @@
 //!   does. These are two ways with code of their own in many libraries, and both can be
 //!   graded. The name of a file hardly ends in `#fortran`, and a shell leaves it alone.
 //!
-//! Symbols with and without an underscore are known, and those of 64-bit integers
-//! (`_64_`, `64_`, `_64`). Where the name does not tell the size of integers, a dot product
-//! of a length that the two sizes read differently does, or else the routine for the version
-//! of LAPACK, file by file. A file with neither is refused until the name of the library says
-//! `#lp64` (32 bits) or `#ilp64` (64 bits).
+//! Symbols with and without an underscore are known, and those of 64-bit integers (`_64_`, `64_`, `_64`). If the name does
+//! not tell the size of integers, the suite tests each file: it calls a dot product with a length that the two sizes read
+//! differently, or, in a file without it, the routine for the version of LAPACK. A file with neither is refused, unless
+//! the name of the library says `#lp64` (32 bits) or `#ilp64` (64 bits).
 //!
 //! A library that is built for one program may carry a prefix before all its names, and a suffix
 //! after them: NumPy's own OpenBLAS has `scipy_dgemm_64_` and `scipy_cblas_dgemm64_`. They are stated as

@@ -8,9 +8,9 @@ use super::names::Affixes;
 /// How the names of routines are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Style {
-    /// What stands before the letter of the type.
+    /// Prefix of a symbol, before the letter of the type.
     pub prefix: String,
-    /// What stands after the name.
+    /// Suffix of a symbol, after the name of the routine.
     pub suffix: String,
     /// Whether arguments are those of the C interface, which come by value.
     pub by_value: bool,

@@ -1,4 +1,4 @@
-//! The routines of one interface of a library: which names, which integers.
+//! The routines of one interface of a library: the names of the symbols, and the size of integers.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::error::Error as _;

@@ -39,7 +39,7 @@ pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Gra
 
 const APART: &str = "too far apart";
 
-/// What is said of calls in which several devices had a part, as far as the subject tells.
+/// Value and verdict of calls that several devices share, as far as the subject tells which devices took part.
 fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let mut last = (String::new(), NOT_MEASURED);
     for _ in 0..ATTEMPTS {
@@ -55,8 +55,8 @@ fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static 
     last
 }
 
-/// Other bits are no failure: tiles that differ sum in another order. More than the bounds let
-/// both be apart is one.
+/// Different bits are no failure, since different tiles sum in a different order. A difference beyond the bounds of both
+/// subjects is a failure.
 fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let within = |closeness| agree(&Trial { subject: &Pair { one, other, closeness }, scope: &scope, ledger: &ledger });
@@ -69,7 +69,7 @@ fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String,
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
             (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
-        // one that fails by itself is failed by its trials
+        // a subject that fails a call by itself fails its own trials
         Err(failure) if failure.is_of_a_call() => (failure.to_string(), NOT_MEASURED),
         Err(failure) => (failure.to_string(), APART),
     }

@@ -20,8 +20,8 @@ pub fn grades<S: Subject>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     [graded_in::<S, f32>(subject, trials), graded_in::<S, f64>(subject, trials)].concat()
 }
 
-/// What is said in place of the grades when they were begun and never ended; `value` says how that
-/// is known, and `failed` whether it shows that the subject is wrong.
+/// The entry in place of the grades if their measurement began and never ended. `value` says how that is known, and
+/// `failed` whether it shows that the subject is wrong.
 #[must_use]
 pub fn unended(value: &str, failed: bool) -> Vec<Grade> {
     vec![Grade {

@@ -1,9 +1,9 @@
 //! In which order a device sums: the tree of a sum, seen from outside.
 //!
-//! After Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Of n
-//! terms two are M and −M, so large that a one added to them is lost, and the others are
-//! ones. Those that are added after M and −M have met survive; n less their number is the
-//! number of terms below the node where the two meet. All pairs together are the tree.
+//! After Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Two of the n terms are M and −M, so
+//! large that adding a one to them changes nothing; the other terms are ones. Only ones that are added after M and −M have
+//! met survive in the sum. So n minus the sum is the number of terms below the node of the tree where M and −M meet. These
+//! numbers for all pairs determine the tree.
 
 use lapidary_core::{Result, Scalar};
 
@@ -27,7 +27,7 @@ pub fn fingerprint<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     Ok(grade(T::DTYPE, "order of summation", format!("{:08x}", hash(&tree)), kind(&tree), about))
 }
 
-/// One product asks for all pairs: each row of the left factor is one.
+/// One product tests all pairs: each row of its left factor tests one.
 fn tree<S: Subject, T: Scalar>(subject: &S) -> Result<Tree> {
     let pairs: Vec<(usize, usize)> = (0..TERMS).flat_map(|j| (0..j).map(move |i| (i, j))).collect();
     // far above the ones even in sum, far below overflow

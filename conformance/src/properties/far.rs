@@ -8,7 +8,7 @@ use super::pages::Pages;
 use crate::bounds::real;
 use crate::{Failure, Subject, Trial};
 
-/// From one column to the next; no multiple of anything.
+/// Elements from one column to the next: more than 2^31, and odd.
 const LD: usize = (1 << 31) + 11;
 const ROWS: usize = 5;
 const COLS: usize = 2;

@@ -14,8 +14,8 @@ use crate::room::for_elements;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Everything that one call owes: memory, class, bounds 1, 2 and 3, and bound 5
-/// for integers.
+/// Checks one call: the memory around the operands, the class of each element (finite, NaN, +∞, −∞), bounds 1, 2 and 3,
+/// and bound 5 for integers.
 ///
 /// # Errors
 /// The first property that does not hold.

@@ -52,7 +52,7 @@ pub struct Report {
     pub beginnings: usize,
     /// Every trial in the order of the suite.
     pub trials: Vec<TrialReport>,
-    /// What the figures say together; empty before the last trial is done.
+    /// The grades of the subject; empty before the last trial is done.
     pub grades: Vec<Grade>,
 }
 
@@ -143,9 +143,9 @@ pub enum Verdict {
     Passed,
     /// It has not.
     Failed,
-    /// It has not, which is known, for the reason that is known.
+    /// The subject lacks the property, for the reason that an expectation states.
     Expected,
-    /// It has the property, though it is said not to: the expectation is to go.
+    /// The subject has the property although an expectation says that it lacks it. The expectation must be removed.
     UnexpectedlyPassed,
     /// The property does not apply.
     Skipped,
@@ -194,14 +194,14 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Whether nothing might differ, and nothing did.
+    /// Whether the bound allows no difference, and there was none.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.limit == 0.0 && self.ratio == 0.0
     }
 
-    /// How much of what the bound allows was used; above one the check failed. Where that is
-    /// no number it is infinite: every comparison sees that it is too much.
+    /// The part of the bound that was used; above one the check failed. NaN becomes infinity, which every comparison takes for
+    /// too much.
     #[must_use]
     pub fn used(&self) -> f64 {
         let used = crate::failure::ratio(self.ratio, self.limit);
@@ -262,19 +262,19 @@ pub struct Grade {
 }
 
 impl Report {
-    /// Notes that a trial or the grades begin: once more, if a run before was cut off in them.
+    /// Records that a trial or the grades begin, and counts the runs that have begun them.
     pub fn begin(&mut self, what: &str) {
         let before = if self.begun.as_deref() == Some(what) { self.beginnings } else { 0 };
         (self.begun, self.beginnings) = (Some(what.to_owned()), before + 1);
     }
 
-    /// Notes that what was begun has ended.
+    /// Records that the trial or the grades begun last have ended.
     pub fn end(&mut self) {
         (self.begun, self.beginnings) = (None, 0);
     }
 
-    /// What is not begun a third time. One run may be stopped by a person or a power cut; two that
-    /// end in the same place would be followed by more.
+    /// The trial, or the grades, in which two runs were cut off: it is not begun a third time. A person or a power cut may stop
+    /// one run. Two runs that end in the same place probably have a cause that would stop a third.
     #[must_use]
     pub fn given_up(&self) -> Option<&str> {
         self.begun.as_deref().filter(|_| self.beginnings > 1)
@@ -298,7 +298,7 @@ impl Report {
         self.grades.is_empty() && !self.nothing_applied()
     }
 
-    /// Whether nothing went wrong that is not explained.
+    /// Whether nothing failed, except what an expectation explains.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.trials.iter().all(|trial| !trial.verdict.is_bad()) && !self.grades.iter().any(|grade| grade.failed)

@@ -66,7 +66,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, cases, |case| getrf::check_getrf::<S, T>(trial, case))
 }
 
-/// As [`random`], with a third of the cases: they all go to one point.
+/// As [`random`], with a third of the cases, since all of them test the same thing.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     shapes: &'static [Shape],

@@ -9,8 +9,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use crate::cases::Case;
 use crate::{Failure, Scope};
 
-/// Tries random cases and shrinks a failure to a short one. The cases depend on
-/// the scope alone. The first one without enough memory ends the search: simpler ones show nothing of it.
+/// Tries random cases and shrinks a failure to a short one. The cases depend on the scope alone. The first case that lacks
+/// memory ends the search, since simpler cases would not show the lack.
 ///
 /// # Errors
 /// The failure of the shortest case found.

@@ -1,17 +1,13 @@
-//! A device that has less memory than it says.
+//! A device that has less memory than it reports.
 //!
-//! It shows when a register needs memory, or when a command fails: a kernel wants
-//! scratch memory, a driver wants some for a transfer. The device is then *out*:
-//! it takes no further task, and
+//! A device is *out* if the memory that it has does not suffice for its first task, or if one of its commands lacks memory:
+//! a kernel needs scratch memory, or a driver needs memory for a transfer. The device then takes no further task, and
 //!
-//! - a task of it that has written nothing outside its registers goes back, as
-//!   soon as none of its commands is under way, and is done from its beginning by
-//!   another device. The matrices are for it as they were: no other task may write
-//!   what it reads or writes before it is done, and of what it writes itself it
-//!   has written nothing. So it loads the same values again, also where it would
-//!   later load what it had stored;
-//! - a task that has written goes on, with the memory that the others have left. If the command that failed
-//!   belongs to it, the run ends with the error.
+//! - a task that has written nothing outside its registers is given back as soon as none of its commands is under way.
+//!   Another device runs it from its beginning and loads the same values again: the task itself has written nothing, and
+//!   no other task may write what it reads or writes before it is done;
+//! - a task that has written outputs continues, in the memory that the given-back tasks leave. If one of its own
+//!   commands lacks memory, the run ends with that error.
 //!
 //! When all devices are out and have no tasks left, the run has failed.
 
@@ -29,7 +25,7 @@ impl Dispatcher<'_> {
     /// `command`, issued to `lane`, failed since the device lacked memory.
     ///
     /// # Errors
-    /// Its task has written outputs, so that no other device can do it: the error.
+    /// Returns `error` if the command's task has written outputs: no other device can run the task then.
     pub fn refuse(&mut self, lane: Lane, command: CommandId, error: Error) -> Result<()> {
         self.report(lane, command);
         let taken = self.taken(lane.device, command);
@@ -46,8 +42,8 @@ impl Dispatcher<'_> {
         self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
-    /// Whether a device has enough for the first of its tasks, which waits for
-    /// memory. If not it is out.
+    /// Whether the memory of a device suffices for its first task, which waits for memory. If it does not, the device is
+    /// out.
     pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {
             return Ok(Memory::Given); // it has what was promised: memory comes back

@@ -99,7 +99,7 @@ impl DeviceRuntime {
         Some(self.note_loss(launched).map_err(|error| self.with_outputs(error)))
     }
 
-    /// Adds to an error of a kernel on host matrices that they are partly written, and the name of the device.
+    /// Adds two facts to an error of a kernel on host matrices: its outputs are partly written, and the device's name.
     fn with_outputs(&self, error: Error) -> Error {
         error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
     }

@@ -8,13 +8,13 @@ use crate::dispatch::{Issue, Lane};
 use crate::error::Result;
 use crate::token::Token;
 
-/// How long a driver looks for ends without sleeping: about what it takes to be woken.
+/// How long the engine's thread polls for ended commands before it sleeps: about the time that a wake-up takes.
 const AWAKE: Duration = Duration::from_micros(100);
 
-/// From one look to the next meanwhile: to ask more often would keep the device's driver from its work.
+/// Time between two polls before the thread sleeps. More frequent polls would slow down the device's driver.
 const LOOK: Duration = Duration::from_micros(5);
 
-/// Its shortest and its longest sleep after that.
+/// The shortest and the longest sleep between two polls after that.
 const DOZE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
 /// A command submitted to a device.
@@ -48,7 +48,7 @@ impl Submitted {
 #[derive(Debug)]
 pub(super) struct InFlight {
     submitted: Vec<Submitted>,
-    /// When there was something to do last.
+    /// When the thread last had something to do.
     busy: Instant,
 }
 

@@ -63,9 +63,9 @@ enum Next {
     Obtain(Slot),
     /// Free the memory of a physical register.
     Release(SlotId),
-    /// Wait for what is under way, or until there were more changes than so many.
+    /// Wait until a command in flight ends, or until the run has seen more changes than this number.
     Wait(u64),
-    /// Nothing any more.
+    /// Stop: nothing is left for the device to do.
     Finished,
 }
 
@@ -83,8 +83,8 @@ pub struct RunError {
 #[derive(Clone, Copy)]
 struct Bindings<'p>(&'p [RawMat]);
 
-// SAFETY: they point to memory that the caller of [`run`] lends for the run; which thread touches what and when is the
-// dispatcher's business.
+// SAFETY: the bindings point to memory that the caller of [`run`] lends for the run. The dispatcher decides which thread
+// accesses which part, and when.
 unsafe impl Sync for Bindings<'_> {}
 // SAFETY: as above.
 unsafe impl Send for Bindings<'_> {}

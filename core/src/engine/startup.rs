@@ -33,8 +33,8 @@ impl Startup {
         self.last = Instant::now();
     }
 
-    /// Runs one small product in single precision, runs it again and gives everything
-    /// back; the seconds of all stages.
+    /// Runs one small product in single precision twice and frees its memory. Returns the name and the seconds of each
+    /// stage.
     ///
     /// # Errors
     /// The device refuses, or computes a wrong product.

@@ -39,7 +39,7 @@ impl<B> Panel<'_, B> {
         Panel { first_row: self.first_row + col, a, ipiv, ..self }
     }
 
-    /// Where kernels put the pivots' rows and the first zero.
+    /// The kernel arguments for the row indices of the pivots and for the first zero pivot.
     fn pivots(&self) -> [Arg<'_, B>; 4] {
         let Panel { ipiv, info, .. } = self;
         [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)]
@@ -52,11 +52,11 @@ impl<B> Panel<'_, B> {
 
 /// How a narrow panel is factored.
 enum PanelKernel {
-    /// By so many strips at most, each of which one group factors.
+    /// By at most this many strips, each of which one group factors.
     Strips(StripParams, usize),
     /// Column by column, by many groups.
     Columns,
-    /// By one group, so many columns at most.
+    /// By one group, at most this many columns.
     Group(usize),
 }
 
@@ -123,10 +123,10 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// How panels of so many rows are factored.
+    /// Chooses how panels of `rows` rows are factored.
     fn choose_panel_kernel(&self, rows: usize) -> PanelKernel {
         let choices = self.device.choices();
-        // there must be room for them
+        // scratch memory must hold all strips
         let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
         let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
         match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
@@ -147,8 +147,8 @@ impl<D: Target> Sequence<'_, D> {
         (groups, notes(groups) * self.dtype.size())
     }
 
-    /// Rounds that the loops of one work-item go in a panel of one group: for each column over
-    /// its rows, to search them and to scale them, and in each over the columns that are left.
+    /// Loop iterations of one work-item if one group factors a panel. For each column the work-item searches its rows, scales
+    /// them, and updates the remaining columns in them.
     fn rounds(&self, rows: usize, cols: usize) -> usize {
         rows.div_ceil(self.device.choices().pivot_search_group_size) * (2 * cols + cols * (cols + 1) / 2)
     }
@@ -169,7 +169,7 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// The exchanges of a panel on other columns of its rows.
+    /// Applies the row exchanges of a panel to other columns of its rows.
     unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
         if !panel.pivoting || others.is_empty() {
             return Ok(());
@@ -178,9 +178,10 @@ impl<D: Target> Sequence<'_, D> {
         unsafe { self.laswp(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// A panel by strips, in memory of their own, which it enters and leaves: all in one launch where
-    /// groups may wait for one another; else step s eliminates strip s − 1 and factors strip s, the first one
-    /// without anything to eliminate. What a strip exchanges to its left comes when they leave.
+    /// Factors a panel by strips. The panel is copied to scratch memory for the strips, factored there, and copied back. Where
+    /// groups may wait for one another, one launch factors all strips. Otherwise launch s eliminates strip s − 1 and factors
+    /// strip s; the first launch eliminates nothing. The row exchanges of a strip reach the columns on its left only when the
+    /// panel is copied back.
     unsafe fn getrf_strips(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);

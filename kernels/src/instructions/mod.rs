@@ -26,7 +26,7 @@ const EXCHANGE_GROUPS: usize = 256;
 /// The views lie in their buffers, hold elements of `dtype`, and may be read and written as the instruction says.
 ///
 /// # Errors
-/// As [`Target::launch`] and [`Target::scratch`]; what was enqueued before stays so.
+/// As [`Target::launch`] and [`Target::scratch`]. Kernels that were enqueued before the error stay enqueued.
 pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Instruction<View<'_, D::Buffer>>) -> Result<()> {
     let mut sequence = Sequence { device, dtype };
     // SAFETY: as the caller promises.

@@ -12,9 +12,9 @@ use crate::scratch::Purpose;
 
 /// With fewer rows, columns or terms moving the operands costs more than it saves.
 const SMALL: usize = 64;
-/// Most terms for which operands are moved at a time: whole slices of every kernel.
+/// Maximum number of terms (the extent k) whose operands are moved at a time; a multiple of the slice of every kernel.
 const DEPTH: usize = 4096;
-/// Tiles from which on wide ones leave no multiprocessor of a large device idle.
+/// Minimum number of wide tiles. With fewer, multiprocessors of a large device would idle.
 const MANY: usize = 96;
 /// Work-items of a group that moves a square.
 const MOVERS: usize = 256;
@@ -40,7 +40,7 @@ impl<B> Clone for Moved<'_, B> {
 impl<B> Copy for Moved<'_, B> {}
 
 impl<'a, B> Moved<'a, B> {
-    /// As `pad` takes them, without the memory that they go to.
+    /// The arguments of the kernel `pad`, except the buffer that it writes.
     fn args(&self) -> [Arg<'a, B>; 7] {
         let (source, by_line, by_k) = self.source;
         let [lines, at, by_line, by_k, dst, ld] = [self.count, source.at, by_line, by_k, self.to.at, self.to.ld].map(Arg::Size);
@@ -102,7 +102,7 @@ impl<D: Target> Sequence<'_, D> {
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 
-    /// Lines of A and of B that must be moved into vectors, in whole vectors; 0 of one that lies so.
+    /// Number of lines of A and of B to be moved into vectors, in whole vectors; 0 for an operand that lies in vectors already.
     fn moves(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, D::Buffer>) -> (usize, usize) {
         let v = VectorParams::vector(self.dtype);
         let (m_pad, n_pad) = (c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));

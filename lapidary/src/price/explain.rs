@@ -36,7 +36,7 @@ pub enum Reason {
     Price,
     /// Their price was the lowest when they were chosen. A choice is reused for eight calls of the same problem.
     Cached,
-    /// They have hardly run at this size, or not for long, and may be faster than their price says.
+    /// They have run at this size a few times only, or not recently, and may be faster than their price says.
     Trial,
 }
 
@@ -55,7 +55,7 @@ pub struct PricedSet {
 /// What [`Machine::explained`](crate::Machine::explained) calls.
 pub(crate) type Tell = dyn Fn(&Explanation) + Send + Sync;
 
-/// Who is told of explanations.
+/// The function that receives explanations.
 pub(crate) struct Listener(pub Box<Tell>);
 
 impl fmt::Debug for Listener {

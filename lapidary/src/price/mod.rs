@@ -231,7 +231,7 @@ impl Pricing {
         sets
     }
 
-    /// Records the time of a call that has succeeded, on these devices or, where `has_failed`, on others after them.
+    /// Records the time of a call that has succeeded. `has_failed` says that these devices failed and others completed it.
     pub fn record(&self, run: Run, has_failed: bool) {
         let seconds = run.start.elapsed().as_secs_f64();
         if run.is_cached && !has_failed {
@@ -332,7 +332,7 @@ impl State {
         if let Some(&slowdown) = self.set(devices).slowdown.get(bucket) {
             return slowdown;
         }
-        // without a plan now, there may be one for the next call
+        // not stored: the next call may have a plan
         let Some(seconds) = self.simulate(call, devices) else { return 1.0 };
         let slowdown = (seconds / bound).max(1.0);
         self.set(devices).slowdown.insert(*bucket, slowdown);

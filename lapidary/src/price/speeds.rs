@@ -15,10 +15,10 @@ const COLUMN_ORDER: usize = 2048;
 /// Bytes of the transfers that measure the latency and the bandwidth.
 const TRANSFERS: [usize; 2] = [4 << 10, 32 << 20];
 
-/// Speeds of one device. What was not needed yet was not measured.
+/// Speeds of one device. Each speed is measured when a call first needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Speeds {
-    /// To the device and back; of no device that works in host memory.
+    /// Transfers to the device and back; `None` if they were not measured, as on a device that works in host memory.
     pub transfers: Option<[Transfer; 2]>,
     pub kernels: BTreeMap<(TimedKernel, DType), Kernel>,
     /// Bytes per second of kernels that use each element once.
@@ -86,7 +86,7 @@ impl Speeds {
             && instructions.iter().filter_map(timed).all(has_kernel)
     }
 
-    /// Measures what [`Self::has`] asks for, and what is not measured yet.
+    /// Measures the speeds for which [`Self::has`] looks, unless they have been measured.
     ///
     /// # Errors
     /// The device failed, or has no memory for the smallest matrices.

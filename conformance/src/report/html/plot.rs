@@ -175,7 +175,7 @@ fn along(size: usize) -> f64 {
     if size == 0 { 0.5 } else { real(size) }
 }
 
-/// What stands below a power of two.
+/// The label of a power of two on the axis of sizes. A negative power stands for size 0.
 fn size_label(power: i32) -> String {
     if power < 0 { "0".to_owned() } else { 2_f64.powi(power).to_string() }
 }

@@ -52,7 +52,7 @@ struct Routine {
     flops: fn(f64) -> f64,
     all: fn(&Team, &Batch),
     one: fn(&Batch, usize),
-    /// What is written over before each run.
+    /// Whether the matrices must be restored before each run, since the routine overwrites its input.
     restores: bool,
 }
 

@@ -226,7 +226,7 @@ unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Dire
         match rect.dtype {
             DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
             DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
-            // pivots: one column, or one row of a transposed column
+            // pivots: one column, or one row that holds the column transposed
             DType::I32 => carry(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());

@@ -1,4 +1,4 @@
-//! Handles of the driver that give themselves back, and buffers made of them.
+//! Handles of the driver that are released when they are dropped, and buffers that hold such a handle.
 
 use std::ffi::c_void;
 use std::ptr;

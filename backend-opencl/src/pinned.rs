@@ -20,7 +20,7 @@ pub(crate) struct Pinned {
     ptr: *mut u8,
 }
 
-// SAFETY: the memory is plain; who owns the value owns the memory.
+// SAFETY: the mapped memory is bound to no thread, and the value is its only owner.
 unsafe impl Send for Pinned {}
 // SAFETY: a shared reference gives the address only.
 unsafe impl Sync for Pinned {}
@@ -59,7 +59,8 @@ impl Drop for Pinned {
 #[derive(Debug)]
 pub(crate) enum Staging {
     Pinned(Pinned),
-    /// Room for words of 8 bytes, for their alignment; none is kept in it.
+    /// Memory of 8-byte words, so that it is aligned for every element type. Only the capacity of the vector is used; its length
+    /// stays zero.
     Plain(Vec<u64>),
 }
 

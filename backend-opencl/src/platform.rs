@@ -52,7 +52,7 @@ impl Found {
     }
 }
 
-/// Every device, and why there are not more.
+/// All devices found, and notes on what is missing or broken.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// The devices in the order of their numbers.
@@ -61,7 +61,7 @@ pub struct Listing {
     pub notes: Vec<String>,
 }
 
-/// Asks every platform by itself, so that a broken one hides nothing.
+/// Asks each platform separately, so that a broken one does not hide the devices of the others.
 #[must_use]
 pub fn list() -> Listing {
     let mut listing = Listing::default();

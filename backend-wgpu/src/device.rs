@@ -141,7 +141,7 @@ impl WgpuDevice {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs an instruction that many times in one go.
+    /// Runs `instruction` `times` times in a row, and waits once.
     ///
     /// # Safety
     /// As [`Device::launch`].
@@ -151,7 +151,7 @@ impl WgpuDevice {
         running.map_or(Ok(()), |running| running.wait())
     }
 
-    /// Submits an instruction that many times; none if that takes no kernel.
+    /// Submits `instruction` `times` times. `None` if it needs no kernel.
     ///
     /// # Safety
     /// As [`Device::submit`].

@@ -258,7 +258,7 @@ mod tests {
         let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
-        // the device is at work for longer than it takes to pack them all
+        // keeps the device busy for longer than it takes to pack all pieces
         let long = Buffer::new(&queue, 64 << 20).unwrap();
         let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));

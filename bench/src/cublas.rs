@@ -213,7 +213,7 @@ impl Cublas {
         self.wait();
     }
 
-    /// LU of a copy of each of the matrices of order n that `pointers` name, and waits.
+    /// Copies `count` matrices of order `n`, factors the copies, to which `work.pointers` point, and waits.
     pub fn getrf_batched<T: Real>(&self, n: usize, count: usize, work: &LuBatch<T>) {
         self.duplicate(work.original, work.lu, n * n * count);
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));

@@ -48,7 +48,7 @@ impl Failure {
         Failure::usage(format!("{}:{line}: {message}", path.display()))
     }
 
-    /// What another process of this program said at its end.
+    /// The failure that another process of this program ended with: its exit code and its message.
     pub fn with_status(code: Option<i32>, message: impl Into<String>) -> Self {
         let status = match code {
             Some(2) => Status::BadInput,

@@ -181,7 +181,7 @@ impl ShapeOptions {
             return Err(Failure::usage(message));
         }
         let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
-        // a size that is not given is never 0 by itself
+        // a size that is not given is 0 only if a given one is
         match lists.iter().find(|(_, list)| list.contains(&0)) {
             Some((name, _)) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
             None => Ok(shapes),

@@ -53,7 +53,7 @@ pub fn tests<S: Subject + Send + 'static>(name: &str, open: impl Fn() -> S + Sen
     properties::<Guarded<S>>().into_iter().map(test).collect()
 }
 
-/// What a test says of a trial.
+/// The result of the test that stands for a trial.
 ///
 /// # Errors
 /// The trial failed, or passed although it is expected to fail.

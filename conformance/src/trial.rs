@@ -1,8 +1,7 @@
-//! A trial under way: whom it grades, how much it tries, and what it has seen.
+//! A trial under way: the subject that it grades, how much it tries, and the figures that it has seen.
 //!
-//! Every check hands its worst ratio to the [`Ledger`], also where it passes, so that a
-//! report shows how much of each bound was used. The ledger is handed down; nothing is
-//! kept elsewhere.
+//! Every check records its worst ratio in the [`Ledger`], also if it passes, so that a report shows how much of each bound was
+//! used. The ledger is passed from function to function; figures are kept nowhere else.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -104,7 +104,7 @@ impl BatchShape {
 pub struct RawBatch {
     /// The first matrix.
     pub first: RawMat,
-    /// Elements from a matrix to the next.
+    /// Number of elements from the beginning of a matrix to that of the next one.
     pub stride: usize,
     /// Number of matrices.
     pub count: usize,
@@ -283,7 +283,7 @@ impl<'a, T: Element> BatchMut<'a, T> {
         Batch { raw: self.raw, marker: PhantomData }
     }
 
-    /// The same matrices, for a shorter while.
+    /// The same matrices, borrowed for a shorter lifetime.
     #[must_use]
     pub fn reborrow(&mut self) -> BatchMut<'_, T> {
         BatchMut { raw: self.raw, marker: PhantomData }

@@ -81,10 +81,10 @@ fn order(step: usize) -> usize {
 }
 
 impl Resources {
-    /// The extents of the largest cube, clipped to `extents` (m, n and k of a product), for which two sets of tiles of
-    /// A, B and C fit in the limit: the device computes with one set while the other is transferred. The three faces of
-    /// a cube take the same memory, so that no operand is loaded much more often than another. If one of `extents` is
-    /// shorter than the cube, the other two grow: the tiles still fill the memory, and the plan has few commands.
+    /// The extents of the largest cube, clipped to `extents` (m, n and k of a product), for which two sets of tiles of A, B and C
+    /// fit in the limit: the device computes with one set while the other is transferred. In a cube the tiles of A, B and C have
+    /// the same size, so that no operand is loaded much more often than another. If one of `extents` is shorter than the cube,
+    /// the other two grow: the tiles still fill the memory, and the plan has few commands.
     fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
         let clipped = |order: usize| extents.map(|extent| extent.min(order));
         let fits = |order: usize| {
@@ -208,17 +208,17 @@ fn longest_strip(height: usize) -> usize {
 
 /// Order of the diagonal blocks of a triangular solve in place.
 const TRSM_NB: usize = 256;
-/// Blocks of a triangle, at most, on the only device if that holds both matrices.
+/// Maximum number of diagonal blocks of a triangle on the only device, if that device holds both matrices.
 const HELD_BLOCKS: usize = 8;
 /// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
 const COPIED_NB: usize = 768;
 
-/// Update tasks of a step for each device that copies: enough that a device
-/// which has factored the next panel meanwhile finds less left to do.
+/// Number of update tasks of a step for each device that copies. With several tasks per device, a device that has spent its time
+/// on the next panel runs fewer of them than the others.
 const SHARES: usize = 4;
 
-/// Width of a panel in place: wide enough for the product behind it, narrow
-/// enough that the panel hides behind the update.
+/// Width of a panel of a matrix that is factored in place: wide enough for a fast product in the update, narrow enough that the
+/// factorisation of the panel takes no longer than the update that runs beside it.
 fn panel_width(n: usize) -> usize {
     match n {
         0..512 => 32,

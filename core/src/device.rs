@@ -55,7 +55,8 @@ pub enum Memory<'a> {
     Buffer(&'a DeviceBuffer),
 }
 
-// SAFETY: this is an address or a reference. Only unsafe functions access host memory by it; their callers rule out data races.
+// SAFETY: the value is only an address or a reference. Only unsafe functions access host memory through it, and their callers
+// rule out data races.
 unsafe impl Send for Memory<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Memory<'_> {}
@@ -157,19 +158,19 @@ unsafe impl Sync for HostRect {}
 #[derive(Debug)]
 pub struct DeviceBuffer(Box<dyn Region>);
 
-/// What a backend may make a buffer of.
+/// Every type that a backend may put into a [`DeviceBuffer`].
 trait Region: Any + fmt::Debug + Send + Sync {}
 
 impl<R: Any + fmt::Debug + Send + Sync> Region for R {}
 
 impl DeviceBuffer {
-    /// A buffer that a backend knows as an `R`.
+    /// Wraps a backend's own buffer, of type `R`.
     #[must_use]
     pub fn new<R: Any + fmt::Debug + Send + Sync>(region: R) -> Self {
         DeviceBuffer(Box::new(region))
     }
 
-    /// What the backend knows it as.
+    /// The backend's own buffer, of type `R`.
     ///
     /// # Panics
     /// If another backend made the buffer. The engine gives a device its own buffers only.

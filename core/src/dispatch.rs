@@ -182,7 +182,7 @@ impl<'p> Dispatcher<'p> {
         transfers(Queue::Ld).chain(kernels).chain(transfers(Queue::St))
     }
 
-    /// The lanes of all devices that have work at all.
+    /// The lanes of all devices to which the dispatcher may give commands.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
         (0..self.devices.len()).flat_map(|device| self.lanes_of(device))
     }

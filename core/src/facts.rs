@@ -27,7 +27,7 @@ pub struct DeviceFacts {
     pub vector_bits: usize,
     /// Bytes of memory for registers; `None` if only the machine's memory limits them.
     pub memory: Option<usize>,
-    /// Whether it computes on host memory without a copy.
+    /// Whether the device computes on host memory without a copy.
     pub host_memory: bool,
     /// Number of kernel queues. Kernels of one queue run in order; kernels of different queues may run at the same time.
     pub queues: usize,

@@ -225,7 +225,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData })
     }
 
-    /// The view that an untyped one describes.
+    /// The typed view of the same elements as `raw`.
     ///
     /// # Safety
     /// Its span holds elements of `T` and is not written during `'a`.

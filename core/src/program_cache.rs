@@ -214,7 +214,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Makes a folder that nobody else may write to, unless it is there.
+/// Creates `folder` and its missing parents. On Unix only their owner may access them.
 fn create(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -222,7 +222,7 @@ fn create(folder: &Path) -> std::io::Result<()> {
     builder.recursive(true).create(folder)
 }
 
-/// Refuses a folder or a file in which others may put programs, which would run as code.
+/// Refuses a folder or a file that belongs to another user or that other users may write to: a program in it would run as code.
 #[cfg(unix)]
 fn trust(about: &fs::Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt;

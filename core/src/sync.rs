@@ -48,12 +48,11 @@ pub(crate) fn wait_for<'a, T>(
     signal.wait_timeout(guard, most).unwrap_or_else(std::sync::PoisonError::into_inner).0
 }
 
-/// Turns before a waiting thread sleeps: about what it takes to be woken.
+/// Number of times that a waiting thread polls before it sleeps. All polls together take about as long as waking a thread.
 #[cfg(not(loom))]
 const TURNS: usize = 200;
 
-/// Waits while `pending`. The end is often near, so that the thread looks a few
-/// times before it sleeps.
+/// Waits while `pending` returns true. The wait is often short, so the thread polls a few times before it sleeps.
 pub(crate) fn wait_while<'a, T>(
     mutex: &'a Mutex<T>,
     signal: &Condvar,

@@ -58,7 +58,7 @@ impl Value {
         self.equals(1.0)
     }
 
-    /// Whether it is this number exactly.
+    /// Whether the value is exactly `number`.
     #[inline]
     #[must_use]
     pub fn equals(self, number: f64) -> bool {

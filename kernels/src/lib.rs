@@ -39,12 +39,12 @@ pub struct Source {
 }
 
 impl Source {
-    /// Writes the text to a new file, whose name nobody else can have prepared, so
-    /// that a person can look at what a compiler refused; the name of the file. A text that this
-    /// process has kept is not written again while its file is there.
+    /// Writes the text to a new file, so that a person can read what a compiler refused, and returns the name of the file. Nobody
+    /// else can have prepared a file of that name. If this process has written the same text before and that file still exists,
+    /// its name is returned.
     ///
     /// # Errors
-    /// The folder for temporary files takes no file.
+    /// No file could be written in the folder for temporary files.
     pub fn keep(&self) -> std::io::Result<String> {
         static KEPT: LazyLock<Mutex<HashMap<Source, String>>> = LazyLock::new(Mutex::default);
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

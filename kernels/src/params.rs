@@ -183,13 +183,14 @@ impl VectorParams {
         2 * self.kwg * (self.mwg + self.nwg) * dtype.size()
     }
 
-    /// Whether B may enter as it is stored, not transposed: its vectors, which lie along
-    /// k, are then put into lines along the columns, shuffled so that they meet few banks.
+    /// Whether the kernel can read B as it is stored, without a transposed copy. The vectors of B lie along k. The kernel stores
+    /// their elements to lines of local memory along the columns, shuffled so that few accesses meet in one bank.
     #[must_use]
     pub fn turns_b(&self, dtype: DType) -> bool {
         let (v, items) = (Self::vector(dtype), self.items());
         let along_k = self.kwg / v;
-        // the shuffle stays among eight vectors of one strip, whatever vector of its column is loaded
+        // the shuffle permutes eight vectors: they must lie in one strip, and the columns that an item loads must be whole groups
+        // of them apart
         8_usize.is_multiple_of(along_k) && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
     }
 

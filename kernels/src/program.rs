@@ -97,7 +97,7 @@ pub enum Program {
         dtype: DType,
         /// Work-items of a group, a multiple of `order`.
         items: usize,
-        /// Most rows and columns of a matrix, a power of two of at least 4.
+        /// Maximum number of rows and columns of a matrix, a power of two of at least 4.
         order: usize,
     },
     /// `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
@@ -173,8 +173,8 @@ pub(crate) fn sides_of_group(dtype: DType) -> usize {
     SOLVERS * sides_of_item(dtype)
 }
 
-/// Elements that the groups of [`Program::Columns`] tell one another about a panel: two
-/// sets of a magnitude, a place and a row for each group, and one row more.
+/// Number of elements in which the groups of [`Program::Columns`] exchange pivots of a panel: two sets, each with a magnitude, a
+/// position and a row for each group, and one row more.
 #[must_use]
 pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)

@@ -120,7 +120,7 @@ mod tests {
             let narrow = expected.map(|params| StripParams { width: params.width.min(4), ..params });
             assert_eq!(StripParams::choose(dtype, rows, 256, true), narrow, "{dtype} {rows}, waiting");
         }
-        // groups that are too small for the rows that move
+        // groups with few work-items: too few for any strip, or for a wide one
         for (items, width) in [(0, None), (2, None), (4, Some(2)), (16, Some(8))] {
             assert_eq!(StripParams::choose(DType::F32, 1, items, false).map(|params| params.width), width, "{items}");
         }

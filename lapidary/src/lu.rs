@@ -17,7 +17,7 @@ pub struct Lu<'a, T> {
     info: usize,
 }
 
-/// Refuses a system that is not square or whose right-hand side has other rows.
+/// Returns an error if A is not square, or if `rows`, the number of rows of B, is not the order of A.
 pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>, rows: usize) -> Result<()> {
     let (m, n) = a.shape();
     if m != n {

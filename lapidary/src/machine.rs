@@ -248,15 +248,15 @@ impl Machine {
         devices.iter().map(wait).collect()
     }
 
-    /// Records from now on what the devices do when, for all handles of the machine, until it is
-    /// [taken](Machine::take_trace); a call that is one kernel on small host matrices is not seen.
+    /// Starts to record what the devices do and when, for all handles of the machine; [`take_trace`](Machine::take_trace) returns
+    /// the records. A call that is one kernel on small host matrices is not recorded.
     #[must_use]
     pub fn traced(self) -> Self {
         self.0.trace.get_or_init(Trace::default);
         self
     }
 
-    /// What the devices did since last asked; nothing unless [traced](Machine::traced).
+    /// What the devices did since the last call of this method; nothing unless the machine is [traced](Machine::traced).
     pub fn take_trace(&self) -> Vec<TraceEvent> {
         self.trace().map(Trace::take).unwrap_or_default()
     }
@@ -411,7 +411,7 @@ impl Machine {
         self.run(&Problem::Getrs(problem), &memory)
     }
 
-    /// Rows of A exchanged as pivots say.
+    /// Exchanges rows of A: row `i` with row `ipiv[i]`, in order or in reverse order.
     ///
     /// # Errors
     /// The arguments do not agree, or a device failed.

@@ -19,8 +19,8 @@ mod tests;
 /// would refuse any amount, and plans in tiny tiles are long.
 const MOST_ATTEMPTS: u32 = 12;
 
-/// Bytes of columns, such as pivots, for which a call on resident matrices does not wait for other calls. A device has room for
-/// so much in addition to its memory limit.
+/// A call on resident matrices does not wait for other calls if its columns in host memory, such as pivots, take at most this
+/// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
 const FEW_BYTES: usize = 64 << 10;
 
 /// Maximum number of commands of a plan that is simulated to find its price, which takes a few milliseconds.
@@ -80,7 +80,7 @@ impl Machine {
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
-        // runs of devices that failed: the time of the whole call is the cost of having chosen them
+        // runs of devices that failed: each is recorded with the time of the whole call, the cost of having chosen these devices
         let mut failed = Vec::new();
         loop {
             let call = HostCall { machine: self, problem, memory, capable: &capable };
@@ -164,14 +164,15 @@ impl Machine {
         Ok(capable)
     }
 
-    /// The processor, if it is the only device and takes calls on these host matrices as instructions.
+    /// The processor, if it is the machine's only device, all matrices lie in host memory, and `takes_instructions` is true.
     pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let [driver] = self.drivers() else { return None };
         let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
         (is_on_host && self.takes_instructions(driver)).then_some(driver)
     }
 
-    /// Whether calls on host matrices that a device computes alone need no plan.
+    /// Whether a call on host matrices that `driver` computes alone needs no plan: it is the processor, no panel width is set,
+    /// and no trace is recorded.
     fn takes_instructions(&self, driver: &DeviceRuntime) -> bool {
         let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none()

@@ -155,7 +155,7 @@ fn systems_in_every_storage_are_solved() {
                 for solved in [&solved, &solved_listed] {
                     gaps_are_untouched(solved, &of_b);
                     let pairs = elements(solved, &of_b).into_iter().zip(elements(&x, &of_b));
-                    // condition below 2 and bound 8
+                    // bound 8, with a condition number below 2
                     assert!(pairs.into_iter().all(|(got, x)| (got - x).abs() < 1e-12), "{name} {op}: {of_a:?} {of_b:?}");
                 }
             }

@@ -170,7 +170,7 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
 fn lack_of_host_memory_is_called_the_hosts() {
     let machine = Machine::open(&"cpu:0".parse().unwrap()).unwrap();
     let rows = 1 << 58;
-    // SAFETY: there is no memory for a copy, so that nothing is read.
+    // SAFETY: `upload` fails for lack of memory for a copy before it reads an element.
     let endless = unsafe { MatRef::<f64>::from_raw(std::ptr::null(), rows, 1, rows, Layout::ColMajor) }.unwrap();
     for error in [machine.alloc_host::<f64>(rows).unwrap_err(), machine.upload(endless).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::OutOfHostMemory, "{error}");

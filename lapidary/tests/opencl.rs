@@ -116,7 +116,7 @@ fn transfers_in_many_pieces() {
     }
 }
 
-/// Pieces smaller than an element hold one.
+/// A piece size below the size of an element is raised to one element.
 #[test]
 fn transfers_in_pieces_of_one_element() {
     let Some([first]) = with_f64() else { return };

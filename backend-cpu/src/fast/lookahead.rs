@@ -45,15 +45,15 @@ const LEFT_STRIP: usize = 32;
 const TALL: usize = 4;
 /// Number of rows of L that a member packs at a time.
 const PACKED_ROWS: usize = 256;
-/// One member factors a panel in the time of `SLOWNESS_OF_PANEL · rows · width²` multiplications of an update
+/// One member factors a panel in the time in which an update computes `SLOWNESS_OF_PANEL · rows · width²` multiplications
 /// (bench/results/2026-11-25-cpu-panels.txt).
 const SLOWNESS_OF_PANEL: f64 = 1.1;
-/// Two members need about 3 µs to agree on the pivot of a column: the time of `COST_OF_COLUMN / size_of::<T>()` multiplications of
-/// an update (bench/results/2026-11-25-cpu-panels.txt).
+/// Two members need about 3 µs to agree on the pivot of a column. An update computes `COST_OF_COLUMN / size_of::<T>()`
+/// multiplications in that time (bench/results/2026-11-25-cpu-panels.txt).
 const COST_OF_COLUMN: f64 = 1200e3;
 /// Each member's share of the rows of the first panel starts at a multiple of this number.
 const LINES: usize = 64;
-/// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
+/// Minimum number of tiles per member. If each member has several tiles, a slow member claims fewer than the others.
 const TILES: usize = 6;
 
 /// Factors a matrix by as many members as its size justifies: the tile of the job, or its transpose.

@@ -47,7 +47,7 @@ pub(super) struct Micro<T, const MV: usize, const N: usize, const TAIL: bool> {
     pub alpha: T,
     pub beta: T,
     pub tail: usize,
-    /// Where the next product's part of B starts: `k` elements are fetched meanwhile.
+    /// Where the part of B for the next product starts: `k` elements of it are prefetched during this product.
     pub ahead: *const T,
 }
 

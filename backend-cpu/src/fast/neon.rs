@@ -8,13 +8,13 @@ use super::vector::vector;
 
 #[inline(always)]
 unsafe fn prefetch<T>(at: *const T) {
-    // SAFETY: a hint touches nothing.
+    // SAFETY: a prefetch is a hint that accesses no memory.
     unsafe { asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
 }
 
 #[inline(always)]
 unsafe fn prefetch_l2<T>(at: *const T) {
-    // SAFETY: a hint touches nothing.
+    // SAFETY: as above.
     unsafe { asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
 }
 

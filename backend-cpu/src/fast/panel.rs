@@ -187,7 +187,7 @@ impl<T: Scalar, const J: usize> Kernel<T> for Pass<T, J> {
 }
 
 impl<T: Scalar, const J: usize> Pass<T, J> {
-    /// The largest magnitude after the pass over rows `start .. end`.
+    /// Applies the pass to rows `start .. end`, and returns the largest magnitude of column `J` in these rows.
     #[inline(always)]
     unsafe fn chunk<V: Simd<Elem = T>>(&self, start: usize, end: usize) -> T::Real {
         // SAFETY: the rows lie in A, those of the tail are masked.

@@ -28,15 +28,16 @@ const SMALL_TILE: [usize; 2] = [48, 32];
 const NC: usize = 2048;
 /// Size of the block of A that is packed at a time, in bytes, if [`A_BYTES`] per member is not more: a part of the last-level cache.
 const SHARED_BYTES: usize = 8 << 20;
-/// Minimum number of tiles per member. With several, a slow member claims fewer than the others.
+/// Minimum number of tiles per member. If each member has several tiles, a slow member claims fewer than the others.
 const TILES: usize = 8;
-/// Maximum number of panels of B in a tile. The tile's rows of A are read once for each, from the second-level cache.
+/// Maximum number of panels of B in a tile. For each of them the rows of A in the tile are read once, from the second-level
+/// cache.
 const TILE_PANELS: usize = 64;
 /// Minimum number of pieces per member into which the packing of two blocks is split.
 const PACKINGS: usize = 3;
 /// Maximum number of panels that a member packs at a time.
 const PACKED_PANELS: usize = 8;
-/// Number of multiplications that take as long as to copy one element.
+/// Number of multiplications that take as long as copying one element.
 const FLOPS_OF_MOVE: f64 = 8.0;
 /// If C has at most this many rows or columns, only its other dimension is split among members.
 const NARROW: usize = 32;

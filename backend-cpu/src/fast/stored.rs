@@ -29,8 +29,8 @@ impl<T: Copy> Stored<T> {
         if self.is_by_rows() { self.tile.sub(j, i, cols, rows) } else { self.tile.sub(i, j, rows, cols) }
     }
 
-    /// Number of rows of L, and of columns of U, that the micro-kernel takes at a time. Its first operand is L; for a row-major
-    /// matrix it is Uᵀ.
+    /// Number of rows of L, and of columns of U, that the micro-kernel takes at a time. Its first operand is L if the matrix is
+    /// column-major, and Uᵀ if the matrix is row-major.
     pub fn units<V: Simd>(&self) -> [usize; 2] {
         if self.is_by_rows() { [V::NR, MV * V::LANES] } else { [MV * V::LANES, V::NR] }
     }

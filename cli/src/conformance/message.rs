@@ -35,12 +35,12 @@ pub enum Message {
     Graded(Vec<Grade>),
 }
 
-/// What is to be done with the subject.
+/// The work for the process that calls the subject.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The names of the trials to run; the grades follow them.
     pub trials: Vec<String>,
-    /// The trials before them, whose figures count for the grades.
+    /// Reports of the trials that ran before; the grades use their figures too.
     pub tried: Vec<TrialReport>,
 }
 

@@ -85,7 +85,7 @@ pub struct Source {
 enum Body {
     Npy(npy::Reader<BufReader<File>>),
     Mtx(mtx::Reader<BufReader<File>>),
-    /// Nothing: what has no header is read to tell its shape.
+    /// Nothing is left to read: a CSV file has no header, so that all of it is read to find its shape.
     Csv(Dense<f64>),
 }
 
@@ -105,7 +105,7 @@ impl Source {
         let element = match &self.body {
             Body::Npy(reader) => reader.dtype().size(),
             Body::Mtx(_) => DType::F64.size(),
-            // they are there
+            // the elements are in memory already
             Body::Csv(_) => 0,
         };
         let what = format!("{}: the {rows}×{cols} matrix", path.display());

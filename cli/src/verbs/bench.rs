@@ -147,7 +147,7 @@ fn time_all<T: Scalar>(
     peer_name: Option<&str>,
 ) -> Result<Vec<Measured>> {
     let reps = args.reps as usize;
-    // of each size one round to warm up, and those that count
+    // for each size, one round to warm up and `reps` rounds that are measured
     let progress = Progress::new(shapes.len().saturating_mul(reps.saturating_add(1)));
     let repetitions = counted(reps, "repetition");
     progress.println(&format!("{} on {}, {repetitions}", title(args, &shapes[0]), names(computing(machine, T::DTYPE))));

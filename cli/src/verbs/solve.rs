@@ -140,7 +140,7 @@ impl Job<'_> {
         settle([checked, written.unwrap_or(Ok(())), report.save(self.args.json.as_deref())])
     }
 
-    /// Why the check failed, and what became of X.
+    /// The error of a failed check: its cause, what may help, and whether X is written.
     fn wrong<T: Scalar>(&self, solved: &Solved<T>) -> Failure {
         let (overflowed, error, name) = (solved.rounding[2].overflowed, solved.backward_error, T::DTYPE);
         let cause = match overflowed {

@@ -225,7 +225,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"));
 }
 
-/// What is said of the work's course is no result.
+/// Progress and messages are no results: if they cannot be written, the exit status stays the same.
 #[cfg(target_os = "linux")]
 #[test]
 fn progress_and_messages_need_no_reader() {

@@ -25,9 +25,9 @@ pub struct GemmCase {
     pub alpha: f64,
     /// Factor of the old C.
     pub beta: f64,
-    /// What stands in the operands.
+    /// The elements of the operands.
     pub fill: Fill,
-    /// Whether B is the very memory of A; then `op(B) = op(A)ᵀ`.
+    /// Whether B is A itself, in the same memory; then `op(B) = op(A)ᵀ`.
     pub same: bool,
     /// How A, B and C lie in memory.
     pub storage: [Storage; 3],

@@ -145,8 +145,8 @@ impl TrsmCase {
         )
     }
 
-    /// Substitutions in packed matrices of uniform numbers, for three right-hand
-    /// sides: from the left, from the right, from below.
+    /// Cases of substitution with packed matrices of uniform numbers and three right-hand sides. A is lower triangular on the
+    /// left, then lower triangular and transposed on the right, then upper triangular on the left.
     #[must_use]
     pub fn regular(order: usize) -> [Self; 3] {
         let flags =

@@ -216,14 +216,14 @@ fn expect_info(info: i32, expected: usize) -> Result<(), Failure> {
     if is_right { Ok(()) } else { Err(Failure::new("program: getrf info", format!("{info}, expected {expected}"))) }
 }
 
-/// Triangles of such a matrix have inverses of about their own size.
+/// A with its elements scaled, so that each of its triangles and the inverse of that triangle are about equally large.
 fn well_scaled<T: Scalar>(a: &Dense) -> Dense {
     let scale = real(a.rows()).sqrt();
     let scaled = |i, j| if i == j { 1.5 + a.at(i, j) / 2.0 } else { a.at(i, j) / scale };
     Dense::from_fn(a.rows(), a.cols(), scaled).map(|x| T::from_f64(x).to_f64())
 }
 
-/// Where nothing rounds.
+/// Fails unless `computed` equals `right`, for results without rounding errors.
 fn equal(check: &'static str, computed: &Dense, right: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     match computed.elements().find(|&((i, j), x)| x != right.at(i, j)) {

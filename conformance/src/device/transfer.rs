@@ -78,8 +78,7 @@ pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     moved::<T>(trial, &case)
 }
 
-/// NaN with their payloads, infinities, zeros of either sign and subnormal numbers are
-/// moved like any others.
+/// Transfers move NaN with its payload, infinity, zeros of either sign and subnormal numbers like all other numbers.
 ///
 /// # Errors
 /// A bit changed on the way.

@@ -69,7 +69,7 @@ fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String,
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
             (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
-        // a subject that fails a call by itself fails its own trials
+        // a call that ended in an error shows no disagreement; the subject's own trials report it
         Err(failure) if failure.is_of_a_call() => (failure.to_string(), NOT_MEASURED),
         Err(failure) => (failure.to_string(), APART),
     }

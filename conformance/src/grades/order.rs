@@ -20,7 +20,7 @@ const TERMS: usize = 64;
 /// For each pair of terms `i < j`, the number of terms below the node where they meet.
 type Tree = Vec<((usize, usize), usize)>;
 
-/// The kind of the tree, and a number that changes with it.
+/// The kind of the tree, and a hash of it, which changes if a kernel adds the terms in another order.
 pub fn fingerprint<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let tree = tree::<S, T>(subject)?;
     let about = "How the terms of an inner product of 64 are added (FPRev): a changed kernel shows as another number.";
@@ -41,7 +41,7 @@ fn tree<S: Subject, T: Scalar>(subject: &S) -> Result<Tree> {
     Ok(pairs.into_iter().zip(sums::<S, T>(subject, &x)?.into_iter().map(below)).collect())
 }
 
-/// What the tree is like.
+/// The kind of the tree, in words.
 fn kind(tree: &Tree) -> String {
     let all = |rule: &dyn Fn(usize, usize) -> Option<usize>| {
         tree.iter().all(|&((i, j), below)| rule(i, j).is_none_or(|expected| expected == below))

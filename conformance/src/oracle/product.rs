@@ -13,8 +13,8 @@ pub struct Product {
     scale: Vec<f64>,
 }
 
-/// `α·A·B + β·C`. With `α = 0` neither A nor B is looked at, with `β = 0` C is
-/// not. `T` is the working precision whose plain loop defines what is not finite.
+/// `α·A·B + β·C`. With `α = 0` neither A nor B is read, with `β = 0` C is not. `T` is the working precision: where the result is
+/// not finite, the plain loop in `T` defines its class.
 #[must_use]
 pub fn product<T: Scalar>(alpha: f64, a: &Dense, b: &Dense, beta: f64, c: &Dense) -> Product {
     let rows_of_a = a.t();

@@ -180,7 +180,7 @@ fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System
     }
 }
 
-/// Whether a step of the factorisation rounds.
+/// Whether the factorisation of a matrix of this shape has rounding errors.
 fn rounds(shape: Shape) -> bool {
     match shape {
         Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular => false,

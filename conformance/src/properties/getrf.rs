@@ -42,7 +42,7 @@ pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// A size whose residual takes too long: `|l_ij|` and the residual times a vector.
+/// Checks a size at which the full residual takes too long: `|l_ij|`, and the residual times a vector.
 ///
 /// # Errors
 /// The first property that does not hold.
@@ -59,8 +59,8 @@ pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// A size at which the oracle takes too long to factor, of a matrix whose factors are known:
-/// pivots and factors without rounding (bounds 5 and 11).
+/// Checks a size at which the oracle takes too long to factor, with a matrix whose factors are known: pivots and factors must
+/// have no rounding errors (bounds 5 and 11).
 ///
 /// # Errors
 /// The first property that does not hold.

@@ -226,7 +226,7 @@ pub struct FailureReport {
     /// The largest ratio that passes.
     #[serde(with = "number")]
     pub limit: f64,
-    /// The case, as it is pinned; empty where the trial has no random cases.
+    /// The case, in the form in which it is pinned; empty if the trial draws no random cases.
     pub case: String,
     /// Its flags.
     pub flags: String,

@@ -153,7 +153,7 @@ fn powers_of_two<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
     checksums::<S, T>(trial, (6..).map(|power| 1 << power).take_while(|&n| n <= largest).map(|n| [n, n, n]))
 }
 
-/// Every transposition at the first size, another one at each that follows.
+/// Tests the first size with all transpositions, and each following size with one of them in turn.
 fn large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (at, &n) in trial.scope.large.iter().enumerate() {
         let ops = GemmCase::packed([n, n - 1, n], trial.scope.seed).all_ops();

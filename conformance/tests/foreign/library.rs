@@ -51,7 +51,7 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
 }
 
-/// Ends the process, or never returns, if that is what the environment says of a place.
+/// Ends the process, or never returns, if the environment variable `FATE` asks for that at `place`, as in `FATE=gemm=hang`.
 #[cfg(fatal)]
 fn fate(place: &str) {
     let told = std::env::var("FATE").unwrap_or_default();
@@ -72,7 +72,7 @@ fn fate(place: &str) {
 #[cfg(not(fatal))]
 fn fate(_: &str) {}
 
-/// What the loader calls, before anybody can ask for anything.
+/// The function that the dynamic loader calls when it loads the library.
 #[cfg(all(fatal, target_os = "linux"))]
 #[used]
 #[link_section = ".init_array"]

@@ -39,7 +39,7 @@ fn compare<R: Subject, S: Subject, T: Scalar>(one: &R, other: &S, closeness: Clo
     outcome(&Pair { one, other, closeness }, find(&agreements::<R, S, T>(), name), &scope(300))
 }
 
-/// Every fault is caught, whether it is in the one or in the other.
+/// Every fault is caught, whether the first subject has it or the second.
 fn caught<T: Scalar>() {
     for &(fault, name, expected) in EXPECTED {
         let (bounds, wrong) = (Closeness::Bounds, Wrong(fault));

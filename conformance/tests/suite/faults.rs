@@ -167,12 +167,12 @@ fn faults_of_one_property_are_caught_by_no_other() {
     caught_alone::<f64>();
 }
 
-/// With more cases than a quick run has: each of these faults shows in few of them.
+/// Runs more cases than a quick run, since each of these faults shows in few cases.
 fn thorough<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &scope(300))
 }
 
-/// Where subnormal numbers may be zero, what is wrong beside them is still wrong.
+/// If the suite lets a device flush subnormal numbers, it still finds other faults of that device.
 fn flushing<T: Scalar>() {
     let name = "gemm::keeps_subnormals";
     thorough::<T>(&Flushing::of(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");

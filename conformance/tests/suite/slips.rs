@@ -1,4 +1,4 @@
-//! Factorisations in panels that are right in many ways, and wrong in one.
+//! Blocked factorisations, each with one fault.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
@@ -17,7 +17,7 @@ pub enum Slip {
     LastPlaceBeyond256,
 }
 
-/// The plain loops, but for factorisations.
+/// The plain loops, except for factorisations.
 pub struct Slips(pub Slip);
 
 impl Subject for Slips {

@@ -12,19 +12,19 @@ use crate::naive::{Naive, under};
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Seven products of blocks in place of eight: small errors in norm, not element by element.
+    /// Strassen's algorithm: seven products of blocks in place of eight. Errors are small in norm, but not element by element.
     StrassenLike,
-    /// Beyond an extent of 512 an index wraps, and the last product is left out.
+    /// If an extent exceeds 512, an index wraps and the last product is left out.
     RightBelow512,
     /// One element is off by an error that grows as k², within bound 1 up to k = 1024.
     GrowsAsSquare,
-    /// Beyond an extent of 256 the last product is left out of the last column.
+    /// If an extent exceeds 256, the last product is left out of the last column.
     StaleColumnBeyond256,
     /// Terms are summed in f32 and the total in f64.
     SumsInSinglePrecision,
-    /// Elements beyond the 2^31st are taken for those at the beginning.
+    /// Where A has elements beyond the 2^31st, its first ones are read in their place.
     WrapsOffsets,
-    /// While another call is under way one element is off by one.
+    /// One element is off by one if another call runs at the same time.
     Crowded,
     /// Columns of C beyond the 2^16th element are written over the first ones.
     WrapsIndices,

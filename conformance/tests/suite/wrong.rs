@@ -68,13 +68,13 @@ pub enum Fault {
     StaleColumn,
     /// The last element of U is off by one or two units in the last place.
     LastPlaceOfU,
-    /// NaN is taken as zero.
+    /// NaN is treated as zero.
     DropsNan,
-    /// What is below a pivot that is NaN stays as it was.
+    /// The elements below a pivot that is NaN stay unchanged.
     SkipsNanPivots,
     /// `Aᵀ` is solved as A.
     SolvesUntransposed,
-    /// One equation takes five sixths of what dget02 lets all have together.
+    /// The residual of one equation is five sixths of what dget02 allows for the sum over all equations.
     RoughEquation,
     /// Exchanges are always done in order.
     AlwaysForward,
@@ -96,9 +96,9 @@ pub enum Fault {
     WritesGapOfBatch,
     /// The last matrix of a batch is left as it was.
     DropsLastOfBatch,
-    /// `info` of the first matrix of a batch stands for all.
+    /// All matrices of a batch report the `info` of the first one.
     RepeatsInfoOfBatch,
-    /// Row exchanges of the first matrix of a batch are taken for all.
+    /// All matrices of a batch are solved with the row exchanges of the first one.
     RepeatsPivotsOfBatch,
     /// The device adds zero times the last element of each matrix of a batch to the next matrix, which spreads NaN and infinity.
     LeaksIntoNextOfBatch,

@@ -14,25 +14,25 @@ use lapidary_core::{
 pub enum DeviceFault {
     /// A barrier is missing: the last short step along k works on the tiles of an earlier one.
     StaleLocalMemory,
-    /// Some instructions run before the transfer that was asked for before them.
+    /// Some instructions run before a transfer that was submitted before them.
     OneCommandReordered,
-    /// Tokens say that an instruction is done while it is not.
+    /// The token of an instruction says that the instruction is done before it is.
     EndsEarly,
     /// Of two queues, one does not wait for the other.
     IgnoresOtherQueues,
-    /// The last row of what is read is left as it was.
+    /// A read leaves the last row of the host rectangle unchanged.
     DropsLastRowOfTransfer,
-    /// What lies after the last element of a rectangle that is read is written.
+    /// A read also writes the element of host memory after the last one of the rectangle.
     WritesBesideTransfer,
     /// Transfers go through numbers of single precision.
     RoundsTransfers,
-    /// A refused allocation is taken for a small one.
+    /// If an allocation is refused, a small buffer is returned in its place.
     SwallowsErrors,
-    /// `info` of a panel stays where it is computed.
+    /// `info` of a panel is written to another buffer, so that the caller does not see it.
     LosesInfoOfPanel,
-    /// Rows are exchanged where they are not to be.
+    /// LU without pivoting exchanges rows.
     AlwaysPivots,
-    /// Row exchanges are written from the beginning of their buffer.
+    /// Row indices are written to the beginning of their buffer, whatever the offset of the operand.
     IgnoresOffsetOfPivots,
     /// The last element of a panel, or of an inverse, is NaN.
     EndsInNan,

@@ -82,7 +82,7 @@ impl Problem {
         self.m == 0 || self.n == 0 || (self.scales_only() && self.beta.is_one())
     }
 
-    /// Whether there is no product: A and B are not read.
+    /// Whether C is only scaled, since k or α is zero: A and B are not read.
     #[inline]
     #[must_use]
     pub fn scales_only(&self) -> bool {

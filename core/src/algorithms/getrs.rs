@@ -79,7 +79,7 @@ impl Problem {
     }
 }
 
-/// Brings a call to its normal form; the memory of the factors and of B.
+/// The normal form of a call, and the memory of the factors and of B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
     normal_form(args.op, [args.lu.raw(), args.b.raw()])

@@ -9,8 +9,8 @@ use crate::instruction::Instruction;
 use crate::plan::Plan;
 use crate::scalar::DType;
 
-/// The most commands into which a memory limit may cut a problem. So many take a hundred
-/// megabytes of host memory, and seconds whatever they compute.
+/// Maximum number of commands into which a memory limit may cut a problem. A plan of that length takes a hundred megabytes of
+/// host memory, and seconds of time whatever it computes.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
 /// Bytes of a column from which on LU on one device is blocked in panels of [`LOOKAHEAD_NB`] columns. With narrower panels
@@ -48,11 +48,11 @@ pub struct LimitTooSmall {
     pub operation: &'static str,
     /// The limit in bytes.
     pub limit: usize,
-    /// Commands that it takes, or more.
+    /// Number of commands of the problem under the limit, or a lower bound of that number.
     pub commands: usize,
-    /// Commands that are allowed: [`MAX_COMMANDS`], or those that the problem takes without a limit, if they are more.
+    /// Maximum number of commands: [`MAX_COMMANDS`], or the number of commands of the problem without a limit, if that is larger.
     pub allowed: usize,
-    /// Bytes that suffice.
+    /// A limit in bytes that suffices.
     pub least: usize,
 }
 

@@ -321,7 +321,7 @@ fn long_pieces_are_loaded_while_others_are_multiplied() {
         Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
-    // to load a piece of A and one of B takes as long as to multiply them
+    // loading a piece of A and one of B takes as long as multiplying them
     let (bandwidth, flops) = (8.0, n as f64);
     let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops, queues: 1 };
     let seconds = Schedule::new(plan, vec![reach]).unwrap().simulate(&[CostModel { flops, bandwidth, latency: 0.0 }]).seconds();

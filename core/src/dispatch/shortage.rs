@@ -66,8 +66,8 @@ impl Dispatcher<'_> {
         self.changed = true;
     }
 
-    /// The next step of a device that is out of the run. `None` if it is not out, or if all its tasks have written outputs
-    /// and must be finished.
+    /// The next step of `device` if it is out of the run. `None` if it is not out, or if all tasks that it has taken have written
+    /// outputs, so that it must finish them.
     pub(super) fn next_step_while_draining(&mut self, device: usize) -> Option<Step> {
         self.devices[device].out.as_ref()?;
         self.give_back(device);

@@ -1,8 +1,8 @@
 //! The engine: carries a schedule out. The only caller of a device.
 //!
-//! Each device is driven by one thread. It asks the [`Dispatcher`] what may be submitted, submits it
-//! without the lock, and reports what has ended; it waits when there is neither. The first
-//! error stops all devices and reaches the caller with its context, once nothing is under way.
+//! One thread drives each device. The thread asks the [`Dispatcher`] what it may submit, submits that without holding the lock,
+//! and reports what has ended; it waits if there is nothing to submit or report. The first error stops all devices. It reaches
+//! the caller, with its context, once no work is under way.
 
 mod columns;
 mod driver;
@@ -72,10 +72,9 @@ enum Next {
 /// Why a run ended early.
 #[derive(Debug)]
 pub struct RunError {
-    /// The first error of a command, or why the first device was out.
+    /// The first error of a command, or the reason why the first device left the run.
     pub error: Error,
-    /// Whether matrices that the plan writes may be partly written; if not,
-    /// they are as they were, and the call may be tried again.
+    /// Whether matrices that the plan writes may be partly written. If not, they are unchanged, and the call may be tried again.
     pub touched: bool,
 }
 

@@ -198,7 +198,7 @@ fn driver(device: impl Device) -> DeviceRuntime {
     DeviceRuntime::new(Box::new(device))
 }
 
-/// How a plan went on devices, and the bits that it left.
+/// Runs `plan` on `devices` by `how`. Returns the result of the run, and the bits of the matrices after it.
 fn carry_out(
     plan: Plan,
     devices: Vec<DigestDevice>,

@@ -180,7 +180,7 @@ fn what_was_just_stored_stays_though_it_is_larger_than_the_bound() {
     assert_eq!(keys(&small), ["small"]);
 }
 
-/// A binary that says whose it is; any part of it that is another's shows.
+/// A binary that repeats its key, writer and round, so that `check_whole` notices any part of another binary in it.
 fn tagged(key: &str, writer: usize, round: usize) -> Vec<u8> {
     format!("{key}/{writer}/{round}\n").repeat(1 + (911 * writer + 577 * round) % 4001).into_bytes()
 }

@@ -8,7 +8,7 @@ use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, r
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 
-/// Most rows of a panel that goes column by column: every group reads the notes of all.
+/// Maximum number of rows of a panel that is factored column by column. Every group reads the pivot candidates of all groups.
 const MOST_ROWS: usize = 1 << 18;
 
 /// Columns of a panel that the columns beside it are told of at once, rounded up to whole narrow
@@ -141,7 +141,8 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Number of groups that factor a panel of `rows` rows column by column, and bytes of the notes that they exchange.
+    /// Number of groups that factor a panel of `rows` rows column by column, and bytes of scratch memory in which they exchange
+    /// pivots.
     fn notes(&self, rows: usize) -> (usize, usize) {
         let groups = rows.div_ceil(rows_of_group(self.device.choices().columns(self.dtype).local()[0]));
         (groups, notes(groups) * self.dtype.size())

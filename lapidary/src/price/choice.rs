@@ -15,11 +15,11 @@ const DISTURBANCE: f64 = 0.05;
 const LOSS_ALLOWED: f64 = 0.02;
 /// A set is far off if its price is more than this many times the lowest price. Users notice a single call on such a set.
 const FAR_OFF: f64 = 4.0;
-/// The fraction for a set that is far off. If the set has run, but fewer than [`ENOUGH_RUNS`] times, it is [`LOSS_ALLOWED`]:
-/// a disturbance may have hit all of its runs.
+/// The fraction for a set that is far off. For a set that has run, but fewer than [`ENOUGH_RUNS`] times, the fraction stays
+/// [`LOSS_ALLOWED`]: a disturbance may have hit all of its runs.
 const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
-/// The price of several devices that have not run together at a size is multiplied by this factor. It comes from a simulation,
-/// which knows of no disturbance.
+/// The price of several devices that have not run together at a size is multiplied by this factor. That price comes from a
+/// simulation, which includes no disturbance.
 const OPTIMISM: f64 = 1.25;
 
 /// The price of a set of devices for a call.
@@ -42,7 +42,7 @@ impl Price {
         if self.runs == 0 && self.devices.len() > 1 { OPTIMISM * self.seconds } else { self.seconds }
     }
 
-    /// Whether the set would be chosen in place of another one, if none were tried.
+    /// Whether this set would be chosen in place of `other` if no set were tried.
     pub fn is_cheaper_than(&self, other: &Price) -> bool {
         self.compared() < other.compared()
     }

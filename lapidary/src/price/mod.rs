@@ -97,7 +97,7 @@ impl Priced {
         Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_cached: false })
     }
 
-    /// Whether the first set is tried, though its price is not the lowest.
+    /// Whether the first set runs as a trial, although another set is cheaper.
     pub fn is_trial(&self) -> bool {
         self.prices.iter().skip(1).any(|price| price.is_cheaper_than(&self.prices[0]))
     }
@@ -308,7 +308,7 @@ impl State {
         }
     }
 
-    /// What is known of a set; loaded when first asked for.
+    /// The records of a set of devices; they are loaded at the first request.
     fn set(&mut self, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(devices);

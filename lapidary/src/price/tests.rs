@@ -287,7 +287,8 @@ fn a_device_that_fails_otherwise_is_an_error_of_the_call() {
     assert_eq!(product(&machine).unwrap_err().kind(), ErrorKind::DeviceFailed);
 }
 
-/// A device that fails while it is measured takes part in no call. If all do, calls go on without prices, and tell the failure.
+/// A device that fails while its speed is measured takes part in no call. If no device can be measured, calls run without prices
+/// and return the error of the device.
 #[test]
 fn a_device_that_cannot_be_measured_is_left_out() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());

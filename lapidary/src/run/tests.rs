@@ -342,7 +342,7 @@ fn a_loss_is_remembered() {
     let asked = record(&machine, 0).requests.len();
     product();
     assert_eq!((asked, record(&machine, 0).requests.len()), (1, 1));
-    // and says so where nothing else is left
+    // if no other device is left, the call returns the loss as its error
     let alone = Machine::of(devices().into_iter().take(1).collect(), &Settings::default());
     let error = || alone.upload(view()).unwrap_err();
     assert_eq!([error().kind(), error().kind()], [ErrorKind::DeviceLost; 2]);

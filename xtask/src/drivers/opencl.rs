@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// and an interpreter that watches memory.
 pub const PACKAGES: &[&str] = &["ocl-icd-libopencl1", "pocl-opencl-icd", "mesa-opencl-icd", "oclgrind"];
 
-/// The interpreter as a driver.
+/// The library of the interpreter oclgrind, which is loaded as an OpenCL driver.
 const INTERPRETER: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
 /// A command with the drivers switched on.
@@ -21,8 +21,7 @@ pub fn switched_on(cargo: Invocation) -> Invocation {
     if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
 }
 
-/// Runs every kernel in the interpreter: a race, or a read of what was never
-/// written, is a line in its log.
+/// Runs every kernel in the interpreter, which logs each race and each read of memory that was never written.
 pub fn watch(ws: &Workspace) -> Result<String> {
     if !Path::new(INTERPRETER).exists() {
         return Ok("oclgrind is not installed: not run".into());

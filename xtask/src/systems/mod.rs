@@ -22,7 +22,7 @@ pub fn check(ws: &Workspace) -> Result<String> {
 /// The suite on one processor, in one process: an emulator starts no other programs.
 const SUITE: &[&str] = &["--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
 
-/// A system on which programs for another one run.
+/// An emulator that runs programs of another system.
 struct Emulator<'a> {
     target: &'a str,
     linker: &'a str,
@@ -44,7 +44,7 @@ impl Emulator<'_> {
         if closing.contains(" 0 passed") { Err("no test has run".into()) } else { Ok(format!("{compiler}: {closing}")) }
     }
 
-    /// The variable by which cargo is told something of the system.
+    /// The environment variable that tells cargo the `what` of the target, such as its linker.
     fn variable(&self, what: &str) -> String {
         format!("CARGO_TARGET_{}_{what}", self.target.to_uppercase().replace('-', "_"))
     }

@@ -33,9 +33,8 @@ const ROWS: &[Row] = &[
     Row { crates: "lapidary-xtask", may_use: &[], tests_may_use: &[] },
 ];
 
-/// Crates from outside that some of ours may use, with the invariant that the
-/// list is there for. A crate that opens devices cannot be told by its name, so
-/// every other is refused; tests and build scripts may use any.
+/// External crates that some of our crates may use, with the invariant that the list upholds. The name of a crate does not show
+/// whether the crate opens devices, so every crate that is not listed is refused. Tests and build scripts may use any crate.
 struct Outside {
     crates: &'static str,
     may_use: &'static [&'static str],

@@ -92,7 +92,7 @@ fn trusted_digits<T: Scalar>(error_bound: f64) -> u32 {
     (-error_bound.max(T::UNIT_ROUNDOFF).log10()).clamp(0.0, 15.0) as u32
 }
 
-/// Says in plain words when the answer is doubtful: below a third of the digits.
+/// Prints a warning in plain words if at most a third of the digits of X can be trusted.
 pub fn warn<T: Scalar>(solved: &Solved<T>) {
     warning::<T>(solved.rcond, solved.error_bound).iter().for_each(|text| note(text));
 }

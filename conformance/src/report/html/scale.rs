@@ -18,7 +18,7 @@ impl Scale {
         Scale { low, high, from, to }
     }
 
-    /// Where a number stands; at the end where it lies outside.
+    /// The position of `value` on the axis. A value outside of the axis is placed at its nearer end.
     pub fn at(&self, value: f64) -> f64 {
         let part = (value.ln() - self.low.ln()) / (self.high.ln() - self.low.ln());
         self.from + (self.to - self.from) * if part.is_nan() { 1.0 } else { part.clamp(0.0, 1.0) }
@@ -26,7 +26,7 @@ impl Scale {
 
     /// Whether a number lies on the axis.
     pub fn holds(&self, value: f64) -> bool {
-        // the ends are powers that rounding may have moved
+        // rounding may have moved the ends, which are powers of the base
         value >= self.low * 0.999 && value / 1.001 <= self.high
     }
 

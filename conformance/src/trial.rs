@@ -1,7 +1,7 @@
-//! A trial under way: the subject that it grades, how much it tries, and the figures that it has seen.
+//! A running trial: the subject that it grades, the number and size of its cases, and the figures that its checks have recorded.
 //!
-//! Every check records its worst ratio in the [`Ledger`], also if it passes, so that a report shows how much of each bound was
-//! used. The ledger is passed from function to function; figures are kept nowhere else.
+//! Every check records its worst ratio in the [`Ledger`], even if it passes, so that a report shows the worst ratio of each check
+//! beside its bound. Only the ledger holds figures; functions pass it on.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

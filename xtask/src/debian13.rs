@@ -20,7 +20,7 @@ exec chroot "$root" /usr/bin/env POCL_DEVICES=pthread RUSTICL_ENABLE=llvmpipe XD
 /// The backends whose devices are tested.
 const BACKENDS: [&str; 2] = ["opencl", "wgpu"];
 
-/// Runs the suite in `--quick` on each device. The value says which devices passed, or why none was tested.
+/// Runs the quick suite on each device. Returns a text that lists the devices, or the reason why none was tested.
 pub fn check(ws: &Workspace) -> Result<String> {
     let root = ws.target("debian13-drivers");
     if !fill(&root, DRIVERS, "usr/lib/x86_64-linux-gnu/libpocl.so.2") {
@@ -41,7 +41,7 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Ok(format!("{} conform", passed.join(", ")))
 }
 
-/// Fills a folder with a Debian 13 as root, unless it holds `file` already; whether it does then.
+/// Fills a folder with a Debian 13 as root, unless it holds `file` already. Returns whether it holds `file` afterwards.
 pub fn fill(root: &Path, packages: &str, file: &str) -> bool {
     let is_filled = || root.join(file).exists();
     if !is_filled() {

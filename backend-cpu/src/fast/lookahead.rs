@@ -36,12 +36,14 @@ const WIDTH: [usize; 2] = [32, 256];
 const PANELS: [usize; 2] = [8, 16];
 /// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// The same for a row-major matrix. Neighbouring strips share a cache line in each row, and two members that write to one line slow
-/// each other down, so that one strip for each member is faster than two (bench/results/2026-11-25-cpu-by-rows.txt).
+/// Maximum number of columns in such a strip of a row-major matrix. In each row, neighbouring strips share a cache line. Two
+/// members that write to the same line slow each other down, so each member gets one wide strip
+/// (bench/results/2026-11-25-cpu-by-rows.txt).
 const WIDE_STRIP: usize = 512;
-/// Number of columns whose rows a member exchanges at a time, left of the panels. In a row-major matrix they are those of a panel.
+/// Left of the panels, a member exchanges the rows of this many columns at a time; in a row-major matrix, of one panel at a time.
 const LEFT_STRIP: usize = 32;
-/// A matrix is one panel if it has at most the columns of the widest panel, and this many times as many rows.
+/// A matrix that is no wider than the widest panel is factored as one panel if it has at least this many times as many rows as
+/// columns.
 const TALL: usize = 4;
 /// Number of rows of L that a member packs at a time.
 const PACKED_ROWS: usize = 256;

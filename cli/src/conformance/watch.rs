@@ -17,17 +17,17 @@ const STEP: Duration = Duration::from_millis(100);
 /// How long a process may take to end when it has nothing more to say.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What comes next from the process.
+/// What the worker process sends next.
 pub enum Event {
     /// A message.
     Said(Message),
-    /// It has ended or was ended, and says no more.
+    /// The process has ended, or was ended; no message follows.
     Ended(Ended),
 }
 
 /// How the process ended.
 pub struct Ended {
-    /// A phrase for the report; its grammatical subject is the trial.
+    /// How the process ended, as the rest of a sentence that begins with the name of the trial.
     pub how: String,
     /// Why the process ended, if the system refused it memory.
     pub lacks_memory: Option<String>,

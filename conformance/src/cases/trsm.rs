@@ -145,8 +145,8 @@ impl TrsmCase {
         )
     }
 
-    /// Cases of substitution with packed matrices of uniform numbers and three right-hand sides. A is lower triangular on the
-    /// left, then lower triangular and transposed on the right, then upper triangular on the left.
+    /// Three cases of substitution with packed matrices of uniform random numbers and three right-hand sides: `A·X = B` with a
+    /// lower triangular A, `X·Aᵀ = B` with a lower triangular A, and `A·X = B` with an upper triangular A.
     #[must_use]
     pub fn regular(order: usize) -> [Self; 3] {
         let flags =

@@ -1,4 +1,5 @@
-//! The routines of one interface of a library: the names of the symbols, and the size of integers.
+//! Looks up the routines that a library exports through one interface (Fortran or cblas), by the names of their symbols, and
+//! the size of its integers.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::error::Error as _;
@@ -33,7 +34,7 @@ pub(super) struct Interface {
     style: Style,
 }
 
-/// A file and the size of its integers, which is not that of another one for certain.
+/// A file and the size of its integers. Another file of the library may use another size.
 #[derive(Debug)]
 struct File {
     dylib: &'static Dylib,

@@ -185,7 +185,7 @@ pub struct Figure {
     /// The flags in the letters of the BLAS interface, for example `NT` or `LUNN`; empty if
     /// there are none.
     pub flags: String,
-    /// What was seen.
+    /// The ratio that the check computed.
     #[serde(with = "number")]
     pub ratio: f64,
     /// The largest ratio that passes.
@@ -194,14 +194,14 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Whether the bound allows no difference, and there was none.
+    /// Whether the limit and the ratio are both zero: no difference is allowed, and none was found.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.limit == 0.0 && self.ratio == 0.0
     }
 
-    /// The part of the bound that was used; above one the check failed. NaN becomes infinity, which every comparison takes for
-    /// too much.
+    /// The ratio as a multiple of the limit; the check failed if it exceeds one. NaN becomes infinity, so that it counts as a
+    /// failure.
     #[must_use]
     pub fn used(&self) -> f64 {
         let used = crate::failure::ratio(self.ratio, self.limit);

@@ -172,7 +172,7 @@ fn thorough<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result
     outcome(subject, find(&properties_in::<_, T>(), name), &scope(300))
 }
 
-/// If the suite lets a device flush subnormal numbers, it still finds other faults of that device.
+/// The suite finds the other faults of a device that is allowed to flush subnormal numbers to zero.
 fn flushing<T: Scalar>() {
     let name = "gemm::keeps_subnormals";
     thorough::<T>(&Flushing::of(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");

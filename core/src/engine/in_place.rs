@@ -151,8 +151,8 @@ impl DeviceRuntime {
             (instructions, None) => {
                 let mut submitted = Submitted::default();
                 for instruction in instructions {
-                    // the queue keeps the order of the instructions, so that none waits for the host
-                    // SAFETY: the caller lends the matrices until all instructions have been waited for.
+                    // the queue runs instructions in the order of submission, so the host need not wait between them
+                    // SAFETY: the caller keeps the matrices borrowed; `wait` returns after all instructions have completed.
                     match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
                         Ok(token) => submitted.0.push(token),
                         Err(error) => return submitted.wait().and(Err(error)),

@@ -21,7 +21,7 @@ const KEPT: usize = 8;
 #[derive(Debug)]
 struct Choice {
     problem: Problem,
-    /// The devices among which it was made.
+    /// The devices that could run the call when the choice was made.
     capable: Vec<usize>,
     price: Price,
     bucket: Bucket,
@@ -32,9 +32,9 @@ struct Choice {
 /// The cached choices.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// The newest first.
+    /// The newest choice comes first.
     choices: VecDeque<Choice>,
-    /// Calls that reused a choice, with their times in seconds, until they are added to the records.
+    /// Completed calls that reused a choice, with their times in seconds. The next call that is priced moves them to the records.
     pub ended: Vec<(Run, f64)>,
 }
 

@@ -243,7 +243,7 @@ impl Pricing {
 }
 
 impl Drop for Pricing {
-    /// Writes the records of what runs have changed, for the next process.
+    /// Saves the records that this machine's runs have changed, so that the next process can load them.
     fn drop(&mut self) {
         let ended = std::mem::take(&mut self.cache().ended);
         let mut state = self.state();

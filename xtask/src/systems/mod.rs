@@ -12,14 +12,14 @@ use crate::cross;
 use crate::types;
 use crate::workspace::Workspace;
 
-/// All systems, one after the other; the value says what ran and what did not.
+/// Checks all systems, one after the other. Returns a text that lists what ran and what did not.
 pub fn check(ws: &Workspace) -> Result<String> {
     let types = types::systems(ws)?;
     let arm = arm::check(ws)?;
     Ok(format!("types {types}; 64-bit Arm: {arm}; Windows: {}", windows::check(ws)?))
 }
 
-/// The suite on one processor, in one process: an emulator starts no other programs.
+/// Arguments of `cargo test` for the suite on one CPU thread. It runs in one process, since an emulator starts no other programs.
 const SUITE: &[&str] = &["--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
 
 /// An emulator that runs programs of another system.
@@ -31,7 +31,7 @@ struct Emulator<'a> {
 }
 
 impl Emulator<'_> {
-    /// Builds tests and runs them. The value is their closing line.
+    /// Builds tests for the other system and runs them in the emulator. Returns the compiler and the line that sums up the tests.
     fn test(&self, ws: &Workspace, tests: &[&str]) -> Result<String> {
         let (cargo, compiler) = match cross::cargo(ws, "test", &[self.target], &[&["--release"], tests].concat()) {
             Ok(found) => found,

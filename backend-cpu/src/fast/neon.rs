@@ -18,6 +18,20 @@ unsafe fn prefetch_l2<T>(at: *const T) {
     unsafe { asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
 }
 
+/// The first `count` elements at an address, then zeros. NEON has no loads by mask.
+#[inline(always)]
+unsafe fn load_first<T: Copy + Default, const LANES: usize>(from: *const T, count: usize) -> [T; LANES] {
+    // SAFETY: the caller may read `count` elements.
+    std::array::from_fn(|lane| if lane < count { unsafe { *from.add(lane) } } else { T::default() })
+}
+
+/// Writes the first `count` lanes.
+#[inline(always)]
+unsafe fn store_first<T: Copy, const LANES: usize>(lanes: [T; LANES], to: *mut T, count: usize) {
+    // SAFETY: the caller may write `count` elements.
+    (0..count).for_each(|lane| unsafe { *to.add(lane) = lanes[lane] });
+}
+
 // 24 of the 32 registers hold a tile of C, three a column of A, and the rest elements of B.
 vector! {
     F64x2 = float64x2_t of 2 f64, 8 columns, "neon", mask usize,
@@ -29,14 +43,13 @@ vector! {
         count
     }
     unsafe fn load_masked(from: *const f64, mask: usize) -> Self {
-        let lanes: [f64; 2] = std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 });
-        unsafe { Self::load(lanes.as_ptr()) }
+        unsafe { Self::load(load_first::<f64, 2>(from, mask).as_ptr()) }
     }
     unsafe fn store_masked(self, to: *mut f64, mask: usize) {
         let mut lanes = [0.0; 2];
         unsafe {
             self.store(lanes.as_mut_ptr());
-            (0..mask).for_each(|l| *to.add(l) = lanes[l]);
+            store_first(lanes, to, mask);
         }
     }
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {
@@ -54,14 +67,13 @@ vector! {
         count
     }
     unsafe fn load_masked(from: *const f32, mask: usize) -> Self {
-        let lanes: [f32; 4] = std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { 0.0 });
-        unsafe { Self::load(lanes.as_ptr()) }
+        unsafe { Self::load(load_first::<f32, 4>(from, mask).as_ptr()) }
     }
     unsafe fn store_masked(self, to: *mut f32, mask: usize) {
         let mut lanes = [0.0; 4];
         unsafe {
             self.store(lanes.as_mut_ptr());
-            (0..mask).for_each(|l| *to.add(l) = lanes[l]);
+            store_first(lanes, to, mask);
         }
     }
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self) {

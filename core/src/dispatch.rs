@@ -35,7 +35,7 @@ use crate::command::{Command, CommandId, Effects, Queue, distinct_registers};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::instruction::{Access, Reg};
-use crate::plan::Plan;
+use crate::plan::{Plan, RegisterInfo};
 use crate::slots::{Slot, SlotId};
 
 use device::{DeviceState, Taken};
@@ -52,6 +52,13 @@ pub struct Reach {
     pub flops: f64,
     /// Queues of kernels of the device; at most [`KERNEL_QUEUES`] are used.
     pub queues: usize,
+}
+
+impl Reach {
+    /// Whether a register needs no memory, since the device works on the matrix itself.
+    pub(crate) fn works_in_place(&self, register: &RegisterInfo) -> bool {
+        register.window.is_some_and(|window| self.in_place[window.matrix.0 as usize])
+    }
 }
 
 /// Most queues of kernels used on a device: one for a panel and one for the update that runs beside it.
@@ -253,7 +260,7 @@ impl<'p> Dispatcher<'p> {
     /// Whether a device reaches a register without a copy.
     #[must_use]
     pub fn in_place(&self, device: usize, reg: Reg) -> bool {
-        self.plan.registers()[reg].window.is_some_and(|w| self.reach[device].in_place[w.matrix.0 as usize])
+        self.reach[device].works_in_place(&self.plan.registers()[reg])
     }
 
     /// Whether a command does nothing on a device.

@@ -68,7 +68,9 @@ pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
-pub use engine::{DeviceRuntime, InPlace, Run, RunError, Startup, TimedKernel, Trace, TraceEvent, reach, resident_device, run};
+pub use engine::{
+    CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, TimedKernel, Trace, TraceEvent, reach, resident_device, run,
+};
 pub use enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 pub use error::{Error, ErrorKind, Result};
 pub use facts::{DeviceFacts, DeviceKind, Feature, Identity, Limits, Rates};
@@ -77,7 +79,7 @@ pub use info::Info;
 pub use instruction::{Access, Extent, Instruction, Reg, Region, Swaps, Tile};
 pub use lane_pool::LanePool;
 pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
-pub use plan::Plan;
+pub use plan::{MatrixId, Plan};
 #[cfg(feature = "program-cache")]
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
 pub use scalar::{DType, Element, Scalar};

@@ -12,6 +12,7 @@ use std::fmt;
 use crate::dispatch::{Dispatcher, Reach};
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
+use crate::instruction::Reg;
 use crate::plan::{Plan, Task};
 
 /// A plan ready to run.
@@ -102,6 +103,14 @@ impl Schedule {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
         self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
     }
+    /// Bytes that the registers of all tasks take together: a run never takes more of a device's memory.
+    #[must_use]
+    pub fn most_memory(&self, device: usize) -> usize {
+        let registers = self.plan.registers();
+        let reach = &self.reach[device];
+        let copied = (0..).map(Reg).take(registers.len()).filter(|&reg| !reach.works_in_place(&registers[reg]));
+        copied.map(|reg| registers.footprint(reg)).fold(0, usize::saturating_add)
+    }
 }
 
 /// Bytes of device memory with which a task can run by itself, in plan order.
@@ -109,8 +118,7 @@ pub(crate) fn task_footprint(plan: &Plan, graph: &Graph, reach: &Reach, task: &T
     let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
     for &reg in &graph.registers_by_first_use[task.registers.start as usize..task.registers.end as usize] {
         let (life, info) = (graph.live_ranges[reg.0 as usize], &plan.registers()[reg]);
-        let in_place = info.window.is_some_and(|window| reach.in_place[window.matrix.0 as usize]);
-        if life.uses == 0 || in_place {
+        if life.uses == 0 || reach.works_in_place(info) {
             continue;
         }
         while deaths.peek().is_some_and(|&Reverse((last, _))| last < life.first) {

@@ -50,6 +50,7 @@ mod batched;
 pub mod bridges;
 mod call;
 mod condition;
+mod copy;
 mod equilibrate;
 mod host;
 mod lu;

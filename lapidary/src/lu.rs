@@ -3,16 +3,20 @@
 use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Result, Scalar};
 
 use crate::condition;
+use crate::copy::DeviceCopy;
 use crate::machine::Machine;
 use crate::refine::{self, Refinement};
 use crate::singular::{B_STAYS, singular};
 
-/// `A = P·L·U`, in the memory that held A.
+/// `A = P·L·U`, in the memory that held A. If a device with memory of its own has factored A as a whole, it keeps the factors while
+/// this lives, so that solves do not move them again. It frees them when it needs the memory for another call, or by
+/// [`Machine::trim`]; solves then take the factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {
     machine: Machine,
     factors: MatMut<'a, T>,
+    copy: Option<DeviceCopy>,
     ipiv: Vec<i32>,
     info: usize,
 }
@@ -30,8 +34,8 @@ pub(crate) fn check_system<T: Scalar>(operation: &'static str, a: &MatRef<'_, T>
 }
 
 impl<'a, T: Scalar> Lu<'a, T> {
-    pub(crate) fn new(machine: Machine, factors: MatMut<'a, T>, ipiv: Vec<i32>, info: usize) -> Self {
-        Lu { machine, factors, ipiv, info }
+    pub(crate) fn new(machine: Machine, factors: MatMut<'a, T>, copy: Option<DeviceCopy>, ipiv: Vec<i32>, info: usize) -> Self {
+        Lu { machine, factors, copy, ipiv, info }
     }
 
     /// 0, or `i` if `U(i, i)`, counted from 1, is exactly zero.
@@ -74,7 +78,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
         if self.info != 0 {
             return Err(singular("solve", self.info, B_STAYS));
         }
-        self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op))
+        self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
     }
 
     /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's

@@ -11,6 +11,7 @@ use lapidary_core::{
     RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
 };
 
+use crate::copy::DeviceCopy;
 use crate::lu::{Lu, check_system};
 use crate::open::{boxed, open};
 use crate::price::{Listener, Pricing, Records, Tell};
@@ -356,22 +357,27 @@ impl Machine {
     /// # Errors
     /// The arguments do not agree, or a device failed.
     pub fn getrf_into<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<Info> {
+        self.factor(args).map(|(info, _)| info)
+    }
+
+    /// [`Machine::getrf_into`], and the factors on the device that has computed them, if it has them as a whole.
+    fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
         if problem.order() == 0 {
-            return Ok(Info::default());
+            return Ok((Info::default(), None));
         }
         let mut info = 0_i32;
         let args = args.into_inner();
         let order = problem.order();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
-        match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
+        let copy = match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
-            Some(driver) => unsafe { driver.launch(&problem.instruction(memory))? },
-            None => self.run(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
-        }
-        Ok(Info::new(usize::try_from(info).expect("info counts rows")))
+            Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
+            None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
+        };
+        Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy))
     }
 
     /// `A = P·L·U` in place, with what is needed to solve with it.
@@ -380,8 +386,8 @@ impl Machine {
     /// A has more rows than `i32` counts, or a device failed.
     pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
-        let info = self.getrf_into(Getrf::new(a.reborrow(), &mut ipiv))?;
-        Ok(Lu::new(self.clone(), a, ipiv, info.get()))
+        let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv))?;
+        Ok(Lu::new(self.clone(), a, copy, ipiv, info.get()))
     }
 
     /// `B ← op(A)⁻¹·B` from the factors of A.
@@ -392,11 +398,11 @@ impl Machine {
     pub fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         self.require_pivots("getrs", args.lu)?;
-        self.solve_with_pivots(args.into_inner())
+        self.solve_with_pivots(args.into_inner(), None)
     }
 
-    /// [`Machine::getrs`] with factors of which no pivot is zero.
-    pub(crate) fn solve_with_pivots<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
+    /// [`Machine::getrs`] with factors of which no pivot is zero, and of which a device may have a copy.
+    pub(crate) fn solve_with_pivots<T: Scalar>(&self, args: Getrs<'_, T>, copy: Option<&DeviceCopy>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         let (problem, [lu, b]) = getrs::normalise(&args);
         if problem.is_empty() {
@@ -408,7 +414,11 @@ impl Machine {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
-        self.run(&Problem::Getrs(problem), &memory)
+        let mut args = args.into_inner();
+        match copy.and_then(|copy| copy.solve(&mut args)) {
+            Some(solved) => solved,
+            None => self.run(&Problem::Getrs(problem), &memory),
+        }
     }
 
     /// Exchanges rows of A: row `i` with row `ipiv[i]`, in order or in reverse order.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{
-    Cost, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, RawMat, Reach, Resources, Result, RunError,
-    Schedule, reach, resident_device, run,
+    Cost, DType, DeviceRuntime, Error, ErrorKind, Home, InPlace, Instruction, Layout, MatrixId, RawMat, Reach, Resources, Result,
+    RunError, Schedule, reach, resident_device, run,
 };
 
+use crate::copy::DeviceCopy;
 use crate::machine::{DIRECT_FLOPS, Machine};
 use crate::price::{HostCall, Listener, Pricing, Reason};
 
@@ -35,12 +36,17 @@ impl Machine {
 
     /// The same as a part of an operation of another name.
     pub(crate) fn run_for(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
-        self.run_anywhere(operation, problem, memory).map_err(Error::untouched)
+        self.run_anywhere(operation, problem, memory).map_err(Error::untouched).map(drop)
     }
 
-    fn run_anywhere(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
+    /// The same for a factorisation. Returns the factors on the device that has computed them, if it has them as a whole.
+    pub(crate) fn run_and_keep(&self, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
+        self.run_anywhere(problem.operation(), problem, memory).map_err(Error::untouched)
+    }
+
+    fn run_anywhere(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         match self.resident_device(operation, memory)? {
-            Some(device) => self.run_resident(operation, problem, memory, device),
+            Some(device) => self.run_resident(operation, problem, memory, device).map(|()| None),
             None => self.run_on_host(operation, problem, memory),
         }
     }
@@ -77,7 +83,7 @@ impl Machine {
 
     /// Runs a call on host matrices. Where the machine chooses, others take the place of devices that are out of memory or
     /// lost, if nothing is written yet.
-    fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
+    fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
         // runs of devices that failed: each is recorded with the time of the whole call, the cost of having chosen these devices
@@ -101,16 +107,16 @@ impl Machine {
                 None => capable.clone(),
             };
             let done = match self.launch_on_host(&devices, problem, memory) {
-                Some(done) => done,
+                Some(done) => done.map(|()| None),
                 None => self.run_planned(problem, memory, &devices, false),
             };
             match done.map_err(Error::untouched) {
-                Ok(()) => {
+                Ok(copy) => {
                     if let Some(pricing) = self.pricing() {
                         failed.into_iter().for_each(|run| pricing.record(run, true));
                         run.into_iter().for_each(|run| pricing.record(run, false));
                     }
-                    return Ok(());
+                    return Ok(copy);
                 }
                 Err(error) => {
                     self.pricing().into_iter().for_each(Pricing::forget_choices);
@@ -205,6 +211,11 @@ impl Machine {
         let driver = &self.drivers()[device];
         // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
         self.drivers().iter().for_each(DeviceRuntime::release_registers);
+        // a solve with a copy leaves the copies of others; if it lacks memory, it begins again with the factors in host memory
+        let is_copy = |raw: &RawMat| matches!(raw.home, Home::Device(resident) if driver.is_copy(resident.key));
+        if !memory.iter().any(is_copy) {
+            self.drivers().iter().for_each(DeviceRuntime::release_copies);
+        }
         // a column, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
@@ -220,28 +231,39 @@ impl Machine {
             // call, and those that are written uniquely.
             return unsafe { driver.run_in_place(&call, self.trace()) };
         }
-        self.run_planned(problem, memory, &devices, resident)
+        self.run_planned(problem, memory, &devices, resident).map(drop)
     }
 
-    /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device.
-    pub(crate) fn run_planned(&self, problem: &Problem, memory: &[RawMat], devices: &[usize], resident: bool) -> Result<()> {
+    /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device. Returns the
+    /// factors of a matrix that the only device has factored as a whole.
+    pub(crate) fn run_planned(
+        &self,
+        problem: &Problem,
+        memory: &[RawMat],
+        devices: &[usize],
+        resident: bool,
+    ) -> Result<Option<DeviceCopy>> {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let drivers = planner.drivers();
         let _exclusive = self.exclusive(devices);
-        // what the other backend's device of a GPU keeps is memory of that GPU
+        // what the other backend's device of a GPU keeps is memory of that GPU; of its own memory a device may report nothing
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
+        others.extend(devices.iter().filter(|&&device| self.drivers()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
             // the device's own refusal says more than that too little is left of its memory
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
+            for (device, driver) in drivers.iter().enumerate().filter(|(_, driver)| driver.has_idle_copies()) {
+                driver.make_room_for(schedule.most_memory(device));
+            }
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
             let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &drivers, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
-                (Ok(()), _) => return Ok(()),
+                (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
-                    others.drain(..).for_each(|other| self.drivers()[other].release_registers());
+                    others.drain(..).for_each(|other| self.drivers()[other].make_room());
                 }
                 // a device has less memory than it said: smaller tiles, until none is small enough
                 (Err(RunError { error, touched: false, .. }), Some(limit))
@@ -256,6 +278,15 @@ impl Machine {
                 (Err(RunError { error, .. }), _) => return Err(error),
             }
         }
+    }
+}
+
+impl Machine {
+    /// The factors that the only device of a run has stored as a whole.
+    fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
+        let (Problem::Getrf { .. }, &[device]) = (problem, devices) else { return None };
+        let key = self.drivers()[device].keep_copy(MatrixId(0))?;
+        Some(DeviceCopy::new(self, device, key))
     }
 }
 

@@ -9,6 +9,8 @@
 mod agree;
 #[path = "support/exchanges.rs"]
 mod exchanges;
+#[path = "support/factors.rs"]
+mod factors;
 #[path = "support/grade.rs"]
 mod grade;
 #[path = "support/graded.rs"]
@@ -22,6 +24,7 @@ use std::path::PathBuf;
 
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
+use factors::solves_with_kept_factors;
 use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::core::{Blocking, Queue, Resources, TrsmMode};
@@ -391,6 +394,14 @@ fn matrices_go_from_device_to_device() {
         assert_eq!(small.copy_from(&there).unwrap_err().kind(), ErrorKind::InvalidArgument);
         assert_eq!(machine.upload_to(2, host).unwrap_err().kind(), ErrorKind::NoSuchDevice);
     }
+}
+
+#[test]
+fn a_device_keeps_the_factors_it_has_computed() {
+    let Some([index]) = with_f64() else { return };
+    let Graded(_, machine) = open(&[index], &settings());
+    solves_with_kept_factors::<f64>(&machine);
+    solves_with_kept_factors::<f32>(&machine);
 }
 
 /// Copies into an application's buffer come after what the application has enqueued for

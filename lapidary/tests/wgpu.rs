@@ -11,6 +11,8 @@ mod adapters;
 mod agree;
 #[path = "support/exchanges.rs"]
 mod exchanges;
+#[path = "support/factors.rs"]
+mod factors;
 #[path = "support/grade.rs"]
 mod grade;
 #[path = "support/graded.rs"]
@@ -27,6 +29,7 @@ use std::sync::Arc;
 use adapters::{adapters, few, first};
 use agree::agree;
 use exchanges::{endless_exchanges, many_exchanges};
+use factors::solves_with_kept_factors;
 use grade::{grade, grade_some};
 use graded::Graded;
 use lapidary::core::Getrf;
@@ -258,4 +261,15 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     assert!(without_it, "a device that is lost is still asked");
     second.destroy();
     assert_eq!(product().unwrap_err().kind(), ErrorKind::DeviceLost);
+}
+
+#[test]
+fn a_device_keeps_the_factors_it_has_computed() {
+    for (index, found) in adapters("", |_| true) {
+        let Graded(_, machine) = open(&[index], &settings());
+        solves_with_kept_factors::<f32>(&machine);
+        if found.f64 {
+            solves_with_kept_factors::<f64>(&machine);
+        }
+    }
 }

@@ -7,16 +7,15 @@ use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand};
 use crate::dispatch::Lane;
 use crate::engine::columns::Columns;
 use crate::engine::in_flight::{Ended, InFlight};
-use crate::engine::registers::Registers;
+use crate::engine::registers::{Kept, Registers};
+use crate::engine::residents::Residents;
 use crate::engine::{HaltOnPanic, Next, Run, Trace, TraceEvent};
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::facts::DeviceFacts;
 use crate::instruction::Instruction;
-use crate::matrix::{Home, RawMat};
+use crate::matrix::{Home, RawMat, Resident};
+use crate::plan::MatrixId;
 use crate::sync::{Arc, Mutex, lock};
-
-/// A buffer with its size in bytes.
-pub(super) type Sized = (Arc<DeviceBuffer>, usize);
 
 /// A device with its resident matrices and the memory kept for later calls.
 #[derive(Debug)]
@@ -24,12 +23,24 @@ pub struct DeviceRuntime {
     pub(super) device: Box<dyn Device>,
     /// Memory of the last run's physical registers, for the next one: to take it anew may cost
     /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
-    pub(super) kept: Mutex<Vec<Sized>>,
+    pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
-    /// Matrices by key. A buffer that an application owns counts as 0 bytes.
-    pub(super) residents: Mutex<HashMap<u64, Sized>>,
+    pub(super) residents: Residents,
     /// The first error that said that the device is lost.
     loss: OnceLock<Error>,
+}
+
+/// A copy of a host matrix that stays in a device's memory while this lives.
+#[derive(Debug)]
+pub struct CopyInUse<'d> {
+    driver: &'d DeviceRuntime,
+    key: u64,
+}
+
+impl Drop for CopyInUse<'_> {
+    fn drop(&mut self) {
+        self.driver.residents.end_use(self.key);
+    }
 }
 
 /// A matrix in host memory as an operand.
@@ -46,7 +57,7 @@ impl DeviceRuntime {
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
         let loss = OnceLock::new();
-        DeviceRuntime { device, kept: Mutex::default(), columns: Columns::default(), residents: Mutex::default(), loss }
+        DeviceRuntime { device, kept: Mutex::default(), columns: Columns::default(), residents: Residents::default(), loss }
     }
 
     /// Why the device is gone for good, if it is.
@@ -125,13 +136,13 @@ impl DeviceRuntime {
             written.map(|()| buffer)
         });
         let buffer = self.note_loss(uploaded).map_err(|error| error.with("device", &self.facts().name))?;
-        lock(&self.residents).insert(key, (Arc::new(buffer), bytes));
+        self.residents.insert(key, Arc::new(buffer), bytes);
         Ok(())
     }
 
     /// Registers an external buffer as a resident matrix. It does not count against the memory limit.
     pub fn adopt(&self, key: u64, buffer: DeviceBuffer) {
-        lock(&self.residents).insert(key, (Arc::new(buffer), 0));
+        self.residents.insert(key, Arc::new(buffer), 0);
     }
 
     /// Copies a resident matrix into host memory.
@@ -153,9 +164,30 @@ impl DeviceRuntime {
 
     /// Forgets a resident matrix.
     pub fn discard(&self, key: u64) {
-        let removed = lock(&self.residents).remove(&key);
-        // freed after the lock is released
-        drop(removed);
+        drop(self.residents.remove(key));
+    }
+
+    /// Keeps the copy of a whole matrix that the last run has stored, if the device worked on one: its key as a resident
+    /// matrix. The copy stays until [`discard_copy`](Self::discard_copy), or until its memory is needed while no call uses it.
+    pub fn keep_copy(&self, matrix: MatrixId) -> Option<u64> {
+        let mut kept = lock(&self.kept);
+        let at = kept.iter().position(|kept| kept.stored == Some(matrix))?;
+        let Kept { buffer, bytes, .. } = kept.swap_remove(at);
+        let key = Resident::new(0).key;
+        self.residents.insert_copy(key, buffer, bytes);
+        Some(key)
+    }
+
+    /// Keeps a copy in memory for as long as the result lives; `None` if it was freed.
+    pub fn use_copy(&self, key: u64) -> Option<CopyInUse<'_>> {
+        self.residents.begin_use(key).then_some(CopyInUse { driver: self, key })
+    }
+
+    /// Forgets a copy. Its memory is kept for the next run.
+    pub fn discard_copy(&self, key: u64) {
+        if let Some((buffer, bytes)) = self.residents.remove(key) {
+            lock(&self.kept).push(Kept { buffer, bytes, stored: None });
+        }
     }
 
     /// Replaces the elements of a resident matrix.
@@ -189,8 +221,7 @@ impl DeviceRuntime {
     /// # Errors
     /// There is no matrix of that key.
     pub fn resident(&self, key: u64) -> Result<Arc<DeviceBuffer>> {
-        let found = lock(&self.residents).get(&key).map(|(buffer, _)| Arc::clone(buffer));
-        found.ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
+        self.residents.get(key).ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 }
 
@@ -273,9 +304,32 @@ impl DeviceRuntime {
         drop(kept);
     }
 
+    /// Gives back the memory of copies of host matrices that no call uses.
+    pub fn release_copies(&self) {
+        self.residents.free_copies(0);
+    }
+
+    /// Whether a key is that of a copy of a host matrix.
+    #[must_use]
+    pub fn is_copy(&self, key: u64) -> bool {
+        self.residents.is_copy(key)
+    }
+
+    /// Whether there are copies of host matrices that no call uses.
+    #[must_use]
+    pub fn has_idle_copies(&self) -> bool {
+        self.residents.has_idle_copies()
+    }
+
+    /// Frees copies of host matrices that no call uses, oldest first, until a run may take `bytes`.
+    pub fn make_room_for(&self, bytes: usize) {
+        self.residents.free_copies(self.free_memory().saturating_sub(bytes));
+    }
+
     /// Frees the memory kept for later calls, except the scratch memory of kernels.
     pub fn make_room(&self) {
         self.release_registers();
+        self.release_copies();
         self.columns.trim();
     }
 
@@ -286,10 +340,10 @@ impl DeviceRuntime {
     }
 
     /// Bytes of the device's memory limit that are not used by resident matrices, copies of columns or kernels' scratch memory.
+    /// Copies of host matrices that no call uses count as free: [`make_room_for`](Self::make_room_for) frees them.
     #[must_use]
     pub fn free_memory(&self) -> usize {
-        let residents: usize = lock(&self.residents).values().map(|(_, bytes)| bytes).sum();
-        let held = residents + self.columns.held() + self.device.scratch_bytes();
+        let held = self.residents.needed_bytes() + self.columns.held() + self.device.scratch_bytes();
         self.facts().memory.map_or(usize::MAX, |limit| limit.saturating_sub(held))
     }
 }

@@ -11,7 +11,7 @@ use crate::instruction::{Access, Instruction};
 use crate::lane_pool::LanePool;
 use crate::matrix::{Home, RawMat, Resident};
 use crate::schedule::Schedule;
-use crate::sync::{Arc, lock};
+use crate::sync::Arc;
 use crate::token::Token;
 
 /// A call on the resident matrices of one device. Columns, such as pivots, may lie in host memory: they are copied to the
@@ -25,6 +25,19 @@ pub struct InPlace<'a> {
     pub schedule: Option<&'a Schedule>,
     /// The matrices.
     pub memory: &'a [RawMat],
+}
+
+impl InPlace<'_> {
+    /// Whether the instructions write a matrix on the device. Columns in host memory are written after all instructions.
+    fn writes_matrices(&self) -> bool {
+        let mut writes = false;
+        for instruction in self.instructions {
+            instruction.operands(|of, access| {
+                writes |= access == Access::Write && matches!(self.memory[of].home, Home::Device(_));
+            });
+        }
+        writes
+    }
 }
 
 /// A column in host memory with its copy on the device. When dropped, the copy's memory is kept for the next call.
@@ -141,9 +154,10 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        *touched = true;
+        *touched = call.writes_matrices();
         match (call.instructions, trace) {
             ([instruction], None) => {
+                *touched = true;
                 let reads: Vec<_> = written(copies).collect();
                 // SAFETY: the caller lends the matrices for the call; the copies are ours.
                 return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
@@ -170,6 +184,7 @@ impl DeviceRuntime {
                 }
             }
         }
+        *touched = true;
         // SAFETY: the caller lends the columns for the call; the copies are ours.
         written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
@@ -183,7 +198,7 @@ impl DeviceRuntime {
     ) -> Result<()> {
         let mut bindings = memory.to_vec();
         for copy in copies {
-            lock(&self.residents).insert(copy.resident.key, (Arc::clone(&copy.buffer.0), 0));
+            self.residents.insert(copy.resident.key, Arc::clone(&copy.buffer.0), 0);
             bindings[copy.matrix] = copy.on_device();
         }
         // SAFETY: as the caller promises. A pool without threads suffices, since the calling thread drives the only device.
@@ -197,6 +212,7 @@ impl DeviceRuntime {
         if bytes > self.free_memory() {
             self.columns.trim();
         }
+        self.make_room_for(bytes);
         let left = self.free_memory();
         if bytes > left {
             let message = format!("a column takes {bytes} bytes, {} has {left} left", self.facts().name);

@@ -10,6 +10,7 @@ mod in_flight;
 mod in_place;
 mod measure;
 mod registers;
+mod residents;
 mod sequences;
 mod startup;
 #[cfg(all(test, not(loom)))]
@@ -30,7 +31,7 @@ use crate::schedule::Schedule;
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
-pub use driver::DeviceRuntime;
+pub use driver::{CopyInUse, DeviceRuntime};
 pub use in_place::InPlace;
 pub use measure::TimedKernel;
 pub use startup::Startup;

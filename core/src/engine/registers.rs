@@ -5,22 +5,31 @@ use std::collections::HashMap;
 use crate::command::Command;
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::dispatch::{Issue, Lane};
+use crate::engine::DeviceRuntime;
 use crate::engine::Run;
-use crate::engine::driver::{DeviceRuntime, Sized};
 use crate::error::Result;
 use crate::instruction::{Instruction, Reg, Tile};
-use crate::matrix::{Home, Resident};
-use crate::plan::Window;
+use crate::matrix::{Home, RawMat, Resident};
+use crate::plan::{MatrixId, Window};
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, lock};
 use crate::token::Token;
+
+/// Memory of a physical register, or kept for one.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub buffer: Arc<DeviceBuffer>,
+    pub bytes: usize,
+    /// The matrix that it holds as a whole: its last command was the store of that matrix.
+    pub stored: Option<MatrixId>,
+}
 
 /// The memory of a device's physical registers. When this is dropped, the memory is kept for the next run, unless a panic
 /// of the backend may have left kernels that still use it.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
     driver: &'d DeviceRuntime,
-    slots: HashMap<SlotId, Sized>,
+    slots: HashMap<SlotId, Kept>,
 }
 
 impl Drop for Registers<'_> {
@@ -42,15 +51,15 @@ impl<'d> Registers<'d> {
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
         let DeviceRuntime { device, kept, .. } = self.driver;
         let mut kept = lock(kept);
-        let buffer = if let Some(at) = kept.iter().position(|&(_, size)| size == slot.bytes) {
-            kept.swap_remove(at).0
+        let buffer = if let Some(at) = kept.iter().position(|kept| kept.bytes == slot.bytes) {
+            kept.swap_remove(at).buffer
         } else {
             let others = std::mem::take(&mut *kept);
             drop(kept);
             drop(others);
             Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.facts().name))?)
         };
-        self.slots.insert(slot.id, (buffer, slot.bytes));
+        self.slots.insert(slot.id, Kept { buffer, bytes: slot.bytes, stored: None });
         Ok(())
     }
 
@@ -61,14 +70,18 @@ impl<'d> Registers<'d> {
 
     /// The memory of a physical register.
     fn get(&self, slot: Slot) -> Arc<DeviceBuffer> {
-        let (buffer, bytes) = self.slots.get(&slot.id).expect("a register of a command has memory");
-        debug_assert_eq!(*bytes, slot.bytes);
-        Arc::clone(buffer)
+        let kept = self.slots.get(&slot.id).expect("a register of a command has memory");
+        debug_assert_eq!(kept.bytes, slot.bytes);
+        Arc::clone(&kept.buffer)
     }
 
     /// Submits a command to the device. A kernel starts after the commands of `after`, which are in another queue.
-    pub fn submit(&self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
-        match &run.plan.commands()[issue.command as usize] {
+    pub fn submit(&mut self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
+        let command = &run.plan.commands()[issue.command as usize];
+        for slot in issue.operands.iter().flatten() {
+            self.slots.entry(slot.id).and_modify(|kept| kept.stored = stored_by(command, run));
+        }
+        match command {
             Command::Ld(ld) => {
                 let (from, to) = self.transfer(run, ld.reg, issue);
                 // SAFETY: the rectangle lies inside a matrix of that element type, which is borrowed
@@ -127,6 +140,15 @@ impl<'d> Registers<'d> {
             Home::Device(Resident { key, .. }) => Some(self.driver.resident(key)?),
         })
     }
+}
+
+/// The matrix that a command stores as a whole, if it does.
+fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
+    let Command::St(st) = command else { return None };
+    let info = &run.plan.registers()[st.reg];
+    let matrix = info.window?.matrix;
+    let RawMat { rows, cols, .. } = run.bindings.0[matrix.0 as usize];
+    ((info.rows, info.cols) == (rows, cols)).then_some(matrix)
 }
 
 /// A tile as an operand: packed in a physical register, or in place in a matrix.

@@ -177,7 +177,7 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
         // a kernel starts after the kernel of the other queue that it waits for
         let before = issued.iter().position(|(_, earlier)| issued[picked].1.after == Some(earlier.command));
         let (lane, issue) = issued.swap_remove(before.unwrap_or(picked));
-        let submitted = registers.borrow()[lane.device].submit(&run, lane, &issue, &[]);
+        let submitted = registers.borrow_mut()[lane.device].submit(&run, lane, &issue, &[]);
         let result = submitted.and_then(|token| token.wait());
         run.complete(lane, issue.command, "digest", result);
     }

@@ -292,7 +292,7 @@ impl State {
         if !speeds.has(driver, dtype, instructions) {
             let _exclusive = call.machine.exclusive(&[device]);
             // what is kept for the next call would leave less memory
-            driver.release_registers();
+            driver.make_room();
             if let Err(error) = speeds.measure(driver, dtype, instructions) {
                 // a shortage of memory may pass
                 if !error.kind().is_out_of_memory() {

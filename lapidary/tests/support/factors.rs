@@ -1,0 +1,70 @@
+//! Solves with factors that a device keeps, and after it has freed them.
+
+use lapidary::core::Scalar;
+use lapidary::{Layout, Machine, MatMut, Op};
+
+/// Order of the matrix: the call is not small, and no block divides it.
+const N: usize = 301;
+/// Columns of B that is more than a column.
+const COLS: usize = 7;
+/// Bound 9 of docs/numerics.md.
+const HPL_THRESHOLD: f64 = 16.0;
+
+/// Row and column of an element of a packed matrix.
+fn place(element: usize, rows: usize, cols: usize, layout: Layout) -> (usize, usize) {
+    if layout == Layout::ColMajor { (element % rows, element / rows) } else { (element / cols, element % cols) }
+}
+
+/// A packed matrix by its elements.
+fn packed<T: Scalar>(rows: usize, cols: usize, layout: Layout, at: impl Fn(usize, usize) -> f64) -> Vec<T> {
+    let element = |e| place(e, rows, cols, layout);
+    (0..rows * cols).map(|e| T::from_f64(at(element(e).0, element(e).1))).collect()
+}
+
+fn view<T: Scalar>(data: &mut [T], rows: usize, cols: usize, layout: Layout) -> MatMut<'_, T> {
+    let ld = if layout == Layout::ColMajor { rows } else { cols };
+    MatMut::new(data, rows, cols, ld, layout).unwrap()
+}
+
+/// Multiples of 1/64, which both types represent.
+fn noise(seed: usize) -> f64 {
+    ((seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as f64 / 64.0 - 0.5
+}
+
+/// Solves with A and Aᵀ and with one and several right-hand sides, each in both layouts: first with the factors on the device,
+/// then with those in host memory.
+pub fn solves_with_kept_factors<T: Scalar>(machine: &Machine) {
+    let layouts = [Layout::ColMajor, Layout::RowMajor];
+    let (at, b_at) = (|i: usize, j: usize| noise(i + j * N), |i: usize, j: usize| noise(N * N + i + j * N));
+    for layout in layouts {
+        let mut a = packed::<T>(N, N, layout, at);
+        let lu = machine.getrf(view(&mut a, N, N, layout)).unwrap();
+        for factors in ["kept", "freed"] {
+            for (op, nrhs, of_b) in [Op::NoTrans, Op::Trans]
+                .into_iter()
+                .flat_map(|op| [1, COLS].into_iter().flat_map(move |nrhs| layouts.into_iter().map(move |of_b| (op, nrhs, of_b))))
+            {
+                let mut x = packed::<T>(N, nrhs, of_b, b_at);
+                lu.solve_with(op, view(&mut x, N, nrhs, of_b)).unwrap();
+                let of_a = |i: usize, j: usize| if op == Op::NoTrans { at(i, j) } else { at(j, i) };
+                for column in 0..nrhs {
+                    let x: Vec<f64> =
+                        (0..N * nrhs).filter(|&e| place(e, N, nrhs, of_b).1 == column).map(|e| x[e].to_f64()).collect();
+                    let residual = residual(of_a, |i| b_at(i, column), &x) / (2.0 * T::UNIT_ROUNDOFF);
+                    assert!(residual < HPL_THRESHOLD, "{layout} {op}, {nrhs} columns {of_b}, {factors}: {residual}");
+                }
+            }
+            machine.trim();
+        }
+    }
+}
+
+/// ‖A·x − b‖∞ / ((‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+fn residual(a: impl Fn(usize, usize) -> f64, b: impl Fn(usize) -> f64, x: &[f64]) -> f64 {
+    let largest = |of: &dyn Fn(usize) -> f64| {
+        (0..N).map(of).fold(0.0, |most: f64, value| if value > most || value.is_nan() { value } else { most })
+    };
+    let difference = largest(&|i| ((0..N).map(|j| a(i, j) * x[j]).sum::<f64>() - b(i)).abs());
+    let norm = largest(&|i| (0..N).map(|j| a(i, j).abs()).sum());
+    difference / ((norm * largest(&|i| x[i].abs()) + largest(&|i| b(i).abs())) * N as f64)
+}

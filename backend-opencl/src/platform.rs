@@ -1,6 +1,6 @@
 //! What OpenCL devices there are.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cl3::device::{
     CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_EXTENSIONS, CL_DEVICE_GLOBAL_MEM_SIZE, CL_DEVICE_NAME,
@@ -64,6 +64,9 @@ pub struct Listing {
 /// Asks each platform separately, so that a broken one does not hide the devices of the others.
 #[must_use]
 pub fn list() -> Listing {
+    // PoCL 3.1 tells a thread that asks while another is the first to ask that it has no devices
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut listing = Listing::default();
     match get_platform_ids() {
         Ok(platforms) => platforms.into_iter().for_each(|platform| listing.add(platform)),

@@ -60,7 +60,7 @@ fn a_solve_does_not_move_the_factors_again() {
 #[test]
 fn the_memory_of_factors_serves_the_next_factorisation() {
     let machine = machine(8);
-    let mut again = || {
+    let again = || {
         let before = record(&machine).requests.len();
         drop(factor(&machine, &mut matrix()));
         record(&machine).requests[before..].iter().filter(|request| matches!(request, Request::Alloc(_))).count()

@@ -3,7 +3,9 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use lapidary_core::DriverFile;
 
 /// Why the loader itself is not there.
 pub(crate) fn loader() -> String {
@@ -17,11 +19,21 @@ pub(crate) fn loader() -> String {
 /// The drivers that are registered and do not load, each with the reason. On Windows and macOS
 /// drivers are registered elsewhere, and none is told of.
 pub(crate) fn unloadable() -> Vec<String> {
-    if cfg!(all(unix, not(target_vendor = "apple"))) {
-        registered().iter().filter_map(|file| refusal(file)).collect()
-    } else {
-        Vec::new()
+    drivers().iter().filter_map(refusal).collect()
+}
+
+/// The drivers that are registered on Linux and its kin, by the path of their file.
+#[must_use]
+pub fn drivers() -> Vec<DriverFile> {
+    if !cfg!(all(unix, not(target_vendor = "apple"))) {
+        return Vec::new();
     }
+    let named = |manifest: PathBuf| {
+        let text = fs::read_to_string(&manifest).ok()?;
+        let library = text.lines().next().map(str::trim).filter(|library| !library.is_empty())?;
+        Some(DriverFile { library: library.into(), manifest })
+    };
+    registered().into_iter().filter_map(named).collect()
 }
 
 /// The files that name drivers, where the loaders look for them.
@@ -38,13 +50,11 @@ fn registered() -> Vec<PathBuf> {
     files
 }
 
-/// Why the driver that a file names does not load, if it does not.
-fn refusal(file: &Path) -> Option<String> {
-    let text = fs::read_to_string(file).ok()?;
-    let library = text.lines().next().map(str::trim).filter(|library| !library.is_empty())?;
+/// Why a driver does not load, if it does not.
+fn refusal(driver: &DriverFile) -> Option<String> {
     // SAFETY: the library is registered as a driver, and the loader has run its initialisers already if it loads
-    let error = unsafe { libloading::Library::new(library) }.err()?;
+    let error = unsafe { libloading::Library::new(&driver.library) }.err()?;
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     // systems that run 32- and 64-bit programs have drivers for both
-    (!why.contains("wrong ELF class")).then(|| format!("the OpenCL driver of {} does not load: {why}", file.display()))
+    (!why.contains("wrong ELF class")).then(|| format!("the OpenCL driver of {} does not load: {why}", driver.manifest.display()))
 }

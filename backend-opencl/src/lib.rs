@@ -22,5 +22,6 @@ mod transfers;
 pub use buffer::Buffer;
 pub use cl3;
 pub use device::OpenClDevice;
+pub use drivers::drivers;
 pub use platform::{Found, Listing, list};
 pub use startup::startup;

@@ -92,6 +92,7 @@ fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
 
 /// The binary of the cache if the driver takes it, else the source compiled.
 fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source, dtype: DType) -> Result<BuiltProgram> {
+    cache.announce(&source.name);
     let options = options(found, dtype);
     if !cache.keeps() {
         return from_source(context, found, source, &options);

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lapidary_core::DriverFile;
+
 /// The loader and the drivers that do not load, each with the reason. Elsewhere than on Linux and
 /// its kin drivers are registered elsewhere, and none is told of.
 pub(crate) fn unloadable() -> Vec<String> {
@@ -13,12 +15,24 @@ pub(crate) fn unloadable() -> Vec<String> {
     if let Some(why) = refusal(Path::new("libvulkan.so.1")) {
         return vec![format!("the Vulkan loader is not there: {why}")];
     }
-    let told = |file: &PathBuf| {
-        let text = fs::read_to_string(file).ok()?;
-        let why = refusal(&library(&text, file.parent()?)?).filter(|why| !why.contains(OTHER_WIDTH))?;
-        Some(format!("the Vulkan driver of {} does not load: {why}", file.display()))
+    let told = |DriverFile { manifest, library }: DriverFile| {
+        let why = refusal(&library).filter(|why| !why.contains(OTHER_WIDTH))?;
+        Some(format!("the Vulkan driver of {} does not load: {why}", manifest.display()))
     };
-    registered().iter().filter_map(told).collect()
+    drivers().into_iter().filter_map(told).collect()
+}
+
+/// The drivers that are registered on Linux and its kin, by the path of their manifest.
+#[must_use]
+pub fn drivers() -> Vec<DriverFile> {
+    if !cfg!(all(unix, not(target_vendor = "apple"))) {
+        return Vec::new();
+    }
+    let named = |manifest: PathBuf| {
+        let library = library(&fs::read_to_string(&manifest).ok()?, manifest.parent()?)?;
+        Some(DriverFile { manifest, library })
+    };
+    registered().into_iter().filter_map(named).collect()
 }
 
 /// The manifests of drivers, where the loader looks for them.

@@ -24,6 +24,7 @@ mod transfers;
 pub use batch::Batch;
 pub use buffer::Buffer;
 pub use device::{WgpuDevice, required_features, required_limits};
+pub use drivers::drivers;
 pub use platform::{Found, Listing, list};
 pub use startup::startup;
 pub use wgpu;

@@ -67,6 +67,7 @@ impl Programs {
     }
 
     fn compile(&self, queue: &Queue, source: &Source, name: &str, bindings: &[(usize, bool)]) -> Result<Kernel> {
+        self.disk.announce(&source.name);
         let compiled = queue.guarded("compile", |device| {
             let text = wgpu::ShaderSource::Wgsl(source.text.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&source.name), source: text };

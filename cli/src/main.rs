@@ -23,8 +23,11 @@ use clap::Parser;
 fn main() -> ExitCode {
     // first, while there is one thread
     name_runtime_folder();
+    lapidary::probe::answer();
     io::temporary::survive_file_size_limit();
-    let done = verbs::run(&verbs::Cli::parse());
+    let cli = verbs::Cli::parse();
+    // SAFETY: no other thread runs yet.
+    let done = unsafe { verbs::run(&cli) };
     options::note_programs();
     match done.and_then(|()| report::printed()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,6 +38,7 @@ pub mod command;
 pub mod device;
 pub mod dispatch;
 mod dot;
+mod driver_file;
 mod engine;
 pub mod enums;
 mod error;
@@ -68,6 +69,7 @@ pub use blocking::{Blocking, Resources};
 pub use command::{Command, CommandId, Queue};
 pub use device::{Device, DeviceBuffer, HostRect, Memory, Operand, PinnedMemory, Work};
 pub use dispatch::{Dispatcher, Issue, KERNEL_QUEUES, Lane, Reach, Step};
+pub use driver_file::DriverFile;
 pub use engine::{
     CopyInUse, DeviceRuntime, InPlace, Run, RunError, Startup, TimedKernel, Trace, TraceEvent, reach, resident_device, run,
 };

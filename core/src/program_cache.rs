@@ -7,6 +7,7 @@
 //! written under another name and renamed, so that processes may share a folder.
 //! What cannot be read, or is another's, is no entry: the caller compiles again.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,15 @@ const HASH: usize = blake3::OUT_LEN;
 /// Bytes that all entries together may take; what was not used for longest goes first.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// A function that is told of each program.
+struct Listener(Box<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}
+
 /// A folder of compiled programs.
 #[derive(Debug)]
 pub struct ProgramCache {
@@ -31,6 +41,7 @@ pub struct ProgramCache {
     misses: AtomicU64,
     rejected: AtomicU64,
     trouble: OnceLock<String>,
+    listener: OnceLock<Listener>,
 }
 
 /// What happened to a cache so far.
@@ -63,7 +74,19 @@ impl ProgramCache {
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
-        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new() }
+        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
+    }
+
+    /// Calls `tell` with the name of each program before a driver loads or compiles it. That of the first call of this method stays.
+    pub fn listen(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
+        self.listener.get_or_init(|| Listener(Box::new(tell)));
+    }
+
+    /// Tells the listener that a driver is about to load or compile a program.
+    pub fn announce(&self, program: &str) {
+        if let Some(Listener(tell)) = self.listener.get() {
+            tell(program);
+        }
     }
 
     /// Whether there is a folder to keep programs in.

@@ -57,6 +57,8 @@ mod lu;
 mod machine;
 mod open;
 mod price;
+#[cfg(any(feature = "opencl", feature = "wgpu"))]
+pub mod probe;
 mod refine;
 mod resident;
 mod run;

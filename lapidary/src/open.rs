@@ -57,6 +57,14 @@ struct Kind {
 
 impl Opening<'_> {
     fn pick(&mut self, pick: &Pick) -> Result<()> {
+        #[cfg(any(feature = "opencl", feature = "wgpu"))]
+        if let Some(failures) = crate::probe::failures(pick.backend, self.settings) {
+            if pick.which != Which::Present {
+                return Err(crate::probe::left_out(pick.backend, &failures));
+            }
+            self.opened.notes.extend(failures);
+            return Ok(());
+        }
         match pick.backend {
             Backend::Cpu => {
                 let limit = self.settings.memory_limit;

@@ -7,6 +7,7 @@ use lapidary::{DType, Machine, Result, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
 
+use super::message::Message;
 use crate::options::remember_programs;
 
 /// A machine and how it was opened.
@@ -21,6 +22,7 @@ impl Graded {
     pub fn open(select: Select, settings: &Settings) -> Result<Self> {
         let machine = Machine::with_settings(&select, settings)?;
         remember_programs(&machine);
+        machine.program_cache().listen(|program| Message::Program(program.to_owned()).send());
         Ok(Graded { machine, select, settings: settings.clone() })
     }
 }

@@ -29,6 +29,8 @@ pub enum Message {
     },
     /// A trial or the grades begin.
     Began(String),
+    /// A device is about to load or compile a program.
+    Program(String),
     /// The trial that began last has ended.
     Tried(Box<TrialReport>),
     /// The grades are measured: everything is done.

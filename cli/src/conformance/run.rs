@@ -34,7 +34,7 @@ pub struct Run<S> {
     /// Whether the run goes on with what is there.
     pub resume: bool,
     /// How long a trial, the opening or the grades may take.
-    pub limit: Option<Duration>,
+    pub limit: Duration,
 }
 
 impl<S> Run<S> {
@@ -110,9 +110,15 @@ impl<S> Run<S> {
 
     /// Takes what the process says into the report, until everything is done or the process ends.
     fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
+        let mut program = None;
         loop {
             match worker.next() {
+                Event::Said(Message::Program(name)) => {
+                    program = Some(name);
+                    continue;
+                }
                 Event::Said(Message::Began(what)) => {
+                    program = None;
                     report.begin(&what);
                     if what != GRADES {
                         progress.begin(&what);
@@ -126,7 +132,7 @@ impl<S> Run<S> {
                     return Ok(None);
                 }
                 Event::Said(Message::Opened(_) | Message::Refused { .. }) => {}
-                Event::Ended(ended) => return Ok(Some(ended)),
+                Event::Ended(ended) => return Ok(Some(ended.after(program))),
             }
             self.save(report)?;
         }

@@ -35,21 +35,30 @@ pub struct Ended {
     pub seconds: f64,
 }
 
+impl Ended {
+    /// The same, with the program that a device has loaded or compiled last.
+    pub fn after(mut self, program: Option<String>) -> Self {
+        if let Some(program) = program {
+            self.how += &format!("; the program that was loaded or compiled last is {program}");
+        }
+        self
+    }
+}
+
 /// A process of this program that runs trials.
 pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Message>,
     last_words: Arc<Mutex<LastWords>>,
-    limit: Option<Duration>,
+    limit: Duration,
     /// When the last message came.
     spoke: Instant,
 }
 
 impl Worker {
-    /// Starts this program with the same arguments and `--here`. `limit` is the longest time between two messages; without it
-    /// there is no limit.
-    pub fn start(limit: Option<Duration>) -> Result<Self> {
+    /// Starts this program with the same arguments and `--here`. `limit` is the longest time between two messages.
+    pub fn start(limit: Duration) -> Result<Self> {
         let failed = |error| Failure::check(format!("cannot start a process for the trials: {error}"));
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
@@ -88,9 +97,9 @@ impl Worker {
             }
             status = self.child.try_wait().ok().flatten();
             waited += STEP;
-            if let Some(limit) = self.limit.filter(|&limit| status.is_none() && waited >= limit) {
+            if status.is_none() && waited >= self.limit {
                 self.kill();
-                let how = format!("does not end within {} s; --timeout sets another limit", limit.as_secs());
+                let how = format!("does not end within {} s; --timeout sets another limit", self.limit.as_secs());
                 return Event::Ended(self.cut(how));
             }
         }

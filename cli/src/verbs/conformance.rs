@@ -47,7 +47,7 @@ pub struct Args {
     /// Go on where the run that wrote the --json file was cut off
     #[arg(long, requires = "json")]
     resume: bool,
-    /// End a trial that takes longer, as failed [default: for --subject 300, with --full 1800; for devices none]
+    /// End a trial that takes longer, as failed [default: for devices 1200, with --full 7200; for --subject 300 and 1800]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// Run nothing, and put reports that runs have written by --json side by side on the page
@@ -96,14 +96,15 @@ impl Args {
         }
     }
 
-    /// How long a trial may take. A driver may compile for minutes what it runs for the first time, so
-    /// that devices have no limit of their own.
-    fn limit(&self) -> Option<Duration> {
-        let usual = match self.mode() {
-            Mode::Quick => 300,
-            Mode::Full => 1800,
+    /// How long a trial may take. A driver may compile for minutes what it runs for the first time.
+    fn limit(&self) -> Duration {
+        let usual = match (self.mode(), &self.subject) {
+            (Mode::Quick, Some(_)) => 300,
+            (Mode::Quick, None) => 1200,
+            (Mode::Full, Some(_)) => 1800,
+            (Mode::Full, None) => 7200,
         };
-        self.timeout.or(self.subject.as_ref().map(|_| usual)).map(Duration::from_secs)
+        Duration::from_secs(self.timeout.unwrap_or(usual))
     }
 
     fn selected(&self) -> Result<Vec<Trial>> {

@@ -10,7 +10,11 @@ mod solve;
 
 use clap::{Parser, Subcommand};
 
+use lapidary::Settings;
+use lapidary::probe::leave_out_failing_drivers;
+
 use crate::failure::Result;
+use crate::report::note;
 
 /// Dense linear algebra on any number of devices.
 #[derive(Parser, Debug)]
@@ -49,7 +53,14 @@ enum Verb {
 }
 
 /// Does what the command line asks.
-pub fn run(cli: &Cli) -> Result<()> {
+///
+/// # Safety
+/// No other thread runs.
+pub unsafe fn run(cli: &Cli) -> Result<()> {
+    if !matches!(cli.verb, Verb::Cache(_)) {
+        // SAFETY: as the caller promises; `main` has called `answer`.
+        unsafe { leave_out_failing_drivers(&Settings::from_env()?, |text| note(&format!("note: {text}")))? };
+    }
     match &cli.verb {
         Verb::Devices(args) => devices::run(args),
         Verb::Solve(args) => solve::run(args),

@@ -1,6 +1,11 @@
-//! Drivers that do not load are told of in the words of the loader.
+//! Drivers that do not load are told of in the words of the loader; those that crash or hang are left out.
 
-use crate::support::{Sandbox, outcome};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::support::{Run, Sandbox, outcome};
 
 #[test]
 fn a_library_that_does_not_load_is_told_with_the_reason() {
@@ -33,5 +38,146 @@ fn a_driver_that_does_not_load_is_told_with_the_reason() {
         // without the loader there is another reason
         let told = [file, "libdriver.so", "file too short"].iter().all(|word| run.stderr.contains(word));
         assert!(told || std::env::var_os(required).is_none() && run.stderr.contains("loader is not there"), "{}", run.stderr);
+    }
+}
+
+/// The library of a driver that ends as the variable `DRIVER_FATE` says.
+fn planted() -> &'static Path {
+    static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libplanted.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/planted_driver.rs");
+        let status = Command::new("rustc").args(["--edition=2024", "--crate-type=cdylib", source, "-o"]).arg(&path).status();
+        assert!(status.expect("rustc runs").success());
+        path
+    });
+    &PATH
+}
+
+/// A folder with a copy of the planted driver, as one of OpenCL and one of Vulkan, beside the OpenCL drivers of this machine.
+fn with_planted_driver() -> Sandbox {
+    let s = Sandbox::new();
+    let library = s.path().join("libplanted.so");
+    std::fs::copy(planted(), &library).unwrap();
+    let usual = std::fs::read_dir("/etc/OpenCL/vendors").into_iter().flatten().flatten();
+    usual.for_each(|file| s.bytes(file.file_name().to_str().unwrap(), &std::fs::read(file.path()).unwrap()));
+    s.text("planted.icd", library.to_str().unwrap());
+    let icd = serde_json::json!({ "library_path": library, "api_version": "1.2.0" });
+    s.text("planted.json", &serde_json::json!({ "file_format_version": "1.0.1", "ICD": icd }).to_string());
+    s
+}
+
+/// Lists the devices of a kind with the planted driver registered for `backend`.
+fn devices(s: &Sandbox, backend: &str, device: &str, fate: &str, probe: &str) -> Run {
+    let (folder, manifest) = (s.path().to_str().unwrap(), s.path().join("planted.json"));
+    let manifest = manifest.to_str().unwrap();
+    let places = match backend {
+        "opencl" => [("OCL_ICD_VENDORS", folder), ("VK_DRIVER_FILES", "/dev/null"), ("VK_ICD_FILENAMES", "/dev/null")],
+        _ => [("OCL_ICD_VENDORS", "/nonexistent"), ("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)],
+    };
+    let told = [("DRIVER_FATE", fate), ("LAPIDARY_PROBE", probe), ("LD_LIBRARY_PATH", "")];
+    s.run_with(&["devices", "--device", device], &[&places[..], &told].concat())
+}
+
+/// The loaders of this system open the planted driver.
+fn loads(backend: &str) -> bool {
+    let loader = if backend == "opencl" { "libOpenCL.so.1" } else { "libvulkan.so.1" };
+    let required = if backend == "opencl" { "LAPIDARY_REQUIRE_OPENCL" } else { "LAPIDARY_REQUIRE_WGPU" };
+    // SAFETY: a loader of drivers does nothing when it is loaded.
+    let is_there = cfg!(target_os = "linux") && unsafe { libloading::Library::new(loader) }.is_ok();
+    assert!(is_there || std::env::var_os(required).is_none(), "{loader} is not there");
+    is_there
+}
+
+#[test]
+fn a_driver_that_ends_the_process_is_left_out() {
+    // Vulkan's loader does not let a driver call `exit`: the process hangs
+    let cases = [("opencl", "abort", "signal: 6"), ("opencl", "exit", "exit status: 0"), ("wgpu", "abort", "signal: 6")];
+    for (backend, fate, how) in cases.into_iter().filter(|(backend, ..)| loads(backend)) {
+        let s = with_planted_driver();
+        let run = devices(&s, backend, "all", fate, "");
+        outcome(&run, 0);
+        let told = ["opened for the first time", "planted.", "is left out", how];
+        assert!(told.iter().all(|words| run.stderr.contains(words)), "{backend} {fate}: {}", run.stderr);
+        if backend == "opencl" {
+            let others = devices(&s, backend, "opencl", fate, "");
+            let places = [("VK_DRIVER_FILES", "/dev/null"), ("VK_ICD_FILENAMES", "/dev/null"), ("LD_LIBRARY_PATH", "")];
+            let without = s.run_with(&["devices", "--device", "opencl"], &places);
+            assert_eq!((others.status, others.stdout), (without.status, without.stdout), "{}", others.stderr);
+        }
+        // it is known now, and is not opened again
+        let start = Instant::now();
+        let again = devices(&s, backend, "all", "", "");
+        assert!(again.stderr.contains("is left out") && !again.stderr.contains("first time"), "{}", again.stderr);
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+}
+
+#[test]
+fn a_driver_that_hangs_is_left_out_after_the_time_that_the_user_sets() {
+    for backend in ["opencl", "wgpu"].into_iter().filter(|backend| loads(backend)) {
+        let run = devices(&with_planted_driver(), backend, "all", "hang", "3");
+        outcome(&run, 0);
+        assert!(run.stderr.contains("does not open within 3 s"), "{}", run.stderr);
+    }
+    let run = Sandbox::new().run_with(&["devices"], &[("LAPIDARY_PROBE", "no")]);
+    outcome(&run, 2);
+    assert!(run.stderr.contains("LAPIDARY_PROBE = `no`"), "{}", run.stderr);
+}
+
+#[test]
+fn a_driver_is_opened_again_if_it_is_another_or_if_what_was_kept_is_damaged() {
+    if !loads("opencl") {
+        return;
+    }
+    let s = with_planted_driver();
+    assert!(devices(&s, "opencl", "all", "abort", "").stderr.contains("is left out"));
+    let library = std::fs::File::options().append(true).open(s.path().join("libplanted.so")).unwrap();
+    library.set_modified(SystemTime::now() + Duration::from_secs(60)).unwrap();
+    let run = devices(&s, "opencl", "all", "", "");
+    assert!(run.stderr.contains("first time") && !run.stderr.contains("left out"), "{}", run.stderr);
+    for file in std::fs::read_dir(s.path().join("cache")).unwrap().flatten().filter(|file| file.path().is_file()) {
+        std::fs::write(file.path(), "damaged").unwrap();
+    }
+    let run = devices(&s, "opencl", "all", "abort", "");
+    outcome(&run, 0);
+    assert!(run.stderr.contains("first time") && run.stderr.contains("is left out"), "{}", run.stderr);
+}
+
+/// A program that cannot change its environment leaves all drivers of the kind out, and says which one is the cause.
+#[test]
+fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
+    if !loads("opencl") {
+        return;
+    }
+    let s = with_planted_driver();
+    assert!(devices(&s, "opencl", "all", "abort", "").stderr.contains("is left out"));
+    // the folder of the drivers that are left cannot be made
+    std::fs::remove_dir_all(s.path().join("cache/drivers")).unwrap();
+    s.text("cache/drivers", "a file");
+    let places = s.path().to_str().unwrap();
+    let variables =
+        [("OCL_ICD_VENDORS", places), ("DRIVER_FATE", "abort"), ("LAPIDARY_PROBE", ""), ("VK_DRIVER_FILES", "/dev/null")];
+    s.text("A.csv", "4\n");
+    s.text("b.csv", "8\n");
+    let run = s.run_with(&["solve", "A.csv", "b.csv"], &variables);
+    outcome(&run, 0);
+    let run = s.run_with(&["solve", "A.csv", "b.csv", "--device", "opencl"], &variables);
+    outcome(&run, 3);
+    assert!(run.stderr.contains("planted.icd is left out"), "{}", run.stderr);
+}
+
+#[test]
+fn without_the_probe_a_driver_ends_the_process() {
+    if loads("opencl") {
+        let s = with_planted_driver();
+        let mut command = s.command(&["devices"]);
+        let status = command
+            .env("OCL_ICD_VENDORS", s.path())
+            .env("DRIVER_FATE", "abort")
+            .env("LAPIDARY_PROBE", "0")
+            .output()
+            .unwrap()
+            .status;
+        assert_eq!(status.code(), None, "{status}");
     }
 }

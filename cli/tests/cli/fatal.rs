@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
@@ -65,6 +66,31 @@ fn a_hang_is_ended_after_the_time_that_the_user_sets() {
     let failure = &s.json("r.json")["trials"][0]["failure"];
     assert_eq!((&failure["check"], failure["detail"].as_str().unwrap().contains("within 10 s")), (&"suite: ends".into(), true));
     refused(&s, &["conformance", "--timeout", "0"], &["--timeout"]);
+}
+
+/// The process of the trials is killed twice and hangs once: all other trials have passed, and the report names the three.
+#[test]
+fn a_run_outlives_two_crashes_and_a_hang() {
+    let s = Sandbox::new();
+    let start = Instant::now();
+    let run = tried(&s, "", "::random", &[]);
+    let undisturbed = start.elapsed();
+    outcome(&run, 0);
+    let all = verdicts(&s);
+    assert!(all.iter().all(|(_, verdict)| verdict == "passed"), "{all:?}");
+    let start = Instant::now();
+    let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "5"]);
+    outcome(&run, 1);
+    // the grades call gemm too
+    let limit = Duration::from_secs(2 * 5);
+    assert!(start.elapsed() < 2 * undisturbed + limit, "{:?}, undisturbed {undisturbed:?}", start.elapsed());
+    let failed = ["f32::solve::random", "f64::gemm::random", "f64::solve::random"];
+    let expected: Vec<_> = all
+        .into_iter()
+        .map(|(name, passed)| if failed.contains(&&*name) { (name, "failed".to_owned()) } else { (name, passed) })
+        .collect();
+    assert_eq!(verdicts(&s), expected);
+    assert!(failed.iter().all(|name| run.stdout.contains(name)), "{}", run.stdout);
 }
 
 #[test]

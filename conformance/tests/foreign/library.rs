@@ -4,7 +4,7 @@
 //! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
 //! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
 //! it has no dot product; with `--cfg versioned` it says which LAPACK it follows. With `--cfg fatal`
-//! the environment variable `FATE` names a routine and a way to end the process: `getrs=exit` calls
+//! the environment variable `FATE` names routines and a way to end the process: `getrs=exit` calls
 //! `exit` in getrs, `load=exit` while the library is loaded.
 #![cfg(not(empty))]
 
@@ -51,19 +51,21 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
     letters.contains(&(*flag as u8))
 }
 
-/// Ends the process, or never returns, if the environment variable `FATE` asks for that at `place`, as in `FATE=gemm=hang`.
+/// Ends the process, or never returns, if the environment variable `FATE` asks for that at `place`, as in
+/// `FATE=gemm=hang,dgetrs=abort`. A place is a routine, with or without the letter of the type.
 #[cfg(fatal)]
 fn fate(place: &str) {
     let told = std::env::var("FATE").unwrap_or_default();
-    match told.split_once('=') {
-        Some((there, "exit")) if there == place => std::process::exit(0),
-        Some((there, "stop")) if there == place => {
+    let is_here = |there: &str| there == place || there == &place[1..];
+    match told.split(',').filter_map(|told| told.split_once('=')).find(|(there, _)| is_here(there)) {
+        Some((_, "exit")) => std::process::exit(0),
+        Some((_, "stop")) => {
             eprintln!("STOP 3");
             std::process::exit(0)
         }
-        Some((there, "abort")) if there == place => std::process::abort(),
-        Some((there, "segfault")) if there == place => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
-        Some((there, "hang")) if there == place => loop {
+        Some((_, "abort")) => std::process::abort(),
+        Some((_, "segfault")) => unsafe { std::ptr::null_mut::<u8>().write_volatile(1) },
+        Some((_, "hang")) => loop {
             std::thread::sleep(std::time::Duration::from_secs(1));
         },
         _ => {}
@@ -107,7 +109,7 @@ macro_rules! library {
     ($t:ty, $letter:literal) => {
         #[cfg_attr(not(dotless), export_name = concat!(env!("PREFIX"), $letter, "dot", env!("SUFFIX")))]
         unsafe extern "C" fn dot(n: *const Int, x: *const $t, _: *const Int, y: *const $t, _: *const Int) -> $t {
-            fate("dot");
+            fate(concat!($letter, "dot"));
             (0..*n as isize).map(|i| *x.offset(i) * *y.offset(i)).sum()
         }
 
@@ -118,7 +120,7 @@ macro_rules! library {
         }
 
         unsafe fn product([m, n, k]: [Int; 3], alpha: $t, a: Mat<$t>, b: Mat<$t>, beta: $t, c: Mat<$t>) {
-            fate("gemm");
+            fate(concat!($letter, "gemm"));
             for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
                 let sum: $t = if alpha == 0.0 { 0.0 } else { alpha * (0..k).map(|p| a.get(i, p) * b.get(p, j)).sum::<$t>() };
                 c.set(i, j, sum + if beta == 0.0 { 0.0 } else { beta * c.get(i, j) });
@@ -228,7 +230,7 @@ macro_rules! library {
         unsafe extern "C" fn laswp(
             n: *const Int, a: *mut $t, lda: *const Int, first: *const Int, last: *const Int, ipiv: *const Int, step: *const Int,
         ) {
-            fate("laswp");
+            fate(concat!($letter, "laswp"));
             let rows: Vec<Int> = if *step > 0 { (*first..=*last).collect() } else { (*first..=*last).rev().collect() };
             for i in rows {
                 Mat::new(a, *lda, false).swap(i - 1, *ipiv.offset(i as isize - 1) - 1, *n);
@@ -241,7 +243,7 @@ macro_rules! library {
             ta: *const c_char, n: *const Int, nrhs: *const Int, a: *const $t, lda: *const Int, ipiv: *const Int, b: *mut $t,
             ldb: *const Int, info: *mut Int, la: usize,
         ) {
-            fate("getrs");
+            fate(concat!($letter, "getrs"));
             assert_eq!(la, 1, "flags are followed by their lengths");
             let (lu, x, size) = (Mat::new(a, *lda, false), Mat::new(b, *ldb, false), [*n, *nrhs]);
             let (one, forward, back) = (1, 1, -1);

@@ -12,31 +12,30 @@ void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong
     const int t = get_local_id(0);
     for (ulong c = 0; c < n; ++c) {
         real most = -1;
-        ulong p = c;
-        if (pivoting) {
-            for (ulong i = c + t; i < m; i += ITEMS) {
-                const real here = fabs(AT(a, i, c));
-                if (here > most) {
-                    most = here;
-                    p = i;
-                }
+        ulong row = c;
+        for (ulong i = pivoting ? c + t : m; i < m; i += ITEMS) {
+            const real here = fabs(AT(a, i, c));
+            if (here > most) {
+                most = here;
+                row = i;
             }
-            magnitude[t] = most;
-            place[t] = p;
-            for (int step = ITEMS / 2; step > 0; step /= 2) {
-                barrier(CLK_LOCAL_MEM_FENCE);
-                if (t < step) {
-                    const real other = magnitude[t + step];
-                    if (other > magnitude[t] || (other == magnitude[t] && place[t + step] < place[t])) {
-                        magnitude[t] = other;
-                        place[t] = place[t + step];
-                    }
-                }
-            }
-            barrier(CLK_LOCAL_MEM_FENCE);
-            p = magnitude[0] > fabs(AT(a, c, c)) ? place[0] : c;
-            barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         }
+        // no barrier stands under a condition: PoCL 5.0 aborts where a variable differs by a branch that holds one
+        magnitude[t] = most;
+        place[t] = row;
+        for (int step = ITEMS / 2; step > 0; step /= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (t < step) {
+                const real other = magnitude[t + step];
+                if (other > magnitude[t] || (other == magnitude[t] && place[t + step] < place[t])) {
+                    magnitude[t] = other;
+                    place[t] = place[t + step];
+                }
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        const ulong p = magnitude[0] > fabs(AT(a, c, c)) ? place[0] : c;
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
         for (ulong j = t; p != c && j < n; j += ITEMS) {
             const real old = AT(a, c, j);
             AT(a, c, j) = AT(a, p, j);

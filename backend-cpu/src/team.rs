@@ -185,7 +185,7 @@ impl Member<'_> {
     pub fn wait_until(&self, holds: impl Fn() -> bool) {
         while !spin(SPIN_AT_BARRIER, &holds) {
             if self.job.barrier.broken.load(Ordering::SeqCst) {
-                // that member has printed why
+                // the caller sees the panic of that member
                 resume_unwind(Box::new("another member of the team panicked"));
             }
         }

@@ -64,7 +64,7 @@ pub struct Listing {
 /// Asks each platform separately, so that a broken one does not hide the devices of the others.
 #[must_use]
 pub fn list() -> Listing {
-    // PoCL 3.1 tells a thread that asks while another is the first to ask that it has no devices
+    // while one thread initialises PoCL 3.1, it reports no devices to other threads
     static ASKING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut listing = Listing::default();

@@ -26,11 +26,16 @@ pub struct Resident {
 }
 
 impl Resident {
-    /// A key that no other buffer of the process has.
+    /// The name of a new buffer.
     #[must_use]
     pub fn new(device: usize) -> Self {
+        Resident { device, key: Self::next_key() }
+    }
+
+    /// A key that no other buffer of the process has; a later one is greater.
+    pub(crate) fn next_key() -> u64 {
         static KEYS: AtomicU64 = AtomicU64::new(0);
-        Resident { device, key: KEYS.fetch_add(1, Ordering::Relaxed) }
+        KEYS.fetch_add(1, Ordering::Relaxed)
     }
 }
 

@@ -103,9 +103,10 @@ impl Schedule {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
         self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
     }
-    /// Bytes that the registers of all tasks take together: a run never takes more of a device's memory.
+
+    /// Bytes of the registers of all tasks: a run never takes more of a device's memory.
     #[must_use]
-    pub fn most_memory(&self, device: usize) -> usize {
+    pub fn register_bytes(&self, device: usize) -> usize {
         let registers = self.plan.registers();
         let reach = &self.reach[device];
         let copied = (0..).map(Reg).take(registers.len()).filter(|&reg| !reach.works_in_place(&registers[reg]));

@@ -92,9 +92,9 @@ impl Machine {
     }
 
     /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
-    /// before it runs. Each such call is priced, also where a machine without a listener would reuse a choice. Not reported: small
-    /// calls, and lists that the processor runs in one go. `tell` must not call this machine; that of the first
-    /// call of this method stays.
+    /// before it runs. Each such call is priced, also where a machine without a listener would reuse a choice, except a solve with
+    /// factors that a device keeps, which runs there. Not reported: small calls, and lists that the processor runs in one go.
+    /// `tell` must not call this machine; that of the first call of this method stays.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
         self.listen(Box::new(tell));
@@ -105,7 +105,9 @@ impl Machine {
         let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.drivers()));
         let is_trial = reason != Reason::Cached && priced.is_some_and(Priced::is_trial);
         let reason = if is_trial { Reason::Trial } else { reason };
-        let named = if reason == Reason::Small { &call.capable[..1] } else { call.capable };
+        let reason = if reason == Reason::Price && considered.is_empty() { Reason::Unmeasured } else { reason };
+        let is_first_only = matches!(reason, Reason::Small | Reason::Unmeasured);
+        let named = if is_first_only { &call.capable[..1] } else { call.capable };
         let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());

@@ -1,11 +1,13 @@
 //! Copies of host matrices that devices keep.
 
+use lapidary_core::algorithms::Problem;
 use lapidary_core::{Error, Getrs, Home, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
+use crate::price::{HostCall, Listener, Reason};
 
-/// The factors of a matrix as they are in host memory, on the device that has computed them. A solve then does not move them
-/// again. The device frees the copy if it needs the memory.
+/// A device's copy of the factors that `Lu` has in host memory, so that a solve does not move them again. The device frees the copy
+/// if it needs the memory.
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     machine: Machine,
@@ -20,19 +22,26 @@ impl DeviceCopy {
 
     /// [`Machine::solve_with_pivots`] with the copy in place of the factors of `args`. `None` if the device has freed it, if B lies
     /// on another device, or if the device lacks what the solve needs and B is as it was.
-    pub fn solve<T: Scalar>(&self, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
-        let is_near = match args.b.as_ref().raw().home {
+    pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
+        let reaches_b = match args.b.as_ref().raw().home {
             Home::Host(_) => true,
             Home::Device(of_b) => of_b.device == self.resident.device,
         };
         let driver = &self.machine.drivers()[self.resident.device];
-        let _in_use = driver.use_copy(self.resident.key).filter(|_| is_near)?;
+        // a call that is planned meanwhile counts an unused copy as free memory, so that the use begins in between
+        let exclusive = self.machine.exclusive(&[self.resident.device]);
+        let _in_use = driver.use_copy(self.resident.key).filter(|_| reaches_b)?;
+        drop(exclusive);
+        if let Some(Listener(tell)) = self.machine.listener() {
+            let call = HostCall { machine: &self.machine, problem, memory: &[], capable: &[self.resident.device] };
+            tell(&self.machine.explanation(&call, Reason::Resident, None));
+        }
         let (rows, cols) = args.lu.shape();
         // SAFETY: the copy has this shape and element type; it stays while it is in use, and nothing writes it.
         let factors = unsafe { MatRef::resident(self.resident, rows, cols) };
         let solved = self.machine.solve_with_pivots(Getrs { lu: factors, b: args.b.reborrow(), ..*args }, None);
-        let lacks = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();
-        if solved.as_ref().is_err_and(lacks) { None } else { Some(solved) }
+        let can_use_host_factors = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();
+        if solved.as_ref().is_err_and(can_use_host_factors) { None } else { Some(solved) }
     }
 }
 

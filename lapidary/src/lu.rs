@@ -9,8 +9,8 @@ use crate::refine::{self, Refinement};
 use crate::singular::{B_STAYS, singular};
 
 /// `A = P·L·U`, in the memory that held A. If a device with memory of its own has factored A as a whole, it keeps the factors while
-/// this lives, so that solves do not move them again. It frees them when it needs the memory for another call, or by
-/// [`Machine::trim`]; solves then take the factors from host memory.
+/// this lives, so that solves do not move them again. It frees them when an upload or a call on host matrices needs the memory, at any
+/// call on matrices that were uploaded, and by [`Machine::trim`]. From then on solves take the factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {

@@ -276,8 +276,8 @@ impl Machine {
         &self.0.cache
     }
 
-    /// Frees the device memory kept for later calls: the copies of the last call on host matrices, copies of some columns such
-    /// as pivots, and scratch memory of kernels. An upload does so too. A call on resident matrices frees the first of the
+    /// Frees the device memory kept for later calls: the copies of the last call on host matrices, factors that serve the solves of
+    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. An upload does so too. A call on resident matrices frees the first of the
     /// three. A call that is under way keeps its memory at its end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(DeviceRuntime::trim);
@@ -377,7 +377,8 @@ impl Machine {
             Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
         };
-        Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy))
+        // with a pivot of zero nothing is solved
+        Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy.filter(|_| info == 0)))
     }
 
     /// `A = P·L·U` in place, with what is needed to solve with it.
@@ -415,9 +416,10 @@ impl Machine {
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
         let mut args = args.into_inner();
-        match copy.and_then(|copy| copy.solve(&mut args)) {
+        let problem = Problem::Getrs(problem);
+        match copy.and_then(|copy| copy.solve(&problem, &mut args)) {
             Some(solved) => solved,
-            None => self.run(&Problem::Getrs(problem), &memory),
+            None => self.run(&problem, &memory),
         }
     }
 

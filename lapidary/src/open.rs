@@ -113,7 +113,17 @@ impl Opening<'_> {
                 return Err(Error::new(ErrorKind::NoSuchDevice, "open", message));
             }
             Which::Every => (0..kind.devices.len()).collect(),
-            Which::Present => (0..kind.devices.len()).filter(|&index| !kind.devices[index].1).collect(),
+            Which::Present => {
+                let (left_out, indices) = (0..kind.devices.len()).partition::<Vec<_>, _>(|&index| kind.devices[index].1);
+                let name = |index: usize| {
+                    format!(
+                        "{}:{index} ({}) is the processor and is not opened unless it is named",
+                        pick.backend, kind.devices[index].0
+                    )
+                };
+                self.opened.notes.extend(left_out.into_iter().map(name));
+                indices
+            }
         };
         let (before, mut refused) = (self.opened.devices.len(), None);
         for opened in open(&indices) {

@@ -2,7 +2,7 @@
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{DType, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -76,7 +76,7 @@ impl Machine {
             self.capable_devices(T::DTYPE, "upload", &[device])?;
             let resident = Resident::new(device);
             let _exclusive = self.exclusive(&[device]);
-            self.drivers().iter().for_each(DeviceRuntime::make_room);
+            self.drivers().iter().for_each(|driver| driver.make_room_for_upload(a.raw().bytes()));
             // SAFETY: a view of host memory of type T.
             unsafe { self.drivers()[device].upload(resident.key, &a.raw())? };
             Storage::Device(resident)

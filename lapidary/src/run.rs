@@ -103,7 +103,8 @@ impl Machine {
             };
             let devices = match &run {
                 Some(run) => run.devices.clone(),
-                None if reason == Reason::Small => vec![capable[0]],
+                // without a price of any device, the first one: the processor, where it takes part
+                None if reason == Reason::Small || is_priced => vec![capable[0]],
                 None => capable.clone(),
             };
             let done = match self.launch_on_host(&devices, problem, memory) {
@@ -209,13 +210,13 @@ impl Machine {
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
         let driver = &self.drivers()[device];
-        // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
-        self.drivers().iter().for_each(DeviceRuntime::release_registers);
-        // a solve with a copy leaves the copies of others; if it lacks memory, it begins again with the factors in host memory
+        // a solve on a copy frees no other copy; if it lacks memory, it begins again with the factors in host memory
         let is_copy = |raw: &RawMat| matches!(raw.home, Home::Device(resident) if driver.is_copy(resident.key));
         if !memory.iter().any(is_copy) {
             self.drivers().iter().for_each(DeviceRuntime::release_copies);
         }
+        // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
+        self.drivers().iter().for_each(DeviceRuntime::release_registers);
         // a column, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
@@ -246,7 +247,7 @@ impl Machine {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let drivers = planner.drivers();
         let _exclusive = self.exclusive(devices);
-        // what the other backend's device of a GPU keeps is memory of that GPU; of its own memory a device may report nothing
+        // both backends' devices of a GPU share its memory; a device may not state its own
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         others.extend(devices.iter().filter(|&&device| self.drivers()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
@@ -255,7 +256,7 @@ impl Machine {
             // the device's own refusal says more than that too little is left of its memory
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
             for (device, driver) in drivers.iter().enumerate().filter(|(_, driver)| driver.has_idle_copies()) {
-                driver.make_room_for(schedule.most_memory(device));
+                driver.make_room_for(schedule.register_bytes(device));
             }
             // SAFETY: `memory` comes from checked arguments: matrices are lent for the
             // call, and those that are written uniquely.
@@ -284,7 +285,10 @@ impl Machine {
 impl Machine {
     /// The factors that the only device of a run has stored as a whole.
     fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
-        let (Problem::Getrf { .. }, &[device]) = (problem, devices) else { return None };
+        let (Problem::Getrf { problem, .. }, &[device]) = (problem, devices) else { return None };
+        if problem.m != problem.n {
+            return None;
+        }
         let key = self.drivers()[device].keep_copy(MatrixId(0))?;
         Some(DeviceCopy::new(self, device, key))
     }

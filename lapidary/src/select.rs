@@ -167,6 +167,10 @@ fn with_plus(text: &str) -> Option<String> {
     let mut parts = text.split(',').map(str::trim);
     let first = parts.next()?.to_owned();
     let is_kind = |part: &str| part.starts_with(|sign: char| sign.is_ascii_alphabetic());
+    if text.split([',', '+']).any(|part| part.trim() == "all") {
+        // `all` stands alone, as the parser says
+        return None;
+    }
     let right = parts.fold(first, |text, part| text + if is_kind(part) { "+" } else { "," } + part);
     (right.matches(',').count() < text.matches(',').count()).then_some(right)
 }
@@ -176,7 +180,7 @@ fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
     let is_word = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     if !is_word || kind == "all" {
-        let hint = if kind == "all" { "all stands alone" } else { "write all, or cpu, cpu:0,1, cpu+opencl:0" };
+        let hint = if kind == "all" { "`all` stands alone" } else { "write all, or cpu, cpu:0,1, cpu+opencl:0" };
         return Err(Error::invalid("select", format!("`{part}` names no devices here; {hint}")));
     }
     let indices =

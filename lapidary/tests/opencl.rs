@@ -399,9 +399,8 @@ fn matrices_go_from_device_to_device() {
 #[test]
 fn a_device_keeps_the_factors_it_has_computed() {
     let Some([index]) = with_f64() else { return };
-    let Graded(_, machine) = open(&[index], &settings());
-    solves_with_kept_factors::<f64>(&machine);
-    solves_with_kept_factors::<f32>(&machine);
+    solves_with_kept_factors::<f64>(open(&[index], &settings()).1);
+    solves_with_kept_factors::<f32>(open(&[index], &settings()).1);
 }
 
 /// Copies into an application's buffer come after what the application has enqueued for

@@ -266,10 +266,9 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
 #[test]
 fn a_device_keeps_the_factors_it_has_computed() {
     for (index, found) in adapters("", |_| true) {
-        let Graded(_, machine) = open(&[index], &settings());
-        solves_with_kept_factors::<f32>(&machine);
+        solves_with_kept_factors::<f32>(open(&[index], &settings()).1);
         if found.f64 {
-            solves_with_kept_factors::<f64>(&machine);
+            solves_with_kept_factors::<f64>(open(&[index], &settings()).1);
         }
     }
 }

@@ -17,8 +17,8 @@ const IN_FOLDER: &str = r#"root=$1; shift
 for name in proc sys dev; do mount --rbind /$name "$root/$name" || exit 1; done
 exec chroot "$root" /usr/bin/env POCL_DEVICES=pthread RUSTICL_ENABLE=llvmpipe XDG_RUNTIME_DIR=/tmp LAPIDARY_CACHE_DIR=/tmp/cache "$@""#;
 
-/// The backends whose devices are tested.
-const BACKENDS: [&str; 2] = ["opencl", "wgpu"];
+/// The backends whose devices are tested, and how many each has: PoCL and rusticl, lavapipe.
+const BACKENDS: [(&str, usize); 2] = [("opencl", 2), ("wgpu", 1)];
 
 /// Runs the quick suite on each device. Returns a text that lists the devices, or the reason why none was tested.
 pub fn check(ws: &Workspace) -> Result<String> {
@@ -30,8 +30,12 @@ pub fn check(ws: &Workspace) -> Result<String> {
     let program = ws.target("debug/lapidary");
     fs::copy(&program, root.join("usr/local/bin/lapidary")).map_err(|error| format!("{}: {error}", program.display()))?;
     let mut passed = Vec::new();
-    for backend in BACKENDS {
-        for device in devices(&root, backend)? {
+    for (backend, least) in BACKENDS {
+        let devices = devices(&root, backend)?;
+        if devices.len() < least {
+            return Err(format!("Debian 13 has {devices:?} as devices of {backend}, {least} are expected"));
+        }
+        for device in devices {
             if !run_in(&root, &["lapidary", "conformance", "--quick", "--device", &device]) {
                 return Err(format!("{device} of Debian 13 does not conform"));
             }

@@ -80,7 +80,7 @@ impl Barrier {
             self.sleepers.fetch_sub(1, Ordering::Relaxed);
         }
         if !is_open() {
-            // that member has printed why
+            // the caller sees the panic of that member
             resume_unwind(Box::new("another member of the team panicked"));
         }
     }

@@ -68,9 +68,11 @@ fn describe(entry: &CacheEntry) -> Value {
 
 /// A program, in words.
 fn line(entry: &CacheEntry) -> String {
-    // the key is headed by the file of the source and holds a line for the device
-    let key = entry.key.as_deref().unwrap_or("damaged, or of another user");
-    let device = key.lines().find_map(|line| line.strip_prefix("device ")).unwrap_or_default();
+    // the key is headed by the file of the source and holds a line for the device; that of prices has a line for each device
+    let key = entry.key.as_deref().unwrap_or("damaged, not of Lapidary, or of another user");
+    let device = key.lines().find_map(|line| line.strip_prefix("device "));
+    let priced = key.lines().filter_map(|line| line.split_once(" architecture=").map(|(device, _)| device));
+    let device = device.map_or_else(|| priced.collect::<Vec<_>>().join(" + "), str::to_owned);
     let hours = SystemTime::now().duration_since(entry.used).unwrap_or_default().as_secs() / 3600;
     format!("{:>9} bytes  {hours:>5} h ago  {}  {device}", entry.bytes, key.lines().next().unwrap_or_default())
 }

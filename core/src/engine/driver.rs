@@ -39,7 +39,10 @@ pub struct CopyInUse<'d> {
 
 impl Drop for CopyInUse<'_> {
     fn drop(&mut self) {
-        self.driver.residents.end_use(self.key);
+        // after a panic of the backend, kernels may still use it
+        if !std::thread::panicking() {
+            self.driver.residents.end_use(self.key);
+        }
     }
 }
 
@@ -124,13 +127,13 @@ impl DeviceRuntime {
     /// The device has no memory left, or the transfer failed.
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         let bytes = from.bytes();
+        self.make_room_for_upload(bytes);
         let left = self.free_memory();
         if bytes > left {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.facts().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
-        self.make_room();
-        let uploaded = self.device.alloc(bytes).and_then(|buffer| {
+        let uploaded = self.alloc(bytes).and_then(|buffer| {
             // SAFETY: as the caller promises; the buffer is new.
             let written = if is_empty(from) { Ok(()) } else { unsafe { self.device.write(HostRect::whole(from), &buffer) } };
             written.map(|()| buffer)
@@ -138,6 +141,17 @@ impl DeviceRuntime {
         let buffer = self.note_loss(uploaded).map_err(|error| error.with("device", &self.facts().name))?;
         self.residents.insert(key, Arc::new(buffer), bytes);
         Ok(())
+    }
+
+    /// New memory. If the device refuses it and there are copies that no call uses, these are freed first.
+    pub(super) fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
+        match self.device.alloc(bytes) {
+            Err(error) if error.kind().is_out_of_memory() && self.has_idle_copies() => {
+                self.release_copies();
+                self.device.alloc(bytes)
+            }
+            allocated => allocated,
+        }
     }
 
     /// Registers an external buffer as a resident matrix. It does not count against the memory limit.
@@ -164,16 +178,16 @@ impl DeviceRuntime {
 
     /// Forgets a resident matrix.
     pub fn discard(&self, key: u64) {
-        drop(self.residents.remove(key));
+        self.residents.free(key);
     }
 
-    /// Keeps the copy of a whole matrix that the last run has stored, if the device worked on one: its key as a resident
-    /// matrix. The copy stays until [`discard_copy`](Self::discard_copy), or until its memory is needed while no call uses it.
+    /// Makes the memory from which the last run stored a whole matrix a resident matrix, and returns its key; `None` if there is no
+    /// such memory. This copy stays until [`discard_copy`](Self::discard_copy), or until its memory is needed while no call uses it.
     pub fn keep_copy(&self, matrix: MatrixId) -> Option<u64> {
         let mut kept = lock(&self.kept);
         let at = kept.iter().position(|kept| kept.stored == Some(matrix))?;
         let Kept { buffer, bytes, .. } = kept.swap_remove(at);
-        let key = Resident::new(0).key;
+        let key = Resident::next_key();
         self.residents.insert_copy(key, buffer, bytes);
         Some(key)
     }
@@ -185,8 +199,10 @@ impl DeviceRuntime {
 
     /// Forgets a copy. Its memory is kept for the next run.
     pub fn discard_copy(&self, key: u64) {
+        // locked before the copy leaves the table: its memory is always in one of the two
+        let mut kept = lock(&self.kept);
         if let Some((buffer, bytes)) = self.residents.remove(key) {
-            lock(&self.kept).push(Kept { buffer, bytes, stored: None });
+            kept.push(Kept { buffer, bytes, stored: None });
         }
     }
 
@@ -299,9 +315,7 @@ impl DeviceRuntime {
     /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
     /// that is under way keeps its memory again at its end.
     pub fn release_registers(&self) {
-        let kept = std::mem::take(&mut *lock(&self.kept));
-        // freed after the lock is released
-        drop(kept);
+        lock(&self.kept).clear();
     }
 
     /// Gives back the memory of copies of host matrices that no call uses.
@@ -321,15 +335,32 @@ impl DeviceRuntime {
         self.residents.has_idle_copies()
     }
 
-    /// Frees copies of host matrices that no call uses, oldest first, until a run may take `bytes`.
+    /// Whether the application has matrices on the device.
+    #[must_use]
+    pub fn has_matrices(&self) -> bool {
+        self.residents.has_matrices()
+    }
+
+    /// Frees copies of host matrices that no call uses, oldest first, until a run may take `bytes`. If the device does not state
+    /// its memory, all of them are freed.
     pub fn make_room_for(&self, bytes: usize) {
-        self.residents.free_copies(self.free_memory().saturating_sub(bytes));
+        let most = if self.facts().memory.is_some() { self.free_memory().saturating_sub(bytes) } else { 0 };
+        self.residents.free_copies(most);
+    }
+
+    /// Frees memory kept for later calls, except the scratch memory of kernels, for a matrix of `bytes`: here, or on a device that
+    /// may share its memory.
+    pub fn make_room_for_upload(&self, bytes: usize) {
+        self.make_room_for(bytes);
+        self.release_registers();
+        self.columns.trim();
     }
 
     /// Frees the memory kept for later calls, except the scratch memory of kernels.
     pub fn make_room(&self) {
-        self.release_registers();
+        // a copy that is discarded meanwhile becomes memory of registers
         self.release_copies();
+        self.release_registers();
         self.columns.trim();
     }
 

@@ -154,10 +154,10 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        *touched = call.writes_matrices();
+        // a single instruction is launched and its columns are read back in one request
+        *touched = call.writes_matrices() || call.instructions.len() == 1;
         match (call.instructions, trace) {
             ([instruction], None) => {
-                *touched = true;
                 let reads: Vec<_> = written(copies).collect();
                 // SAFETY: the caller lends the matrices for the call; the copies are ours.
                 return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
@@ -218,7 +218,7 @@ impl DeviceRuntime {
             let message = format!("a column takes {bytes} bytes, {} has {left} left", self.facts().name);
             return Err(Error::new(ErrorKind::OutOfMemory, "call", message));
         }
-        self.device.alloc(bytes).map(Arc::new)
+        self.alloc(bytes).map(Arc::new)
     }
 
     /// Makes a copy on the device for each column in host memory, and fills those that the call reads.

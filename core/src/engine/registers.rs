@@ -20,7 +20,7 @@ use crate::token::Token;
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix that it holds as a whole: its last command was the store of that matrix.
+    /// The matrix that the last command on this memory has stored as a whole.
     pub stored: Option<MatrixId>,
 }
 
@@ -49,15 +49,14 @@ impl<'d> Registers<'d> {
     /// Gives a register kept memory of the same size. If there is none, first frees all kept memory, so that the limit is
     /// never exceeded, then allocates.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let DeviceRuntime { device, kept, .. } = self.driver;
-        let mut kept = lock(kept);
+        let driver = self.driver;
+        let mut kept = lock(&driver.kept);
         let buffer = if let Some(at) = kept.iter().position(|kept| kept.bytes == slot.bytes) {
             kept.swap_remove(at).buffer
         } else {
-            let others = std::mem::take(&mut *kept);
+            kept.clear();
             drop(kept);
-            drop(others);
-            Arc::new(device.alloc(slot.bytes).map_err(|error| error.with("device", &device.facts().name))?)
+            Arc::new(driver.alloc(slot.bytes).map_err(|error| error.with("device", &driver.facts().name))?)
         };
         self.slots.insert(slot.id, Kept { buffer, bytes: slot.bytes, stored: None });
         Ok(())

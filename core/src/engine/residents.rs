@@ -10,7 +10,7 @@ use crate::sync::{Arc, Mutex, lock};
 enum Owner {
     /// The application, until it discards the matrix.
     Application,
-    /// So many calls that use this copy of a host matrix. Without any it may be freed.
+    /// Number of calls that use this copy of a host matrix. At 0 the device may free it.
     Calls(usize),
 }
 
@@ -40,6 +40,11 @@ impl Residents {
     /// The memory of a matrix.
     pub fn get(&self, key: u64) -> Option<Arc<DeviceBuffer>> {
         lock(&self.0).get(&key).map(|matrix| Arc::clone(&matrix.buffer))
+    }
+
+    /// Frees a matrix, while the table is locked: what is not in it counts as free memory.
+    pub fn free(&self, key: u64) {
+        lock(&self.0).remove(&key);
     }
 
     /// Takes a matrix out of the table.
@@ -72,22 +77,24 @@ impl Residents {
         lock(&self.0).values().any(|matrix| matrix.owner == Owner::Calls(0))
     }
 
-    /// Frees copies that no call uses, oldest first, until the others take at most `most` bytes.
-    pub fn free_copies(&self, most: usize) {
+    /// Frees unused copies, oldest first, until those that remain take at most `max_bytes`.
+    pub fn free_copies(&self, max_bytes: usize) {
         let mut matrices = lock(&self.0);
         let idle = matrices.iter().filter(|(_, matrix)| matrix.owner == Owner::Calls(0));
         let idle: Vec<(u64, usize)> = idle.map(|(&key, matrix)| (key, matrix.bytes)).collect();
         let mut held: usize = idle.iter().map(|(_, bytes)| bytes).sum();
-        let mut freed = Vec::new();
         for (key, bytes) in idle {
-            if held > most {
+            if held > max_bytes {
                 held -= bytes;
-                freed.push(matrices.remove(&key));
+                // freed while the table is locked: what is not in it counts as free memory
+                matrices.remove(&key);
             }
         }
-        // freed after the lock is released
-        drop(matrices);
-        drop(freed);
+    }
+
+    /// Whether the application has matrices here.
+    pub fn has_matrices(&self) -> bool {
+        lock(&self.0).values().any(|matrix| matrix.owner == Owner::Application)
     }
 
     /// Bytes of the matrices that may not be freed.

@@ -32,6 +32,8 @@ pub enum Reason {
     Small,
     /// The matrices lie on the device.
     Resident,
+    /// It is the first of several devices, whose speeds are not known: there is too little memory to measure them.
+    Unmeasured,
     /// Their price is the lowest.
     Price,
     /// Their price was the lowest when they were chosen. A choice is reused for eight calls of the same problem.
@@ -84,7 +86,8 @@ impl fmt::Display for Reason {
             Reason::Selected => "no others are selected",
             Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
-            Reason::Resident => "the matrices are resident on it",
+            Reason::Resident => "matrices of the call lie on it",
+            Reason::Unmeasured => "it is the first of several, whose speeds cannot be measured in the memory that they may use",
             Reason::Price => "of these sets, the first is expected to be the fastest",
             Reason::Cached => "the first of these sets was expected to be the fastest when it was chosen, some calls ago",
             Reason::Trial => "the first of these sets may be faster than its price says, and is tried",

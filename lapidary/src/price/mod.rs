@@ -294,8 +294,9 @@ impl State {
             // what is kept for the next call would leave less memory
             driver.make_room();
             if let Err(error) = speeds.measure(driver, dtype, instructions) {
-                // a shortage of memory may pass
-                if !error.kind().is_out_of_memory() {
+                // a shortage of memory may pass, but not if the memory limit is too small
+                let is_limit = !driver.has_matrices() && driver.free_memory() < speeds::LEAST_MEMORY;
+                if !error.kind().is_out_of_memory() || is_limit {
                     self.speeds[device] = Speed::Failed;
                 }
                 return None;

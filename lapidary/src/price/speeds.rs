@@ -14,6 +14,8 @@ const LONGEST_SECONDS: f64 = 4e-3;
 const COLUMN_ORDER: usize = 2048;
 /// Bytes of the transfers that measure the latency and the bandwidth.
 const TRANSFERS: [usize; 2] = [4 << 10, 32 << 20];
+/// Bytes that a measurement takes: no speed is known of a device that may use less.
+pub const LEAST_MEMORY: usize = TRANSFERS[1];
 
 /// Speeds of one device. Each speed is measured when a call first needs it.
 #[derive(Clone, Debug, Default, PartialEq)]

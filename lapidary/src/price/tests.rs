@@ -11,7 +11,7 @@ use lapidary_core::{
 };
 
 use super::runs::RUNS_KEPT;
-use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, RawMat, Reason, hardware};
+use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, RawMat, Reason, hardware, speeds};
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
 
@@ -24,6 +24,7 @@ struct Paced {
     facts: DeviceFacts,
     launch: Duration,
     launches: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     /// How every further request fails.
     failure: Arc<Mutex<Option<ErrorKind>>>,
     /// Bytes that are free; devices of one hardware share them.
@@ -44,7 +45,14 @@ impl Paced {
     fn new(name: &str, launch: Duration) -> Self {
         let mut facts = DeviceFacts { dtypes: vec![DType::F32, DType::F64], memory: Some(64 << 20), ..DeviceFacts::new(name) };
         facts.identity.model = "of tests".into();
-        Paced { facts, launch, launches: Arc::default(), failure: Arc::default(), free: Arc::new(Mutex::new(64 << 20)) }
+        Paced {
+            facts,
+            launch,
+            launches: Arc::default(),
+            requests: Arc::default(),
+            failure: Arc::default(),
+            free: Arc::new(Mutex::new(64 << 20)),
+        }
     }
 
     /// The same device with a driver of that version.
@@ -57,11 +65,16 @@ impl Paced {
         self.launches.load(Ordering::Relaxed)
     }
 
+    fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
     fn fail(&self, kind: impl Into<Option<ErrorKind>>) {
         *self.failure.lock().unwrap() = kind.into();
     }
 
     fn request(&self) -> Result<()> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
         self.failure.lock().unwrap().map_or(Ok(()), |kind| {
             // a call tries several times
             std::thread::sleep(Duration::from_millis(5));
@@ -144,6 +157,21 @@ fn the_fastest_device_takes_the_call() {
     let of = |name: &str| explanation.considered.iter().find(|set| set.devices == [name]).unwrap();
     assert!(of("paced:0").seconds > 5.0 * of("paced:1").seconds && of("paced:0").runs == 0, "{explanation}");
     assert_eq!(launches(&devices, || product(&machine).unwrap())[0], 0);
+}
+
+/// A memory limit below what a measurement takes: no device is measured twice, and the first one takes the calls.
+#[test]
+fn devices_with_too_little_memory_to_be_measured_are_not_measured_again() {
+    let mut devices = slow_and_fast();
+    devices.iter_mut().for_each(|device| device.facts.memory = Some(speeds::LEAST_MEMORY - 1));
+    let folder = tempfile::tempdir().unwrap();
+    let machine = machine(&devices, folder.path());
+    let explanation = with_product(N, |args| machine.explain(args)).unwrap();
+    assert_eq!((&explanation.devices[..], explanation.reason), (&["paced:0".to_owned()][..], Reason::Unmeasured));
+    let before = devices.each_ref().map(Paced::requests);
+    assert_eq!(launches(&devices, || product(&machine).unwrap())[1], 0);
+    let after = devices.each_ref().map(Paced::requests);
+    assert!(after[0] > before[0] && after[1] == before[1], "{before:?} {after:?}");
 }
 
 /// Another size may be computed by kernels that are not compiled yet.

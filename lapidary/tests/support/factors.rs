@@ -1,7 +1,9 @@
 //! Solves with factors that a device keeps, and after it has freed them.
 
+use std::sync::{Arc, Mutex};
+
 use lapidary::core::Scalar;
-use lapidary::{Layout, Machine, MatMut, Op};
+use lapidary::{Layout, Machine, MatMut, Op, Reason};
 
 /// Order of the matrix: the call is not small, and no block divides it.
 const N: usize = 301;
@@ -33,7 +35,10 @@ fn noise(seed: usize) -> f64 {
 
 /// Solves with A and Aᵀ and with one and several right-hand sides, each in both layouts: first with the factors on the device,
 /// then with those in host memory.
-pub fn solves_with_kept_factors<T: Scalar>(machine: &Machine) {
+pub fn solves_with_kept_factors<T: Scalar>(machine: Machine) {
+    let reasons = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&reasons);
+    let machine = machine.explained(move |explanation| told.lock().unwrap().push(explanation.reason));
     let layouts = [Layout::ColMajor, Layout::RowMajor];
     let (at, b_at) = (|i: usize, j: usize| noise(i + j * N), |i: usize, j: usize| noise(N * N + i + j * N));
     for layout in layouts {
@@ -46,6 +51,8 @@ pub fn solves_with_kept_factors<T: Scalar>(machine: &Machine) {
             {
                 let mut x = packed::<T>(N, nrhs, of_b, b_at);
                 lu.solve_with(op, view(&mut x, N, nrhs, of_b)).unwrap();
+                let is_on_device = reasons.lock().unwrap().last() == Some(&Reason::Resident);
+                assert_eq!(is_on_device, factors == "kept", "{layout} {op}, {nrhs} columns {of_b}");
                 let of_a = |i: usize, j: usize| if op == Op::NoTrans { at(i, j) } else { at(j, i) };
                 for column in 0..nrhs {
                     let x: Vec<f64> =

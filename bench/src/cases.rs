@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use faer::traits::ComplexField;
+use lapidary::core::flops;
 use lapidary::{DType, Gemm, Getrf, Info, Layout, Machine, MatMut, MatRef, Op, Scalar, Settings as Limits, Trsm};
 use lapidary_backend_cpu::Team;
 use lapidary_backend_cpu::fast::{self, Lanes};
@@ -110,7 +111,7 @@ fn gemm_of<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Ma
     }
     let (times, name) = (in_turn(settings, sides), name::<T>("gemm"));
     assert_alike(&name, n, ROUNDING, &results);
-    report.add(&name, &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+    report.add(&name, &format!("n={n}"), Unit::Gflops(flops::gemm(n, n, n)), &times);
 }
 
 /// Factorisations with pivoting.
@@ -137,7 +138,7 @@ fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Mach
     }
     let (times, name) = (in_turn(settings, sides), name::<T>("getrf"));
     assert_alike(&name, n, MAGNIFIED, &results);
-    report.add(&name, &format!("n={n}"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+    report.add(&name, &format!("n={n}"), Unit::Gflops(flops::getrf(n, n)), &times);
 }
 
 /// Factorisations of a row-major matrix beside those of a column-major one.
@@ -155,7 +156,7 @@ fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
             })
         });
         let times = in_turn(settings, sides.into());
-        report.add("dgetrf", &format!("n={n} by rows"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+        report.add("dgetrf", &format!("n={n} by rows"), Unit::Gflops(flops::getrf(n, n)), &times);
     }
 }
 
@@ -202,7 +203,7 @@ fn trsm_of<T: Scalar + ComplexField>(
     }
     let (times, name) = (in_turn(settings, sides), name::<T>("trsm"));
     assert_alike(&name, n, ROUNDING, &results);
-    report.add(&name, &format!("n={n} nrhs={nrhs}"), Unit::Gflops((n * n * nrhs) as f64), &times);
+    report.add(&name, &format!("n={n} nrhs={nrhs}"), Unit::Gflops(flops::trsm(n, nrhs)), &times);
 }
 
 /// Products where the way to the kernel counts, and calls with nothing to do.
@@ -228,7 +229,7 @@ fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Rep
         }
         let times = in_turn(settings, sides);
         assert_alike("dgemm", n, ROUNDING, &results[..times.len()]);
-        report.add("dgemm", &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+        report.add("dgemm", &format!("n={n}"), Unit::Gflops(flops::gemm(n, n, n)), &times);
     }
     empty(settings, machine, report);
 }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::error::Error;
 
+use lapidary::core::{Routine, flops};
 use lapidary::{DType, DeviceFacts, Explanation, Gemm, Getrf, Machine, MatMut, MatRef, Scalar, Select, Settings as Limits, Trsm};
 use lapidary_host::rest;
 
@@ -29,7 +30,7 @@ type Call<'a, T, R = ()> = Box<dyn Fn(&Machine, &mut [T]) -> R + 'a>;
 
 /// A call whose result overwrites a part of its input.
 struct Case<'a, T> {
-    routine: &'static str,
+    routine: Routine,
     size: String,
     flops: f64,
     /// The matrix before the call, which overwrites it with the result.
@@ -76,30 +77,29 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
 
 fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: &mut Report) {
     let (a, b, lower) = (&random::<T>(n * n, 1), &random::<T>(n * n, 2), &triangle::<T>(n));
-    let cube = (n as f64).powi(3);
     let square = |data| MatRef::col_major(data, n, n).expect("n² elements");
     let product = Case {
-        routine: "gemm",
+        routine: Routine::Gemm,
         size: format!("n={n}"),
-        flops: 2.0 * cube,
+        flops: flops::gemm(n, n, n),
         input: vec![T::from_f64(f64::NAN); n * n],
         call: Box::new(|machine, c| machine.gemm(Gemm::new(square(a), square(b), columns(c, n))).expect("the product works")),
         explain: Box::new(|machine, c| machine.explain(Gemm::new(square(a), square(b), columns(c, n)))),
         slack: ROUNDING,
     };
     let solve = |nrhs: usize| Case {
-        routine: "trsm",
+        routine: Routine::Trsm,
         size: format!("n={n} nrhs={nrhs}"),
-        flops: cube * nrhs as f64 / n as f64,
+        flops: flops::trsm(n, nrhs),
         input: b[..n * nrhs].to_vec(),
         call: Box::new(move |machine, x| machine.trsm(Trsm::new(square(lower), columns(x, nrhs))).expect("the solve works")),
         explain: Box::new(move |machine, x| machine.explain(Trsm::new(square(lower), columns(x, nrhs)))),
         slack: ROUNDING,
     };
     let factors = Case {
-        routine: "getrf",
+        routine: Routine::Getrf,
         size: format!("n={n}"),
-        flops: 2.0 / 3.0 * cube,
+        flops: flops::getrf(n, n),
         input: a.clone(),
         call: Box::new(|machine, lu| {
             let _ = machine.getrf_into(Getrf::new(columns(lu, n), &mut vec![0; n])).expect("LU works");
@@ -108,9 +108,9 @@ fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: 
         slack: MAGNIFIED,
     };
     let system = Case {
-        routine: "gesv",
+        routine: Routine::Gesv,
         size: format!("n={n}"),
-        flops: 2.0 / 3.0 * cube,
+        flops: flops::getrf(n, n) + flops::getrs(n, 1),
         input: [a, &b[..n]].concat(),
         call: Box::new(|machine, system| {
             let (a, x) = system.split_at_mut(n * n);
@@ -125,7 +125,7 @@ fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: 
 }
 
 fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: &Machines, report: &mut Report) {
-    if settings.routines.as_ref().is_some_and(|routines| !routines.iter().any(|name| name == case.routine)) {
+    if settings.routines.as_ref().is_some_and(|routines| !routines.contains(&case.routine)) {
         return;
     }
     let seconds = &|machine: &Machine, result: &mut Vec<T>| {
@@ -150,7 +150,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
         let first = seconds(machine, &mut result); // compiles, and allocates
         let again = if first < LONG { seconds(machine, &mut result) } else { first };
         alone.push((name.as_str(), machine, again));
-        assert_alike(case.routine, n, case.slack, &[expected.clone(), result.clone()]);
+        assert_alike(case.routine.description().name, n, case.slack, &[expected.clone(), result.clone()]);
     }
     let fastest = alone.iter().map(|(.., seconds)| *seconds).fold(f64::INFINITY, f64::min);
     alone.retain(|(.., seconds)| *seconds <= TOO_SLOW * fastest);
@@ -167,7 +167,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     })];
     sides.extend(alone.iter().map(|&(name, machine, _)| side(name, machine)));
     let times = in_turn(settings, sides);
-    let name = name::<T>(case.routine);
+    let name = name::<T>(case.routine.description().name);
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());

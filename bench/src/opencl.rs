@@ -2,6 +2,7 @@
 
 use std::ptr;
 
+use lapidary::core::flops;
 use lapidary::opencl::cl3::types::{cl_command_queue, cl_context, cl_event, cl_mem};
 use lapidary::opencl::{cl3, list};
 use lapidary::{Backend, DType, Gemm, Machine, MatMut, MatRef, Select};
@@ -114,7 +115,7 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
         our_c.download(MatMut::col_major(&mut ours, n, n).expect("n² elements")).expect("the result is read");
         peer.download(mems[2], &mut theirs);
         assert_alike("dgemm", n, ROUNDING, &[ours, theirs]);
-        report.add("dgemm resident", &format!("n={n}"), Unit::Gflops(2.0 * (n as f64).powi(3)), &times);
+        report.add("dgemm resident", &format!("n={n}"), Unit::Gflops(flops::gemm(n, n, n)), &times);
     }
     Ok(())
 }

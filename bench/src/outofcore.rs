@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use lapidary::core::flops;
 use lapidary::{Machine, MatMut, Settings as Limits};
 
 use crate::cases::random;
@@ -46,7 +47,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
             })
         });
         let times = in_turn(settings, sides.collect());
-        report.add("dgesv", &format!("n={n} limit=256M"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &times);
+        report.add("dgesv", &format!("n={n} limit=256M"), Unit::Gflops(flops::getrf(n, n)), &times);
         for ((name, _), Figures { residual, peak_bytes }) in machines.iter().zip(figures) {
             let peak = peak_bytes.unwrap_or(0) as f64 / f64::from(1 << 20);
             report.remark("dgesv", &format!("n={n} {name}"), "hpl_residual", residual);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use lapidary::DType;
+use lapidary::core::Routine;
 
 /// Every group; the last five only where they are named.
 pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
@@ -24,7 +25,7 @@ pub struct Settings {
     /// The element type of the groups `default` and `rest`; both if `None`.
     pub dtype: Option<DType>,
     /// The routines of the group `default`; all if `None`.
-    pub routines: Option<Vec<String>>,
+    pub routines: Option<Vec<Routine>>,
     /// Where the figures go.
     pub json: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ impl Settings {
                 "--before" => settings.before = number(&value()?)?,
                 "--seconds" => settings.seconds = number(&value()?)?,
                 "--dtype" => settings.dtype = Some(dtype(&value()?)?),
-                "--routine" => settings.routines = Some(list(&value()?)?),
+                "--routine" => settings.routines = Some(value()?.split(',').map(routine).collect::<Result<_, _>>()?),
                 "--json" => settings.json = Some(value()?.into()),
                 group if GROUPS.contains(&group) => settings.groups.push(arg),
                 other => {
@@ -82,6 +83,12 @@ fn list<T: std::str::FromStr>(text: &str) -> Result<Vec<T>, String> {
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("`{text}` is not understood"))
+}
+
+fn routine(text: &str) -> Result<Routine, String> {
+    Routine::named(text).ok_or_else(|| {
+        format!("`{text}` is not timed; there is {}", Routine::ALL.map(|routine| routine.description().name).join(", "))
+    })
 }
 
 fn dtype(text: &str) -> Result<DType, String> {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use lapidary::core::{Getrf, Op, Trsm};
+use lapidary::core::{Getrf, Op, Trsm, flops};
 use lapidary::wgpu::{Batch, WgpuDevice, list};
 use lapidary::{Machine, MatMut, MatRef, ProgramCache, Select};
 
@@ -112,7 +112,7 @@ fn solution<T: Real>(
         assert_alike("trsm", n, ROUNDING, &both);
     }
     let name = name::<T>("trsm");
-    report.add(&name, &format!("n={n} resident"), Unit::Gflops((n as f64).powi(3)), &measured);
+    report.add(&name, &format!("n={n} resident"), Unit::Gflops(flops::trsm(n, n)), &measured);
     Ok(())
 }
 
@@ -145,7 +145,7 @@ fn factors<T: Real>(
         assert!(same > 0, "n={n}: not even the first pivot is the same");
     }
     let name = name::<T>("getrf");
-    report.add(&name, &format!("n={n} resident"), Unit::Gflops(2.0 / 3.0 * (n as f64).powi(3)), &measured);
+    report.add(&name, &format!("n={n} resident"), Unit::Gflops(flops::getrf(n, n)), &measured);
     Ok(())
 }
 
@@ -175,6 +175,6 @@ fn product<T: Real>(
     }
     let name = name::<T>("gemm");
     let letters = trans.map(|trans| if trans { 'T' } else { 'N' });
-    report.add(&name, &format!("n={n} {}{} resident", letters[0], letters[1]), Unit::Gflops(2.0 * (n as f64).powi(3)), &measured);
+    report.add(&name, &format!("n={n} {}{} resident", letters[0], letters[1]), Unit::Gflops(flops::gemm(n, n, n)), &measured);
     Ok(())
 }

@@ -1,38 +1,18 @@
 //! One call of a routine, without its operands: sizes and flags.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use lapidary::core::{Routine, flops};
 use lapidary::{Diag, Op, Side, Uplo};
 
 use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};
 use crate::residual::Triangle;
 
-/// The routines that can be timed and planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Routine {
-    /// C = op(A)·op(B)
-    Gemm,
-    /// op(A)·X = B or X·op(A) = B, A triangular
-    Trsm,
-    /// A = P·L·U
-    Getrf,
-    /// A·X = B from the factors of A
-    Getrs,
-    /// A·X = B
-    Gesv,
-}
-
-impl Routine {
-    /// The name in the BLAS or LAPACK, without the letter of the type.
-    pub fn name(self) -> &'static str {
-        match self {
-            Routine::Gemm => "gemm",
-            Routine::Trsm => "trsm",
-            Routine::Getrf => "getrf",
-            Routine::Getrs => "getrs",
-            Routine::Gesv => "gesv",
-        }
-    }
+/// Reads the name of a routine.
+fn parse_routine() -> impl TypedValueParser<Value = Routine> {
+    let values = Routine::ALL.map(|routine| PossibleValue::new(routine.description().name).help(routine.description().formula));
+    PossibleValuesParser::new(values).map(|name| Routine::named(&name).expect("only these names are accepted"))
 }
 
 /// One call, without its operands.
@@ -57,36 +37,33 @@ pub struct Shape {
 impl Shape {
     /// The sizes that matter to the routine, by name.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
-        match self.routine {
-            Routine::Gemm => vec![("m", self.m), ("n", self.n), ("k", self.k)],
-            Routine::Trsm | Routine::Getrf => vec![("m", self.m), ("n", self.n)],
-            Routine::Getrs | Routine::Gesv => vec![("n", self.n), ("nrhs", self.nrhs)],
-        }
+        let all = [("m", self.m), ("n", self.n), ("k", self.k), ("nrhs", self.nrhs)];
+        named(self.routine.description().sizes, all)
     }
 
     /// The flags that matter to the routine, by name.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let Triangle { side, uplo, op, diag } = self.a;
-        match self.routine {
-            Routine::Gemm => vec![("transa", op.to_string()), ("transb", self.op_b.to_string())],
-            Routine::Trsm => {
-                vec![("side", side.to_string()), ("uplo", uplo.to_string()), ("transa", op.to_string()), ("diag", diag.to_string())]
-            }
-            Routine::Getrf | Routine::Getrs | Routine::Gesv => Vec::new(),
-        }
+        let all = [
+            ("side", side.to_string()),
+            ("uplo", uplo.to_string()),
+            ("transa", op.to_string()),
+            ("transb", self.op_b.to_string()),
+            ("diag", diag.to_string()),
+        ];
+        named(self.routine.description().flags, all)
     }
 
     /// Floating-point operations, as LAPACK counts them.
     pub fn flops(&self) -> f64 {
-        let [m, n, k, nrhs] = [self.m, self.n, self.k, self.nrhs].map(|size| size as f64);
-        let least = m.min(n);
+        let Shape { m, n, k, nrhs, .. } = *self;
         match self.routine {
-            Routine::Gemm => 2.0 * m * n * k,
-            Routine::Trsm if self.a.side == Side::Left => m * m * n,
-            Routine::Trsm => m * n * n,
-            Routine::Getrf => least * least * (m.max(n) - least / 3.0),
-            Routine::Getrs => 2.0 * n * n * nrhs,
-            Routine::Gesv => 2.0 / 3.0 * n.powi(3) + 2.0 * n * n * nrhs,
+            Routine::Gemm => flops::gemm(m, n, k),
+            Routine::Trsm if self.a.side == Side::Left => flops::trsm(m, n),
+            Routine::Trsm => flops::trsm(n, m),
+            Routine::Getrf => flops::getrf(m, n),
+            Routine::Getrs => flops::getrs(n, nrhs),
+            Routine::Gesv => flops::getrf(n, n) + flops::getrs(n, nrhs),
         }
     }
 
@@ -96,11 +73,16 @@ impl Shape {
     }
 }
 
+/// The values of these names.
+fn named<V>(names: &[&str], values: impl IntoIterator<Item = (&'static str, V)>) -> Vec<(&'static str, V)> {
+    values.into_iter().filter(|(name, _)| names.contains(name)).collect()
+}
+
 /// Sizes and flags of a routine, from the command line.
 #[derive(Args, Debug)]
 pub struct ShapeOptions {
     /// The routine
-    #[arg(value_enum, required = true)]
+    #[arg(value_parser = parse_routine(), required = true)]
     routine: Option<Routine>,
     /// Rows, one size or a list [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_whole)]
@@ -192,7 +174,7 @@ impl ShapeOptions {
     fn check_flags(&self) -> Result<()> {
         let shape = self.shape(0);
         let (sizes, flags) = (shape.sizes().into_iter(), shape.flags().into_iter());
-        let panels = matches!(shape.routine, Routine::Getrf | Routine::Gesv).then_some("nb");
+        let panels = shape.routine.description().has_panels.then_some("nb");
         let known: Vec<&str> = sizes.map(|(name, _)| name).chain(flags.map(|(name, _)| name)).chain(panels).collect();
         let given = [
             ("m", !self.m.is_empty()),
@@ -207,7 +189,7 @@ impl ShapeOptions {
         ];
         match given.iter().find(|(name, given)| *given && !known.contains(name)) {
             Some((name, _)) => {
-                let routine = self.routine().name();
+                let routine = self.routine().description().name;
                 Err(Failure::usage(format!("--{name} means nothing to {routine}, which takes --{}", known.join(", --"))))
             }
             None => Ok(()),

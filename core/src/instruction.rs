@@ -13,6 +13,7 @@
 use std::fmt;
 
 use crate::enums::{Diag, Op, Side, Uplo};
+use crate::routine::flops;
 use crate::value::Value;
 
 /// A virtual register: a linear region of one device's memory, holding a
@@ -386,17 +387,16 @@ impl<O: Extent + Copy> Instruction<O> {
     pub fn flops(&self) -> f64 {
         let sides = |operand: &O| (operand.extent().0 as f64, operand.extent().1 as f64);
         let area = |operand: &O| sides(operand).0 * sides(operand).1;
+        let lu = |(rows, cols)| flops::getrf(rows, cols);
         match self {
             Instruction::Gemm { op_a, a, c, .. } => 2.0 * area(c) * op_a.shape(a.extent()).1 as f64,
             Instruction::Trsm { a, b, .. } => sides(a).0 * area(b),
             Instruction::Trtri { a, .. } => area(a) * sides(a).0 / 3.0,
-            Instruction::Getrf { a, .. } => flops_of_lu(a.extent()),
+            Instruction::Getrf { a, .. } => lu(a.extent()),
             Instruction::GemmBatched { count, op_a, a, c, .. } => {
                 2.0 * area(c) * op_a.shape((a.extent().0, a.extent().1 / (*count).max(1))).1 as f64
             }
-            Instruction::GetrfBatched { count, a, .. } => {
-                *count as f64 * flops_of_lu((a.extent().0, a.extent().1 / (*count).max(1)))
-            }
+            Instruction::GetrfBatched { count, a, .. } => *count as f64 * lu((a.extent().0, a.extent().1 / (*count).max(1))),
             Instruction::GetrsBatched { lu, b, .. } => 2.0 * sides(lu).0 * area(b),
             Instruction::Laswp { .. } | Instruction::Copy { .. } | Instruction::Scale { .. } | Instruction::ZeroPivots { .. } => {
                 0.0
@@ -411,14 +411,6 @@ impl<O: Extent + Copy> Instruction<O> {
         self.operands(|operand, _| count += operand.extent().0 * operand.extent().1);
         count
     }
-}
-
-/// Floating-point operations of an LU factorisation: 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n).
-#[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn flops_of_lu((m, n): (usize, usize)) -> f64 {
-    let (m, n) = (m as f64, n as f64);
-    let r = m.min(n);
-    2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ pub mod plan;
 #[cfg(feature = "program-cache")]
 pub mod program_cache;
 mod ranges;
+pub mod routine;
 pub mod scalar;
 pub mod schedule;
 pub mod simulate;
@@ -84,6 +85,7 @@ pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
 pub use plan::{MatrixId, Plan};
 #[cfg(feature = "program-cache")]
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
+pub use routine::{Routine, flops};
 pub use scalar::{DType, Element, Scalar};
 pub use schedule::{MemoryShortfall, Schedule};
 pub use simulate::{Cost, CostModel, Timeline};

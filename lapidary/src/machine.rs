@@ -8,7 +8,7 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
     DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut, Rates,
-    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode,
+    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode, flops,
 };
 
 use crate::copy::DeviceCopy;
@@ -313,7 +313,7 @@ impl Machine {
             return Ok(());
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
-        if let Some(driver) = self.direct(T::DTYPE, 2.0 * m as f64 * n as f64 * k as f64, &memory) {
+        if let Some(driver) = self.direct(T::DTYPE, flops::gemm(m, n, k), &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
@@ -343,7 +343,7 @@ impl Machine {
             return Ok(());
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
-        let direct = self.direct(T::DTYPE, order as f64 * order as f64 * nrhs as f64, &memory);
+        let direct = self.direct(T::DTYPE, flops::trsm(order, nrhs), &memory);
         if let Some(driver) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return unsafe { driver.launch(&problem.instruction(memory)) };
@@ -369,9 +369,8 @@ impl Machine {
         }
         let mut info = 0_i32;
         let args = args.into_inner();
-        let order = problem.order();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
-        let flops = 2.0 * problem.m as f64 * problem.n as f64 * order as f64 / 3.0;
+        let flops = flops::getrf(problem.m, problem.n);
         let copy = match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
@@ -411,7 +410,7 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        if let Some(driver) = self.direct(T::DTYPE, 2.0 * n as f64 * n as f64 * nrhs as f64, &memory) {
+        if let Some(driver) = self.direct(T::DTYPE, flops::getrs(n, nrhs), &memory) {
             // SAFETY: checked host memory, uniquely borrowed where it is written.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }

@@ -167,7 +167,8 @@ mod tests {
     use super::{Beside, Problem, Samples, take_turns};
     use crate::progress::Progress;
     use crate::residual::Triangle;
-    use crate::shape::{Routine, Shape};
+    use crate::shape::Shape;
+    use lapidary::core::Routine;
 
     #[test]
     fn beside_a_peer_each_timed_call_of_either_side_waits_for_rest() {

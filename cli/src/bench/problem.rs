@@ -6,7 +6,8 @@ use super::peer::{Peer, at_work};
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
-use crate::shape::{Routine, Shape};
+use crate::shape::Shape;
+use lapidary::core::Routine;
 
 /// What the check of a result said.
 #[derive(Clone, Copy, Debug)]

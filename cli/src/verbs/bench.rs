@@ -112,7 +112,7 @@ fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
 fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<()> {
     let resident = args.resident && machine.devices().all(|device| device.host_memory);
     for shape in shapes {
-        let what = format!("{} {}", args.shape.routine().name(), words(&shape.sizes()));
+        let what = format!("{} {}", args.shape.routine().description().name, words(&shape.sizes()));
         memory::check_matrices::<T>(&what, &held(shape, resident))?;
     }
     let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
@@ -157,7 +157,7 @@ fn time_all<T: Scalar>(
     progress.println(&header(&shapes[0], peer.is_some()));
     let mut results = Vec::new();
     for shape in shapes {
-        progress.begin(&format!("{} {}", args.shape.routine().name(), words(&shape.sizes())));
+        progress.begin(&format!("{} {}", args.shape.routine().description().name, words(&shape.sizes())));
         let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
         let measured = measure(&mut problem, peer, machine, reps, &progress)?;
         progress.println(&row(shape, &measured));
@@ -178,7 +178,7 @@ fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
 
 fn title(args: &Args, shape: &Shape) -> String {
     let dtype = DType::from(args.dtype);
-    format!("{} {dtype} {}", args.shape.routine().name(), words(&shape.flags())).trim_end().to_owned()
+    format!("{} {dtype} {}", args.shape.routine().description().name, words(&shape.flags())).trim_end().to_owned()
 }
 
 fn header(shape: &Shape, peer: bool) -> String {
@@ -205,7 +205,7 @@ fn row(shape: &Shape, measured: &Measured) -> String {
 fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measured]) -> Value {
     let entries: Vec<Value> = shapes.iter().zip(results).map(|(shape, measured)| entry(shape, measured)).collect();
     json!({
-        "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
+        "routine": args.shape.routine().description().name, "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "memory": if args.resident { "resident" } else { "host" }, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(computing(machine, args.dtype.into())), "threads": threads(), "results": entries,

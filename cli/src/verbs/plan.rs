@@ -13,8 +13,9 @@ use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::options::{DTypeFlag, parse_bytes, parse_positive};
 use crate::report::{number, out, save_json};
-use crate::shape::{Routine, Shape, ShapeOptions};
+use crate::shape::{Shape, ShapeOptions};
 use crate::trace::{self, Event};
+use lapidary::core::Routine;
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]
@@ -172,7 +173,7 @@ fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline)
             .collect()
     };
     json!({
-        "routine": shape.routine.name(), "dtype": plan.dtype().to_string(),
+        "routine": shape.routine.description().name, "dtype": plan.dtype().to_string(),
         "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
         "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
         "seconds": seconds, "gflops": number(shape.flops() / seconds / 1e9),

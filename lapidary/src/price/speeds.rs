@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use lapidary_core::command::Command;
-use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Plan, RawMat, Result, TimedKernel};
+use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Plan, RawMat, Result, TimedKernel, flops};
 
 /// Orders of the matrices with which a kernel is measured.
 const ORDERS: [usize; 4] = [64, 256, 1024, 4096];
@@ -133,11 +133,10 @@ fn measure(driver: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<
             Err(_) => break,
             Ok(seconds) => seconds,
         };
-        let cube = (n * n * n) as f64;
         let flops = match kernel {
-            TimedKernel::Gemm => 2.0 * cube,
-            TimedKernel::Trsm => cube,
-            TimedKernel::Getrf => 2.0 / 3.0 * cube,
+            TimedKernel::Gemm => flops::gemm(n, n, n),
+            TimedKernel::Trsm => flops::trsm(n, n),
+            TimedKernel::Getrf => flops::getrf(n, n),
         };
         points.push((flops, seconds));
         if seconds > LONGEST_SECONDS {

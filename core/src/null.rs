@@ -98,6 +98,13 @@ impl NullDevice {
         NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
     }
 
+    /// The same device, which does not state its memory.
+    #[must_use]
+    pub fn without_stated_memory(mut self) -> Self {
+        self.facts.memory = None;
+        self
+    }
+
     /// The same device, gone at its `request`-th request.
     #[must_use]
     pub fn lost_at(self, request: usize) -> Self {

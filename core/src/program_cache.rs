@@ -77,7 +77,7 @@ impl ProgramCache {
         ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
     }
 
-    /// Calls `tell` with the name of each program before a driver loads or compiles it. That of the first call of this method stays.
+    /// Calls `tell` with the name of each program before a driver loads or compiles it. Later calls have no effect.
     pub fn listen(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         self.listener.get_or_init(|| Listener(Box::new(tell)));
     }

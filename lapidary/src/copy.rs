@@ -28,7 +28,7 @@ impl DeviceCopy {
             Home::Device(of_b) => of_b.device == self.resident.device,
         };
         let driver = &self.machine.drivers()[self.resident.device];
-        // a call that is planned meanwhile counts an unused copy as free memory, so that the use begins in between
+        // a planner counts unused copies as free; the lock keeps a use from beginning while it plans
         let exclusive = self.machine.exclusive(&[self.resident.device]);
         let _in_use = driver.use_copy(self.resident.key).filter(|_| reaches_b)?;
         drop(exclusive);
@@ -42,6 +42,14 @@ impl DeviceCopy {
         let solved = self.machine.solve_with_pivots(Getrs { lu: factors, b: args.b.reborrow(), ..*args }, None);
         let can_use_host_factors = |error: &Error| error.kind().is_recoverable_elsewhere() && error.is_untouched();
         if solved.as_ref().is_err_and(can_use_host_factors) { None } else { Some(solved) }
+    }
+}
+
+#[cfg(test)]
+impl DeviceCopy {
+    /// Whether the device has the copy.
+    pub fn is_kept(&self) -> bool {
+        self.machine.drivers()[self.resident.device].is_copy(self.resident.key)
     }
 }
 

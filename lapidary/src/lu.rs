@@ -56,6 +56,12 @@ impl<'a, T: Scalar> Lu<'a, T> {
         self.factors.as_ref()
     }
 
+    /// Whether a device has a copy of the factors.
+    #[cfg(test)]
+    pub(crate) fn is_kept(&self) -> bool {
+        self.copy.as_ref().is_some_and(DeviceCopy::is_kept)
+    }
+
     pub(crate) fn pivots(&self, operation: &'static str) -> Result<Vec<T>> {
         self.machine.pivots(operation, self.factors())
     }

@@ -277,8 +277,7 @@ impl Machine {
     }
 
     /// Frees the device memory kept for later calls: the copies of the last call on host matrices, factors that serve the solves of
-    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. An upload does so too. A call on resident matrices frees the first of the
-    /// three. A call that is under way keeps its memory at its end.
+    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. A call that is under way keeps its memory at its end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(DeviceRuntime::trim);
     }

@@ -58,7 +58,9 @@ struct Kind {
 impl Opening<'_> {
     fn pick(&mut self, pick: &Pick) -> Result<()> {
         #[cfg(any(feature = "opencl", feature = "wgpu"))]
-        if let Some(failures) = crate::probe::failures(pick.backend, self.settings) {
+        let failures = crate::probe::failures(pick.backend, self.settings);
+        #[cfg(any(feature = "opencl", feature = "wgpu"))]
+        if !failures.is_empty() {
             if pick.which != Which::Present {
                 return Err(crate::probe::left_out(pick.backend, &failures));
             }

@@ -2,7 +2,7 @@
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 use lapidary_core::DeviceBuffer;
-use lapidary_core::{DType, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
+use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resident, Result, Scalar};
 
 use crate::machine::Machine;
 
@@ -78,7 +78,15 @@ impl Machine {
             let _exclusive = self.exclusive(&[device]);
             self.drivers().iter().for_each(|driver| driver.make_room_for_upload(a.raw().bytes()));
             // SAFETY: a view of host memory of type T.
-            unsafe { self.drivers()[device].upload(resident.key, &a.raw())? };
+            let upload = || unsafe { self.drivers()[device].upload(resident.key, &a.raw()) };
+            match upload() {
+                // other devices may be the same hardware
+                Err(error) if error.kind().is_out_of_memory() => {
+                    self.drivers().iter().for_each(DeviceRuntime::make_room);
+                    upload()?;
+                }
+                uploaded => uploaded?,
+            }
             Storage::Device(resident)
         };
         Ok(DeviceMatrix { machine: self.clone(), storage, rows, cols })

@@ -90,6 +90,11 @@ impl Select {
         Select { picks: if count == 0 { Vec::new() } else { vec![pick] } }
     }
 
+    /// The backends of the devices.
+    pub fn backends(&self) -> impl Iterator<Item = Backend> {
+        self.picks.iter().map(|pick| pick.backend)
+    }
+
     /// Whether a machine of the selection chooses for each call which of its devices take part.
     pub(crate) fn names_no_device(&self) -> bool {
         self.picks.iter().all(|pick| pick.which == Which::Present)

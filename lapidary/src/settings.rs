@@ -50,18 +50,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Where compiled programs are kept, if anywhere.
-    #[cfg(feature = "program-cache")]
-    pub(crate) fn cache_folder(&self) -> Option<PathBuf> {
-        let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));
-        self.cache_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty())
-    }
-
     /// The compiled programs that machines with these settings share.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn program_cache(&self) -> ProgramCache {
-        ProgramCache::new(self.cache_folder())
+        let of_user = || Some(directories::BaseDirs::new()?.cache_dir().join("lapidary").join("programs"));
+        ProgramCache::new(self.cache_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty()))
     }
 
     /// A number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T` (powers of 1024).

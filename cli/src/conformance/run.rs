@@ -110,15 +110,9 @@ impl<S> Run<S> {
 
     /// Takes what the process says into the report, until everything is done or the process ends.
     fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
-        let mut program = None;
         loop {
             match worker.next() {
-                Event::Said(Message::Program(name)) => {
-                    program = Some(name);
-                    continue;
-                }
                 Event::Said(Message::Began(what)) => {
-                    program = None;
                     report.begin(&what);
                     if what != GRADES {
                         progress.begin(&what);
@@ -131,8 +125,8 @@ impl<S> Run<S> {
                     self.save(report)?;
                     return Ok(None);
                 }
-                Event::Said(Message::Opened(_) | Message::Refused { .. }) => {}
-                Event::Ended(ended) => return Ok(Some(ended.after(program))),
+                Event::Said(Message::Opened(_) | Message::Refused { .. } | Message::Program(_)) => {}
+                Event::Ended(ended) => return Ok(Some(ended)),
             }
             self.save(report)?;
         }

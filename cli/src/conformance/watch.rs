@@ -35,16 +35,6 @@ pub struct Ended {
     pub seconds: f64,
 }
 
-impl Ended {
-    /// The same, with the program that a device has loaded or compiled last.
-    pub fn after(mut self, program: Option<String>) -> Self {
-        if let Some(program) = program {
-            self.how += &format!("; the program that was loaded or compiled last is {program}");
-        }
-        self
-    }
-}
-
 /// A process of this program that runs trials.
 pub struct Worker {
     child: Child,
@@ -54,6 +44,8 @@ pub struct Worker {
     limit: Duration,
     /// When the last message came.
     spoke: Instant,
+    /// The program that a device has loaded or compiled last since then.
+    program: Option<String>,
 }
 
 impl Worker {
@@ -70,7 +62,7 @@ impl Worker {
         std::thread::spawn(move || stdout.map(|stdout| hear(stdout, &sender)));
         let (stderr, heard) = (child.stderr.take(), Arc::clone(&last_words));
         std::thread::spawn(move || stderr.map(|stderr| super::last_words::relay(stderr, &heard)));
-        Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now() })
+        Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now(), program: None })
     }
 
     /// Sends the process its job. If the process has ended, this does nothing; [`next`](Self::next) then reports the end.
@@ -86,8 +78,13 @@ impl Worker {
         let (mut waited, mut status) = (Duration::ZERO, None);
         loop {
             match self.messages.recv_timeout(STEP) {
+                // no step of the run: the trial goes on, and its time too
+                Ok(Message::Program(program)) => {
+                    self.program = Some(program);
+                    continue;
+                }
                 Ok(message) => {
-                    self.spoke = Instant::now();
+                    (self.spoke, self.program) = (Instant::now(), None);
                     return Event::Said(message);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended(self.ended()),
@@ -115,7 +112,10 @@ impl Worker {
         Ended { lacks_memory: words.lacks_memory(status), ..self.cut(format!("ends the process ({status}){said}")) }
     }
 
-    fn cut(&self, how: String) -> Ended {
+    fn cut(&self, mut how: String) -> Ended {
+        if let Some(program) = &self.program {
+            how += &format!("; the program that was loaded or compiled last is {program}");
+        }
         Ended { how, lacks_memory: None, seconds: self.spoke.elapsed().as_secs_f64() }
     }
 
@@ -135,9 +135,12 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        // fails if the process has ended already
+        // fails if the process has ended already; one that waits in the kernel does not end, and is left behind
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        let end = Instant::now() + GRACE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
+            std::thread::sleep(STEP / 10);
+        }
     }
 
     /// Lets a process that has done everything end by itself.

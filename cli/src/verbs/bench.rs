@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
     #[command(flatten)]
-    device: DeviceOptions,
+    pub(super) device: DeviceOptions,
     /// Keep the matrices in device memory: no transfers in the time
     #[arg(long, conflicts_with = "host")]
     resident: bool,

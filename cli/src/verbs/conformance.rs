@@ -21,7 +21,7 @@ use crate::report::out;
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     #[command(flatten)]
-    device: DeviceOptions,
+    pub(super) device: DeviceOptions,
     /// A shared library of BLAS and LAPACK to try in place of devices:
     /// blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
     #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit"])]
@@ -85,6 +85,11 @@ Examples:
 type Trial = Property<Guarded<Graded>>;
 
 impl Args {
+    /// Whether devices are opened.
+    pub fn opens_devices(&self) -> bool {
+        self.subject.is_none() && self.compare.is_empty() && !self.list
+    }
+
     fn mode(&self) -> Mode {
         if self.full { Mode::Full } else { Mode::Quick }
     }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use lapidary::{DType, DeviceFacts};
+use lapidary::probe::failures;
+use lapidary::{Backend, DType, DeviceFacts};
 use serde_json::json;
 
 use crate::failure::Result;
@@ -15,7 +16,7 @@ use crate::report::{out, save_json};
 #[command(after_help = "Example: lapidary devices --json | jq '.devices[].name'")]
 pub struct Args {
     #[command(flatten)]
-    device: DeviceOptions,
+    pub(super) device: DeviceOptions,
     /// Write JSON here, or print it where no file is named
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -25,7 +26,15 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
     let machine = args.device.open()?;
-    let mut notes = [lapidary::opencl::list().notes, lapidary::wgpu::list().notes].concat();
+    let (selection, settings) = (args.device.selection()?, args.device.settings()?);
+    let mut notes: Vec<String> = Vec::new();
+    for backend in selection.backends().filter(|&backend| failures(backend, &settings).is_empty()) {
+        match backend {
+            Backend::Cpu => {}
+            Backend::OpenCl => notes.extend(lapidary::opencl::list().notes),
+            Backend::Wgpu => notes.extend(lapidary::wgpu::list().notes),
+        }
+    }
     notes.extend_from_slice(machine.notes());
     if let Some(path) = &args.json {
         return save_json(path, &json!({ "devices": describe(machine.devices()), "notes": notes }));

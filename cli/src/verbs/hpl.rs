@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, default_value_t = 42)]
     seed: u64,
     #[command(flatten)]
-    device: DeviceOptions,
+    pub(super) device: DeviceOptions,
     /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,

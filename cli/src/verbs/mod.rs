@@ -10,10 +10,10 @@ mod solve;
 
 use clap::{Parser, Subcommand};
 
-use lapidary::Settings;
-use lapidary::probe::leave_out_failing_drivers;
+use lapidary::probe::{LeftOut, leave_out_failing_drivers};
 
 use crate::failure::Result;
+use crate::options::DeviceOptions;
 use crate::report::note;
 
 /// Dense linear algebra on any number of devices.
@@ -52,15 +52,31 @@ enum Verb {
     Cache(cache::Args),
 }
 
+impl Verb {
+    /// The selection of the devices that the verb opens, if it opens any.
+    fn devices(&self) -> Option<&DeviceOptions> {
+        match self {
+            Verb::Devices(args) => Some(&args.device),
+            Verb::Solve(args) => Some(&args.device),
+            Verb::Bench(args) => Some(&args.device),
+            Verb::Hpl(args) => Some(&args.device),
+            Verb::Conformance(args) => args.opens_devices().then_some(&args.device),
+            Verb::Plan(_) | Verb::Cache(_) => None,
+        }
+    }
+}
+
 /// Does what the command line asks.
 ///
 /// # Safety
 /// No other thread runs.
 pub unsafe fn run(cli: &Cli) -> Result<()> {
-    if !matches!(cli.verb, Verb::Cache(_)) {
-        // SAFETY: as the caller promises; `main` has called `answer`.
-        unsafe { leave_out_failing_drivers(&Settings::from_env()?, |text| note(&format!("note: {text}")))? };
-    }
+    let tell = |text: &str| note(&format!("note: {text}"));
+    let _left_out = match cli.verb.devices() {
+        // SAFETY: as the caller promises.
+        Some(devices) => unsafe { leave_out_failing_drivers(&devices.selection()?, &devices.settings()?, tell)? },
+        None => LeftOut::default(),
+    };
     match &cli.verb {
         Verb::Devices(args) => devices::run(args),
         Verb::Solve(args) => solve::run(args),

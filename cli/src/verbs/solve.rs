@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     dtype: Option<DTypeFlag>,
     #[command(flatten)]
-    device: DeviceOptions,
+    pub(super) device: DeviceOptions,
     /// Write every figure here; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,

@@ -79,11 +79,15 @@ fn a_run_outlives_two_crashes_and_a_hang() {
     let all = verdicts(&s);
     assert!(all.iter().all(|(_, verdict)| verdict == "passed"), "{all:?}");
     let start = Instant::now();
-    let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "5"]);
+    let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "20"]);
     outcome(&run, 1);
     // the grades call gemm too
-    let limit = Duration::from_secs(2 * 5);
-    assert!(start.elapsed() < 2 * undisturbed + limit, "{:?}, undisturbed {undisturbed:?}", start.elapsed());
+    let limit = Duration::from_secs(2 * 20);
+    assert!(
+        start.elapsed() < 2 * undisturbed + limit + Duration::from_secs(30),
+        "{:?}, undisturbed {undisturbed:?}",
+        start.elapsed()
+    );
     let failed = ["f32::solve::random", "f64::gemm::random", "f64::solve::random"];
     let expected: Vec<_> = all
         .into_iter()

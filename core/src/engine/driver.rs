@@ -127,7 +127,6 @@ impl DeviceRuntime {
     /// The device has no memory left, or the transfer failed.
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         let bytes = from.bytes();
-        self.make_room_for_upload(bytes);
         let left = self.free_memory();
         if bytes > left {
             let message = format!("the matrix takes {bytes} bytes, {} has {left} left", self.facts().name);
@@ -201,7 +200,8 @@ impl DeviceRuntime {
     pub fn discard_copy(&self, key: u64) {
         // locked before the copy leaves the table: its memory is always in one of the two
         let mut kept = lock(&self.kept);
-        if let Some((buffer, bytes)) = self.residents.remove(key) {
+        let is_idle = !std::thread::panicking();
+        if let Some((buffer, bytes)) = self.residents.remove(key).filter(|_| is_idle) {
             kept.push(Kept { buffer, bytes, stored: None });
         }
     }
@@ -333,12 +333,6 @@ impl DeviceRuntime {
     #[must_use]
     pub fn has_idle_copies(&self) -> bool {
         self.residents.has_idle_copies()
-    }
-
-    /// Whether the application has matrices on the device.
-    #[must_use]
-    pub fn has_matrices(&self) -> bool {
-        self.residents.has_matrices()
     }
 
     /// Frees copies of host matrices that no call uses, oldest first, until a run may take `bytes`. If the device does not state

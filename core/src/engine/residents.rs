@@ -92,11 +92,6 @@ impl Residents {
         }
     }
 
-    /// Whether the application has matrices here.
-    pub fn has_matrices(&self) -> bool {
-        lock(&self.0).values().any(|matrix| matrix.owner == Owner::Application)
-    }
-
     /// Bytes of the matrices that may not be freed.
     pub fn needed_bytes(&self) -> usize {
         lock(&self.0).values().filter(|matrix| matrix.owner != Owner::Calls(0)).map(|matrix| matrix.bytes).sum()

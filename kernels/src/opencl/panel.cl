@@ -20,10 +20,10 @@ void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong
                 row = i;
             }
         }
-        // no barrier stands under a condition: PoCL 5.0 aborts where a variable differs by a branch that holds one
+        // PoCL 5.0 aborts while it compiles a barrier inside an `if`, so barriers stand outside
         magnitude[t] = most;
         place[t] = row;
-        for (int step = ITEMS / 2; step > 0; step /= 2) {
+        for (int step = pivoting ? ITEMS / 2 : 0; step > 0; step /= 2) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (t < step) {
                 const real other = magnitude[t + step];

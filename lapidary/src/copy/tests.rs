@@ -49,6 +49,15 @@ fn solve(machine: &Machine, lu: &Lu<'_, f64>, nrhs: usize) -> usize {
 }
 
 #[test]
+fn a_device_that_does_not_state_its_memory_keeps_the_newest_factors() {
+    let machine = Machine::of(vec![Box::new(NullDevice::new(Some(0)).without_stated_memory())], &Settings::default());
+    let mut matrices = [matrix(), matrix()];
+    let factors = matrices.each_mut().map(|a| factor(&machine, a));
+    assert_eq!([1, 1].map(|number| solve(&machine, &factors[number], 1)), [2 * N; 2]);
+    assert!(solve(&machine, &factors[0], 1) > N * N);
+}
+
+#[test]
 fn a_solve_does_not_move_the_factors_again() {
     let machine = machine(8);
     let mut a = matrix();
@@ -145,13 +154,17 @@ fn threads_that_share_a_device_stay_within_its_memory() {
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
+                let (mut kept, mut freed) = (0, 0);
                 for _ in 0..600 {
                     let mut a = matrix();
                     let lu = factor(&machine, &mut a);
                     for _ in 0..3 {
-                        solve(&machine, &lu, 1);
+                        let is_kept = lu.is_kept();
+                        (kept, freed) = (kept + usize::from(is_kept), freed + usize::from(!is_kept));
+                        lu.solve(MatMut::col_major(&mut vec![1.0; N], N, 1).unwrap()).unwrap();
                     }
                 }
+                assert!(kept > 0 && freed > 0, "{kept} {freed}");
             });
         }
         scope.spawn(|| {

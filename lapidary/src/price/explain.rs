@@ -32,7 +32,7 @@ pub enum Reason {
     Small,
     /// The matrices lie on the device.
     Resident,
-    /// It is the first of several devices, whose speeds are not known: there is too little memory to measure them.
+    /// It is the first of several devices of which none could be measured, for example since the memory limit is too small.
     Unmeasured,
     /// Their price is the lowest.
     Price,
@@ -87,7 +87,7 @@ impl fmt::Display for Reason {
             Reason::Alone => "it is the only device that can run it",
             Reason::Small => "the call is too small to be shared",
             Reason::Resident => "matrices of the call lie on it",
-            Reason::Unmeasured => "it is the first of several, whose speeds cannot be measured in the memory that they may use",
+            Reason::Unmeasured => "it is the first of several, and no device's speed could be measured",
             Reason::Price => "of these sets, the first is expected to be the fastest",
             Reason::Cached => "the first of these sets was expected to be the fastest when it was chosen, some calls ago",
             Reason::Trial => "the first of these sets may be faster than its price says, and is tried",

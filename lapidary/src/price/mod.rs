@@ -295,7 +295,7 @@ impl State {
             driver.make_room();
             if let Err(error) = speeds.measure(driver, dtype, instructions) {
                 // a shortage of memory may pass, but not if the memory limit is too small
-                let is_limit = !driver.has_matrices() && driver.free_memory() < speeds::LEAST_MEMORY;
+                let is_limit = driver.facts().memory.is_some_and(|limit| limit < speeds::LEAST_MEMORY);
                 if !error.kind().is_out_of_memory() || is_limit {
                     self.speeds[device] = Speed::Failed;
                 }

@@ -27,9 +27,9 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 /// A set of devices that work on one call together.
 ///
 /// A `Machine` is a handle: a clone refers to the same machine. Threads may share it. Calls on host matrices that use the
-/// same device run one after the other, unless each is a single kernel. Small calls are, and so are all calls of a machine
-/// whose only device is the CPU; these share its threads. Uploads to a device run one after the other, and so do kernels in
-/// one of its queues. Calls on different devices do not wait for each other, unless one of them measures the speed of a
+/// same device run one after the other, unless each is a few kernels on the caller's thread. Small calls are, solves with
+/// factors that a device keeps, and all calls of a machine whose only device is the CPU; these share its threads. Uploads to
+/// a device run one after the other, and so do kernels in one of its queues. Calls on different devices do not wait for each other, unless one of them measures the speed of a
 /// device. A machine that chooses devices measures each device once for a routine.
 ///
 /// # When memory runs out

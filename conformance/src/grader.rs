@@ -7,7 +7,7 @@ use lapidary_core::{DType, Scalar};
 
 use crate::expectation::{self, Expectation};
 use crate::guarded::message;
-use crate::report::{Identity, TrialReport, Verdict};
+use crate::report::{ENDS, Identity, TrialReport, Verdict};
 use crate::suite::Property;
 use crate::trial::Ledger;
 use crate::{Failure, Scope, Subject, flushes, room};
@@ -89,7 +89,7 @@ pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
 /// The report of a property whose trial has begun and never ended; `detail` says how that is known.
 #[must_use]
 pub fn unended<S>(property: &Property<S>, detail: &str) -> TrialReport {
-    let failure = Some(Failure::new("suite: ends", detail).report());
+    let failure = Some(Failure::new(ENDS, detail).report());
     TrialReport { verdict: Verdict::Failed, failure, ..blank(property) }
 }
 

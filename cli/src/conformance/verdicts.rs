@@ -64,6 +64,10 @@ pub fn conclude(page: Option<&Path>, report: &Report) -> Result<()> {
     out(&format!(
         "{passed} passed, {failed} failed, {expected} failed as expected, {unexpected} passed unexpectedly, {skipped} skipped"
     ));
+    let unended = report.unended();
+    if !unended.is_empty() {
+        out(&format!("the process of the trials was lost in {}: {}", counted(unended.len(), "trial"), unended.join(", ")));
+    }
     match report.passed() {
         // success would say that the subject is right, a failed check that it is wrong
         _ if report.nothing_applied() => Err(Failure::usage("nothing applied: every trial that was asked for was skipped")),

@@ -79,7 +79,7 @@ fn a_run_outlives_two_crashes_and_a_hang() {
     let all = verdicts(&s);
     assert!(all.iter().all(|(_, verdict)| verdict == "passed"), "{all:?}");
     let start = Instant::now();
-    let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "20"]);
+    let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "20", "--report", "r.html"]);
     outcome(&run, 1);
     // the grades call gemm too
     let limit = Duration::from_secs(2 * 20);
@@ -94,7 +94,9 @@ fn a_run_outlives_two_crashes_and_a_hang() {
         .map(|(name, passed)| if failed.contains(&&*name) { (name, "failed".to_owned()) } else { (name, passed) })
         .collect();
     assert_eq!(verdicts(&s), expected);
-    assert!(failed.iter().all(|name| run.stdout.contains(name)), "{}", run.stdout);
+    let told = format!("the process of the trials was lost in 3 trials: {}", failed.join(", "));
+    assert!(run.stdout.contains(&told), "{}", run.stdout);
+    assert!(s.read("r.html").contains("3 trials went wrong, of which 3 ended the process"));
 }
 
 #[test]

@@ -89,6 +89,9 @@ impl fmt::Display for Settings {
     }
 }
 
+/// The check of a trial in which the process of the trials ended.
+pub const ENDS: &str = "suite: ends";
+
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -284,6 +287,13 @@ impl Report {
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.trials.iter().filter(|trial| trial.verdict == verdict).count()
+    }
+
+    /// The trials in which the process of the trials ended, or was ended since it hung.
+    #[must_use]
+    pub fn unended(&self) -> Vec<&str> {
+        let has_not_ended = |trial: &&TrialReport| trial.failure.as_ref().is_some_and(|failure| failure.check == ENDS);
+        self.trials.iter().filter(has_not_ended).map(|trial| trial.name.as_str()).collect()
     }
 
     /// Whether no trial applies to the subject: then nothing is shown of it, neither good nor bad.

@@ -196,7 +196,11 @@ impl<'a> Subject<'a> {
             0 => ("bad", "✘ a grade failed".to_owned()),
             _ => {
                 let after = if report.is_cut_off() { format!(", cut off after {}", report.trials.len()) } else { String::new() };
-                ("bad", format!("✘ {bad} trial{} went wrong{after}", if bad == 1 { "" } else { "s" }))
+                let lost = match report.unended().len() {
+                    0 => String::new(),
+                    count => format!(", of which {count} ended the process"),
+                };
+                ("bad", format!("✘ {bad} trial{} went wrong{lost}{after}", if bad == 1 { "" } else { "s" }))
             }
         };
         let all = [Verdict::Passed, Verdict::Failed, Verdict::UnexpectedlyPassed, Verdict::Expected, Verdict::Skipped];

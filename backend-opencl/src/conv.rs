@@ -19,8 +19,8 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
             ErrorKind::DeviceLost
         }
         CL_INVALID_COMMAND_QUEUE if call.starts_with("clEnqueue") => ErrorKind::DeviceLost,
-        // from a wait, this code means with some drivers that a kernel has faulted; from an enqueue, it means that the
-        // kernel needs more registers than the device has
+        // some drivers return this code from a wait if a kernel has faulted; from an enqueue, it means that the kernel
+        // needs more registers than the device has
         CL_OUT_OF_RESOURCES
             if matches!(call, "clFinish" | "clWaitForEvents" | "clGetEventInfo" | "command" | "clEnqueueNDRangeKernel") =>
         {

@@ -88,7 +88,7 @@ impl WgpuDevice {
     /// without them it has no double precision, less room and a slower LU.
     ///
     /// This replaces the device-lost callback of the device; set no other one afterwards. [`WgpuDevice::lost`] reports a loss.
-    /// Make only one `WgpuDevice` for each device of the application. The function waits until the queue has finished its
+    /// Make only one `WgpuDevice` from each `wgpu::Device`. The function waits until the queue has finished its
     /// earlier work. Then a probe finds out whether workgroups may wait for one another, which takes two seconds at most. The
     /// probe does not run on a CPU, nor if the cache holds its answer for the device.
     ///

@@ -1,7 +1,6 @@
 //! Drivers of Vulkan that are registered and do not load: the loader passes over them without a word.
 
 use std::error::Error;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use lapidary_core::DriverFile;
@@ -22,33 +21,14 @@ pub(crate) fn unloadable() -> Vec<String> {
     drivers().into_iter().filter_map(told).collect()
 }
 
-/// The drivers that are registered on Linux and its kin, by the path of their manifest.
+/// The drivers that are registered, where the loader looks for them.
 #[must_use]
 pub fn drivers() -> Vec<DriverFile> {
-    if !cfg!(all(unix, not(target_vendor = "apple"))) {
-        return Vec::new();
-    }
-    let named = |manifest: PathBuf| {
-        let library = library(&fs::read_to_string(&manifest).ok()?, manifest.parent()?)?;
-        Some(DriverFile { manifest, library })
-    };
-    registered().into_iter().filter_map(named).collect()
-}
-
-/// The manifests of drivers, where the loader looks for them.
-fn registered() -> Vec<PathBuf> {
     let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].into_iter().find_map(std::env::var_os);
     let added = std::env::var_os("VK_ADD_DRIVER_FILES").unwrap_or_default();
     let places = named.unwrap_or_else(|| "/etc/vulkan/icd.d:/usr/local/share/vulkan/icd.d:/usr/share/vulkan/icd.d".into());
     let places = std::env::split_paths(&places).chain(std::env::split_paths(&added));
-    let files = places.flat_map(|place| match fs::read_dir(&place) {
-        Ok(folder) => folder.filter_map(|file| Some(file.ok()?.path())).collect(),
-        Err(_) => vec![place],
-    });
-    let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|extension| extension == "json")).collect();
-    files.sort();
-    files.dedup();
-    files
+    DriverFile::registered(places, "json", |text, manifest| library(text, manifest.parent()?))
 }
 
 /// What `dlopen` says of a library for programs of another pointer width. It is no fault: systems that run

@@ -1,6 +1,7 @@
-//! How the system's loaders find drivers.
+//! The files by which drivers are registered with the loaders of the system.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// A driver that is registered by a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,4 +10,30 @@ pub struct DriverFile {
     pub manifest: PathBuf,
     /// The library that the file names: a path, or a name that the system looks for.
     pub library: PathBuf,
+}
+
+impl DriverFile {
+    /// The drivers that files of an extension register, sorted by path. Each place is such a file or a folder of them; `library` finds
+    /// the library in the text of a file. There are none on Windows and macOS, where drivers are registered in other ways.
+    pub fn registered(
+        places: impl IntoIterator<Item = PathBuf>,
+        extension: &str,
+        library: impl Fn(&str, &Path) -> Option<PathBuf>,
+    ) -> Vec<Self> {
+        if !cfg!(all(unix, not(target_vendor = "apple"))) {
+            return Vec::new();
+        }
+        let files = places.into_iter().flat_map(|place| match fs::read_dir(&place) {
+            Ok(folder) => folder.filter_map(|file| Some(file.ok()?.path())).collect(),
+            Err(_) => vec![place],
+        });
+        let mut files: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|found| found == extension)).collect();
+        files.sort();
+        files.dedup();
+        let named = |manifest: PathBuf| {
+            let library = library(&fs::read_to_string(&manifest).ok()?, &manifest)?;
+            Some(DriverFile { manifest, library })
+        };
+        files.into_iter().filter_map(named).collect()
+    }
 }

@@ -26,7 +26,7 @@ pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
 
-/// Version of the kernels' texts, a part of every cache key: binaries of another version are not used.
+/// Version of the kernel sources. It is a part of every cache key, so that no binary of another version is loaded.
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// The text of a program.

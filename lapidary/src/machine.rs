@@ -27,10 +27,11 @@ pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 /// A set of devices that work on one call together.
 ///
 /// A `Machine` is a handle: a clone refers to the same machine. Threads may share it. Calls on host matrices that use the
-/// same device run one after the other, unless each is a few kernels on the caller's thread. Small calls are, solves with
+/// same device run one after the other. Exceptions are calls of a few kernels on the caller's thread: small calls, solves with
 /// factors that a device keeps, and all calls of a machine whose only device is the CPU; these share its threads. Uploads to
-/// a device run one after the other, and so do kernels in one of its queues. Calls on different devices do not wait for each other, unless one of them measures the speed of a
-/// device. A machine that chooses devices measures each device once for a routine.
+/// a device run one after the other, and so do kernels in one of its queues. Calls on different devices do not wait for
+/// each other, unless one of them measures the speed of a device. A machine that chooses devices measures each device once
+/// for a routine.
 ///
 /// # When memory runs out
 /// If a device runs out of memory, its remaining tiles go to the other devices. If no device has memory left, the call
@@ -277,7 +278,8 @@ impl Machine {
     }
 
     /// Frees the device memory kept for later calls: the copies of the last call on host matrices, factors that serve the solves of
-    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. A call that is under way keeps its memory at its end.
+    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. A call that is under way keeps its memory
+    /// at its end.
     pub fn trim(&self) {
         self.drivers().iter().for_each(DeviceRuntime::trim);
     }
@@ -375,7 +377,7 @@ impl Machine {
             Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
         };
-        // with a pivot of zero nothing is solved
+        // no solve uses factors with a pivot of zero
         Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy.filter(|_| info == 0)))
     }
 

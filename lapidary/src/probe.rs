@@ -28,13 +28,13 @@ const TIMEOUT_VARIABLE: &str = "LAPIDARY_PROBE";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks at a child.
 const STEP: Duration = Duration::from_millis(5);
-/// Time that a killed child may take to end. One that waits in the kernel does not end, and is left behind.
+/// Time that a killed child may take to end. One that waits inside the operating system does not end, and is left behind.
 const GRACE: Duration = Duration::from_secs(1);
 /// Exit status of a child that could not make its file.
 const NO_ANSWER: i32 = 86;
-/// What is kept of a driver that opens.
+/// The text that is kept for a driver that opens.
 const OPENS: &str = "opens";
-/// What the kept text of a driver that hangs begins with; the limit in seconds follows.
+/// Beginning of the text that is kept for a driver that hangs. The limit in seconds follows.
 const HANGS: &str = "it does not open within ";
 
 /// Opens drivers and ends the process, if it was started for that. Call it first in `main`, before arguments are read.
@@ -45,7 +45,7 @@ pub fn answer() {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::abort();
     });
-    // an error is no crash
+    // an error of a driver is not a crash
     let settings = Settings::from_env().unwrap_or_default();
     let _ = backend.to_string_lossy().parse::<Select>().and_then(|select| open(&select, &settings).map(drop));
     std::process::exit(if fs::write(file, []).is_ok() { 0 } else { NO_ANSWER });
@@ -140,8 +140,8 @@ fn registered(backend: Backend) -> Vec<RegisteredDriver> {
 }
 
 impl RegisteredDriver {
-    /// The key in the cache: the text of the manifest, and the size and time of the library. If the library is not found, those of
-    /// the system's table of libraries.
+    /// The key in the cache: the text of the manifest, and the size and modification time of the library. For a library that is
+    /// not found, these are of the file in which the system's loader lists libraries.
     fn key(&self) -> String {
         let DriverFile { manifest, library } = &self.file;
         let text = fs::read_to_string(manifest).unwrap_or_default();

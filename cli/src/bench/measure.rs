@@ -162,13 +162,13 @@ fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
 mod tests {
     use std::cell::RefCell;
 
+    use lapidary::core::Routine;
     use lapidary::{Diag, Machine, Op, Select, Side, Uplo};
 
     use super::{Beside, Problem, Samples, take_turns};
     use crate::progress::Progress;
     use crate::residual::Triangle;
     use crate::shape::Shape;
-    use lapidary::core::Routine;
 
     #[test]
     fn beside_a_peer_each_timed_call_of_either_side_waits_for_rest() {

@@ -1,5 +1,6 @@
 //! The operands of one timed call, how to run it and how to check it.
 
+use lapidary::core::Routine;
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Machine, MatMut, Scalar, Trsm};
 
 use super::peer::{Peer, at_work};
@@ -7,7 +8,6 @@ use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
 use crate::shape::Shape;
-use lapidary::core::Routine;
 
 /// What the check of a result said.
 #[derive(Clone, Copy, Debug)]

@@ -78,7 +78,7 @@ impl Worker {
         let (mut waited, mut status) = (Duration::ZERO, None);
         loop {
             match self.messages.recv_timeout(STEP) {
-                // no step of the run: the trial goes on, and its time too
+                // the time of the trial goes on: a program is no step of the run
                 Ok(Message::Program(program)) => {
                     self.program = Some(program);
                     continue;
@@ -135,7 +135,7 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        // fails if the process has ended already; one that waits in the kernel does not end, and is left behind
+        // fails if the process has ended already; one that waits inside the operating system does not end, and is left behind
         let _ = self.child.kill();
         let end = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {

@@ -53,7 +53,7 @@ enum Verb {
 }
 
 impl Verb {
-    /// The selection of the devices that the verb opens, if it opens any.
+    /// The flags that select devices, if the verb opens any.
     fn devices(&self) -> Option<&DeviceOptions> {
         match self {
             Verb::Devices(args) => Some(&args.device),

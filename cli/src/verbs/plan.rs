@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, trsm};
 use lapidary::core::command::Queue;
-use lapidary::core::{CostModel, Reach, Resources, Schedule, Timeline, Value as Factor};
+use lapidary::core::{CostModel, Reach, Resources, Routine, Schedule, Timeline, Value as Factor};
 use lapidary::{DType, Layout, Machine, Op, TrsmMode};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,6 @@ use crate::options::{DTypeFlag, parse_bytes, parse_positive};
 use crate::report::{number, out, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace::{self, Event};
-use lapidary::core::Routine;
 
 /// Flags of the verb.
 #[derive(clap::Args, Debug)]

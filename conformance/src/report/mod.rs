@@ -89,7 +89,7 @@ impl fmt::Display for Settings {
     }
 }
 
-/// The check of a trial in which the process of the trials ended.
+/// Name of the check that fails if the process of the trials ends during a trial.
 pub const ENDS: &str = "suite: ends";
 
 /// How much is tried.

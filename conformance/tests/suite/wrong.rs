@@ -74,7 +74,7 @@ pub enum Fault {
     SkipsNanPivots,
     /// `Aᵀ` is solved as A.
     SolvesUntransposed,
-    /// The residual of one equation is five sixths of what dget02 allows for the sum over all equations.
+    /// The residual of one equation is five sixths of the limit that LAPACK's test routine dget02 sets for the sum over all equations.
     RoughEquation,
     /// Exchanges are always done in order.
     AlwaysForward,

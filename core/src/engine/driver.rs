@@ -191,7 +191,7 @@ impl DeviceRuntime {
         Some(key)
     }
 
-    /// Keeps a copy in memory for as long as the result lives; `None` if it was freed.
+    /// Keeps this device from freeing a copy while the result lives; `None` if the copy is freed already.
     pub fn use_copy(&self, key: u64) -> Option<CopyInUse<'_>> {
         self.residents.begin_use(key).then_some(CopyInUse { driver: self, key })
     }

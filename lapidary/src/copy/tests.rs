@@ -99,7 +99,7 @@ fn factors_give_way_to_other_calls_oldest_first() {
     assert!(record(&machine).most <= 8 * BYTES + COLUMNS, "{} bytes", record(&machine).most);
     // an upload takes one, beside those that stay
     let uploaded = [(); 4].map(|()| machine.upload(view(&a)).unwrap());
-    // those without a copy last: their solves may free copies
+    // factors without a copy are checked last, since a solve with them may free copies of other factors
     let is_kept = |number: usize| solve(&machine, &factors[number], 1) < N * N;
     assert_eq!([2, 3, 4, 5, 1].map(is_kept), [true, true, true, true, false]);
     // a call on these may need scratch memory

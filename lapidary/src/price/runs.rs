@@ -30,7 +30,8 @@ impl Bucket {
         Bucket { operation: problem.operation(), dtype: problem.dtype(), size }
     }
 
-    /// The distance of two buckets: half octaves, added up over the sizes. `None` if their routines or types differ.
+    /// The distance between two buckets: the differences of their sizes in half octaves, added up. `None` if their routines or
+    /// types differ.
     fn distance(&self, other: &Bucket) -> Option<u32> {
         let is_alike = (self.operation, self.dtype) == (other.operation, other.dtype);
         is_alike.then(|| self.size.iter().zip(other.size).map(|(a, b)| a.abs_diff(b)).sum())

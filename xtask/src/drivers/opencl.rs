@@ -21,7 +21,7 @@ pub fn switched_on(cargo: Invocation) -> Invocation {
     if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
 }
 
-/// Runs every kernel in the interpreter, which logs each race and each read of memory that was never written.
+/// Runs every kernel in oclgrind, an interpreter that logs data races and reads of memory that was never written.
 pub fn watch(ws: &Workspace) -> Result<String> {
     if !Path::new(INTERPRETER).exists() {
         return Ok("oclgrind is not installed: not run".into());

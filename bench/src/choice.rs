@@ -75,6 +75,9 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
     Ok(())
 }
 
+/// The routines whose default selection is timed.
+pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
+
 fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: &mut Report) {
     let (a, b, lower) = (&random::<T>(n * n, 1), &random::<T>(n * n, 2), &triangle::<T>(n));
     let square = |data| MatRef::col_major(data, n, n).expect("n² elements");
@@ -150,7 +153,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
         let first = seconds(machine, &mut result); // compiles, and allocates
         let again = if first < LONG { seconds(machine, &mut result) } else { first };
         alone.push((name.as_str(), machine, again));
-        assert_alike(case.routine.description().name, n, case.slack, &[expected.clone(), result.clone()]);
+        assert_alike(case.routine.name(), n, case.slack, &[expected.clone(), result.clone()]);
     }
     let fastest = alone.iter().map(|(.., seconds)| *seconds).fold(f64::INFINITY, f64::min);
     alone.retain(|(.., seconds)| *seconds <= TOO_SLOW * fastest);
@@ -167,7 +170,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     })];
     sides.extend(alone.iter().map(|&(name, machine, _)| side(name, machine)));
     let times = in_turn(settings, sides);
-    let name = name::<T>(case.routine.description().name);
+    let name = name::<T>(case.routine.name());
     report.add(&name, &case.size, Unit::Gflops(case.flops), &times);
     let best = times[1..].iter().map(Times::median).fold(f64::INFINITY, f64::min);
     report.remark(&name, &case.size, "speed, of the best device's", best / times[0].median());

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use lapidary::DType;
 use lapidary::core::Routine;
 
+use crate::choice::ROUTINES;
+
 /// Every group; the last five only where they are named.
 pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
 
@@ -86,9 +88,11 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 fn routine(text: &str) -> Result<Routine, String> {
-    Routine::named(text).ok_or_else(|| {
-        format!("`{text}` is not timed; there is {}", Routine::ALL.map(|routine| routine.description().name).join(", "))
-    })
+    let timed = |routine: &Routine| routine.name() == text;
+    ROUTINES
+        .into_iter()
+        .find(timed)
+        .ok_or_else(|| format!("`{text}` is not timed; there is {}", ROUTINES.map(Routine::name).join(", ")))
 }
 
 fn dtype(text: &str) -> Result<DType, String> {

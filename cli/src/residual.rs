@@ -131,6 +131,16 @@ pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f6
     ratio(sum_abs(&r), n as f64 * a.norm_one() * sum_abs(&t) * epsilon::<T>())
 }
 
+/// Number of elements of `moved` that are not those of A with row i exchanged with row `ipiv[i]`, for each i in order.
+pub fn exchanges<T: Scalar>(a: &Dense<T>, ipiv: &[i32], moved: &Dense<T>) -> f64 {
+    let mut rows: Vec<usize> = (0..a.rows()).collect();
+    for (i, &p) in ipiv.iter().enumerate() {
+        rows.swap(i, usize::try_from(p).unwrap_or(i));
+    }
+    let columns = a.data().chunks(a.rows().max(1)).zip(moved.data().chunks(a.rows().max(1)));
+    columns.map(|(from, to)| rows.iter().zip(to).filter(|&(&row, element)| from[row] != *element).count()).sum::<usize>() as f64
+}
+
 /// L·v for the unit lower trapezoid in `lu`.
 fn lower_times<T: Scalar>(lu: &Dense<T>, v: &[f64]) -> Vec<f64> {
     let mut padded = v.to_vec();

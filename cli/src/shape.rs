@@ -11,7 +11,7 @@ use crate::residual::Triangle;
 
 /// Reads the name of a routine.
 fn parse_routine() -> impl TypedValueParser<Value = Routine> {
-    let values = Routine::ALL.map(|routine| PossibleValue::new(routine.description().name).help(routine.description().formula));
+    let values = Routine::ALL.map(|routine| PossibleValue::new(routine.name()).help(routine.description().formula));
     PossibleValuesParser::new(values).map(|name| Routine::named(&name).expect("only these names are accepted"))
 }
 
@@ -64,6 +64,7 @@ impl Shape {
             Routine::Getrf => flops::getrf(m, n),
             Routine::Getrs => flops::getrs(n, nrhs),
             Routine::Gesv => flops::getrf(n, n) + flops::getrs(n, nrhs),
+            Routine::Laswp => 0.0,
         }
     }
 
@@ -189,7 +190,7 @@ impl ShapeOptions {
         ];
         match given.iter().find(|(name, given)| *given && !known.contains(name)) {
             Some((name, _)) => {
-                let routine = self.routine().description().name;
+                let routine = self.routine().name();
                 Err(Failure::usage(format!("--{name} means nothing to {routine}, which takes --{}", known.join(", --"))))
             }
             None => Ok(()),

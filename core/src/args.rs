@@ -10,6 +10,7 @@ mod batched;
 use crate::enums::{Diag, Op, Side, TrsmMode, Uplo};
 use crate::error::{Error, Result};
 use crate::matrix::{MatMut, MatRef};
+use crate::routine::Routine;
 use crate::scalar::Scalar;
 
 pub use batched::{GemmBatched, GetrfBatched, GetrsBatched};
@@ -102,7 +103,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     /// A dimension of A or B does not agree with the others.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        check_product("gemm", self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
+        check_product(Routine::Gemm.name(), self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
         Ok(Checked(self))
     }
 }
@@ -201,13 +202,13 @@ impl<'a, T: Scalar> Trsm<'a, T> {
     /// A is not square, or its order is not B's extent on that side.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        let order = square("trsm", self.a.shape())?;
+        let order = square(Routine::Trsm.name(), self.a.shape())?;
         let (extent, what) = match self.side {
             Side::Left => (self.b.rows(), "rows"),
             Side::Right => (self.b.cols(), "columns"),
         };
         if extent != order {
-            return Err(Error::invalid("trsm", format!("A is of order {order}, B has {extent} {what}")));
+            return Err(Error::invalid(Routine::Trsm.name(), format!("A is of order {order}, B has {extent} {what}")));
         }
         Ok(Checked(self))
     }
@@ -245,10 +246,13 @@ impl<'a, T: Scalar> Getrf<'a, T> {
     pub fn check(self) -> Result<Checked<Self>> {
         let (m, n) = self.a.shape();
         if self.ipiv.len() != m.min(n) {
-            return Err(Error::invalid("getrf", format!("ipiv holds {} elements, min(m, n) is {}", self.ipiv.len(), m.min(n))));
+            return Err(Error::invalid(
+                Routine::Getrf.name(),
+                format!("ipiv holds {} elements, min(m, n) is {}", self.ipiv.len(), m.min(n)),
+            ));
         }
         if i32::try_from(m).is_err() {
-            return Err(Error::invalid("getrf", format!("m = {m} exceeds the range of ipiv")));
+            return Err(Error::invalid(Routine::Getrf.name(), format!("m = {m} exceeds the range of ipiv")));
         }
         Ok(Checked(self))
     }
@@ -286,11 +290,11 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     /// of another length or names a row that does not exist.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
-        let n = square("getrs", self.lu.shape())?;
+        let n = square(Routine::Getrs.name(), self.lu.shape())?;
         if self.b.rows() != n {
-            return Err(Error::invalid("getrs", format!("A is of order {n}, B has {} rows", self.b.rows())));
+            return Err(Error::invalid(Routine::Getrs.name(), format!("A is of order {n}, B has {} rows", self.b.rows())));
         }
-        check_pivots("getrs", self.ipiv, n, n)?;
+        check_pivots(Routine::Getrs.name(), self.ipiv, n, n)?;
         Ok(Checked(self))
     }
 }
@@ -326,9 +330,9 @@ impl<'a, T: Scalar> Laswp<'a, T> {
     pub fn check(self) -> Result<Checked<Self>> {
         let (held, rows) = (self.ipiv.len(), self.a.rows());
         if held > rows {
-            return Err(Error::invalid("laswp", format!("ipiv holds {held} elements, at most {rows} (rows of A)")));
+            return Err(Error::invalid(Routine::Laswp.name(), format!("ipiv holds {held} elements, at most {rows} (rows of A)")));
         }
-        check_pivots("laswp", self.ipiv, held, rows)?;
+        check_pivots(Routine::Laswp.name(), self.ipiv, held, rows)?;
         Ok(Checked(self))
     }
 }

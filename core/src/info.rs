@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
+use crate::routine::Routine;
 
 /// LAPACK's `info` of a factorisation: 0, or the number, counted from 1, of the first pivot of U
 /// that is exactly zero. The factorisation is completed then too, but its factors solve nothing.
@@ -46,7 +47,7 @@ impl Info {
     /// # Errors
     /// [`ErrorKind::Singular`](crate::ErrorKind::Singular).
     pub fn check(self) -> Result<()> {
-        self.pivot().map_or(Ok(()), |pivot| Err(Error::singular("getrf", pivot)))
+        self.pivot().map_or(Ok(()), |pivot| Err(Error::singular(Routine::Getrf.name(), pivot)))
     }
 }
 

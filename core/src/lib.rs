@@ -85,7 +85,7 @@ pub use matrix::{Home, MatMut, MatRef, RawMat, Resident};
 pub use plan::{MatrixId, Plan};
 #[cfg(feature = "program-cache")]
 pub use program_cache::{CacheCounts, CacheEntry, ProgramCache};
-pub use routine::{Routine, flops};
+pub use routine::{Origin, Routine, flops};
 pub use scalar::{DType, Element, Scalar};
 pub use schedule::{MemoryShortfall, Schedule};
 pub use simulate::{Cost, CostModel, Timeline};

@@ -1,4 +1,5 @@
-//! The routines that are timed and planned: names, sizes, flags and operation counts.
+//! The routines of the library: names, sizes, flags and operation counts. The command line, the benchmarks, the conformance suite
+//! and its calls of other libraries take them from here.
 
 /// A routine of BLAS or LAPACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -13,11 +14,24 @@ pub enum Routine {
     Getrs,
     /// A factorisation and a solve.
     Gesv,
+    /// Exchanges of rows.
+    Laswp,
+}
+
+/// The library that defines a routine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The BLAS, which has a Fortran and a C interface (CBLAS).
+    Blas,
+    /// LAPACK, whose interface is that of Fortran.
+    Lapack,
 }
 
 /// What a routine computes, and its arguments besides the matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
+    /// The library that defines the routine.
+    pub origin: Origin,
     /// The name in the BLAS or LAPACK, without the letter of the type.
     pub name: &'static str,
     /// What it computes.
@@ -33,31 +47,36 @@ pub struct Description {
 
 impl Routine {
     /// All of them.
-    pub const ALL: [Routine; 5] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Getrs, Routine::Gesv];
+    pub const ALL: [Routine; 6] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Getrs, Routine::Gesv, Routine::Laswp];
 
     /// What it computes, and its arguments.
     #[must_use]
-    pub fn description(self) -> Description {
-        let described = |name, formula, sizes, flags, has_panels| Description { name, formula, sizes, flags, has_panels };
-        match self {
-            Routine::Gemm => described("gemm", "C = op(A)·op(B)", &["m", "n", "k"], &["transa", "transb"], false),
-            Routine::Trsm => described(
-                "trsm",
-                "op(A)·X = B or X·op(A) = B, A triangular",
-                &["m", "n"],
-                &["side", "uplo", "transa", "diag"],
-                false,
-            ),
-            Routine::Getrf => described("getrf", "A = P·L·U", &["m", "n"], &[], true),
-            Routine::Getrs => described("getrs", "A·X = B from the factors of A", &["n", "nrhs"], &[], false),
-            Routine::Gesv => described("gesv", "A·X = B", &["n", "nrhs"], &[], true),
-        }
+    pub const fn description(self) -> Description {
+        const NO_FLAGS: &[&str] = &[];
+        let (origin, name, formula, sizes, flags): (_, _, _, &[&str], &[&str]) = match self {
+            Routine::Gemm => (Origin::Blas, "gemm", "C = op(A)·op(B)", &["m", "n", "k"], &["transa", "transb"]),
+            Routine::Trsm => {
+                let formula = "op(A)·X = B or X·op(A) = B, A triangular";
+                (Origin::Blas, "trsm", formula, &["m", "n"], &["side", "uplo", "transa", "diag"])
+            }
+            Routine::Getrf => (Origin::Lapack, "getrf", "A = P·L·U", &["m", "n"], NO_FLAGS),
+            Routine::Getrs => (Origin::Lapack, "getrs", "A·X = B from the factors of A", &["n", "nrhs"], NO_FLAGS),
+            Routine::Gesv => (Origin::Lapack, "gesv", "A·X = B", &["n", "nrhs"], NO_FLAGS),
+            Routine::Laswp => (Origin::Lapack, "laswp", "A = P·A, rows exchanged in pairs", &["m", "n"], NO_FLAGS),
+        };
+        Description { origin, name, formula, sizes, flags, has_panels: matches!(self, Routine::Getrf | Routine::Gesv) }
+    }
+
+    /// The name in the BLAS or LAPACK, without the letter of the type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.description().name
     }
 
     /// The routine of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|routine| routine.description().name == name)
+        Self::ALL.into_iter().find(|routine| routine.name() == name)
     }
 }
 
@@ -96,8 +115,8 @@ mod tests {
 
     #[test]
     fn names_are_told_apart() {
-        assert!(Routine::ALL.iter().all(|routine| Routine::named(routine.description().name) == Some(*routine)));
-        assert_eq!(Routine::named("laswp"), None);
+        assert!(Routine::ALL.iter().all(|routine| Routine::named(routine.name()) == Some(*routine)));
+        assert_eq!(Routine::named("potrf"), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{CacheCounts, ProgramCache};
 use lapidary_core::{
     DType, Device, DeviceFacts, DeviceRuntime, Error, ErrorKind, Gemm, Getrf, Getrs, Info, LanePool, Laswp, Layout, MatMut, Rates,
-    RawMat, Result, Scalar, Trace, TraceEvent, Trsm, TrsmMode, flops,
+    RawMat, Result, Routine, Scalar, Trace, TraceEvent, Trsm, TrsmMode, flops,
 };
 
 use crate::copy::DeviceCopy;
@@ -398,7 +398,7 @@ impl Machine {
     /// device failed.
     pub fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
-        self.require_pivots("getrs", args.lu)?;
+        self.require_pivots(Routine::Getrs.name(), args.lu)?;
         self.solve_with_pivots(args.into_inner(), None)
     }
 
@@ -443,10 +443,10 @@ impl Machine {
     /// [`ErrorKind::Singular`] if a pivot is exactly zero: A holds its factors then, and B stays as it is. A is
     /// not square, B has another number of rows, or a device failed.
     pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'a, T>> {
-        check_system("gesv", &a.as_ref(), b.rows()).map_err(Error::untouched)?;
+        check_system(Routine::Gesv.name(), &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
         if lu.info() != 0 {
-            return Err(singular("gesv", lu.info(), A_IS_FACTORED));
+            return Err(singular(Routine::Gesv.name(), lu.info(), A_IS_FACTORED));
         }
         lu.solve(b).map_err(|error| match error.outputs() {
             Some(B_STAYS) => error.with_outputs(A_IS_FACTORED),

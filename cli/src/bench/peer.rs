@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lapidary::core::Routine;
 use lapidary::{DType, Scalar};
 use libloading::Library;
 
@@ -25,6 +26,7 @@ type TrsmFn<T> =
     unsafe extern "C" fn(Flag, Flag, Flag, Flag, Int, Int, *const T, *const T, Int, *mut T, Int, usize, usize, usize, usize);
 type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32);
 type GetrsFn<T> = unsafe extern "C" fn(Flag, Int, Int, *const T, Int, *const i32, *mut T, Int, *mut i32, usize);
+type LaswpFn<T> = unsafe extern "C" fn(Int, *mut T, Int, Int, Int, *const i32, Int);
 type GesvFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut T, Int, *mut i32);
 
 /// The routines found in a library, for one element type.
@@ -34,6 +36,7 @@ pub struct Peer<T> {
     getrf: Option<GetrfFn<T>>,
     getrs: Option<GetrsFn<T>>,
     gesv: Option<GesvFn<T>>,
+    laswp: Option<LaswpFn<T>>,
     // the functions above are valid as long as the library is loaded
     dylib: Library,
 }
@@ -81,11 +84,12 @@ impl<T: Scalar> Peer<T> {
         // whose types are those above; the user vouches for LP64 integers.
         unsafe {
             Ok(Peer {
-                gemm: find(&library, T::DTYPE, "gemm"),
-                trsm: find(&library, T::DTYPE, "trsm"),
-                getrf: find(&library, T::DTYPE, "getrf"),
-                getrs: find(&library, T::DTYPE, "getrs"),
-                gesv: find(&library, T::DTYPE, "gesv"),
+                gemm: find(&library, T::DTYPE, Routine::Gemm),
+                trsm: find(&library, T::DTYPE, Routine::Trsm),
+                getrf: find(&library, T::DTYPE, Routine::Getrf),
+                getrs: find(&library, T::DTYPE, Routine::Getrs),
+                gesv: find(&library, T::DTYPE, Routine::Gesv),
+                laswp: find(&library, T::DTYPE, Routine::Laswp),
                 dylib: library,
             })
         }
@@ -105,7 +109,7 @@ impl<T: Scalar> Peer<T> {
 
     /// C = op(A)·op(B).
     pub fn gemm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
-        let gemm = self.gemm.ok_or_else(|| missing::<T>("gemm"))?;
+        let gemm = self.gemm.ok_or_else(|| missing::<T>(Routine::Gemm))?;
         let [m, n, k] = ints([shape.m, shape.n, shape.k])?;
         let [lda, ldb, ldc] = ints([work.a.rows(), work.b.rows(), work.c.rows()].map(|ld| ld.max(1)))?;
         let (op_a, op_b) = (flag(&shape.a.op), flag(&shape.op_b));
@@ -120,7 +124,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = op(A)⁻¹·B or B·op(A)⁻¹.
     pub fn trsm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
-        let trsm = self.trsm.ok_or_else(|| missing::<T>("trsm"))?;
+        let trsm = self.trsm.ok_or_else(|| missing::<T>(Routine::Trsm))?;
         let [m, n, lda, ldb] = ints([shape.m, shape.n, work.a.rows().max(1), work.b.rows().max(1)])?;
         let [side, uplo] = [flag(&shape.a.side), flag(&shape.a.uplo)];
         let [op, diag] = [flag(&shape.a.op), flag(&shape.a.diag)];
@@ -132,7 +136,7 @@ impl<T: Scalar> Peer<T> {
 
     /// A = P·L·U.
     pub fn getrf(&self, work: &mut Operands<T>) -> Result<()> {
-        let getrf = self.getrf.ok_or_else(|| missing::<T>("getrf"))?;
+        let getrf = self.getrf.ok_or_else(|| missing::<T>(Routine::Getrf))?;
         let [m, n, lda] = ints([work.a.rows(), work.a.cols(), work.a.rows().max(1)])?;
         // SAFETY: the sizes and the stride are A's, ipiv holds min(m, n) elements.
         unsafe { getrf(&m, &n, work.a.data_mut().as_mut_ptr(), &lda, work.ipiv.as_mut_ptr(), &mut work.info) };
@@ -142,7 +146,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = A⁻¹·B from the factors.
     pub fn getrs(&self, work: &mut Operands<T>) -> Result<()> {
-        let getrs = self.getrs.ok_or_else(|| missing::<T>("getrs"))?;
+        let getrs = self.getrs.ok_or_else(|| missing::<T>(Routine::Getrs))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         count_from(1, work);
         let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
@@ -154,7 +158,7 @@ impl<T: Scalar> Peer<T> {
 
     /// B = A⁻¹·B.
     pub fn gesv(&self, work: &mut Operands<T>) -> Result<()> {
-        let gesv = self.gesv.ok_or_else(|| missing::<T>("gesv"))?;
+        let gesv = self.gesv.ok_or_else(|| missing::<T>(Routine::Gesv))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         let (a, ipiv, b) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_mut_ptr(), work.b.data_mut().as_mut_ptr());
         // SAFETY: the sizes and strides are those of the matrices, ipiv holds n elements.
@@ -162,24 +166,35 @@ impl<T: Scalar> Peer<T> {
         count_from(-1, work);
         finished(work.info)
     }
+
+    /// A = P·A: row i is exchanged with row `ipiv[i]`, in order.
+    pub fn laswp(&self, work: &mut Operands<T>) -> Result<()> {
+        let laswp = self.laswp.ok_or_else(|| missing::<T>(Routine::Laswp))?;
+        let [n, lda, last] = ints([work.a.cols(), work.a.rows().max(1), work.ipiv.len()])?;
+        count_from(1, work);
+        let (a, ipiv) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_ptr());
+        // SAFETY: the stride is A's, and ipiv holds `last` rows of A.
+        unsafe { laswp(&n, a, &lda, &1, &last, ipiv, &1) };
+        Ok(())
+    }
 }
 
 /// What a routine is called for a type: `dgemm_`, `sgemm_`.
-fn symbol(dtype: DType, name: &str) -> String {
-    format!("{}{name}_", if dtype == DType::F32 { 's' } else { 'd' })
+fn symbol(dtype: DType, routine: Routine) -> String {
+    format!("{}{}_", if dtype == DType::F32 { 's' } else { 'd' }, routine.name())
 }
 
-/// The function `name` for a type.
+/// The function of a routine for a type.
 ///
 /// # Safety
 /// `F` must be the type of the function.
-unsafe fn find<F: Copy>(library: &Library, dtype: DType, name: &str) -> Option<F> {
+unsafe fn find<F: Copy>(library: &Library, dtype: DType, routine: Routine) -> Option<F> {
     // SAFETY: the caller's promise.
-    unsafe { library.get::<F>(symbol(dtype, name)) }.ok().map(|symbol| *symbol)
+    unsafe { library.get::<F>(symbol(dtype, routine)) }.ok().map(|symbol| *symbol)
 }
 
-fn missing<T: Scalar>(name: &str) -> Failure {
-    Failure::usage(format!("the peer library has no {}", symbol(T::DTYPE, name)))
+fn missing<T: Scalar>(routine: Routine) -> Failure {
+    Failure::usage(format!("the peer library has no {}", symbol(T::DTYPE, routine)))
 }
 
 fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {

@@ -1,7 +1,7 @@
 //! The operands of one timed call, how to run it and how to check it.
 
 use lapidary::core::Routine;
-use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Machine, MatMut, Scalar, Trsm};
+use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
 
 use super::peer::{Peer, at_work};
 use crate::dense::Dense;
@@ -94,6 +94,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         match shape.routine {
             Routine::Trsm => tame(&mut inputs.a, shape.a.diag),
             Routine::Getrs => factored = Some(factor(&mut inputs, machine)?),
+            Routine::Laswp => draw_pivots(&mut inputs, seed),
             Routine::Gemm | Routine::Getrf | Routine::Gesv => {}
         }
         let mut work = inputs.clone();
@@ -130,6 +131,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
             Routine::Getrf => not_singular(machine.getrf_into(Getrf::new(a, ipiv))?.get())?,
             Routine::Getrs => machine.getrs(Getrs::new(a.as_ref(), ipiv, b))?,
             Routine::Gesv => ipiv.copy_from_slice(machine.gesv(a, b)?.ipiv()),
+            Routine::Laswp => machine.laswp(Laswp::new(a, ipiv))?,
         }
         *info = 0;
         Ok(())
@@ -151,6 +153,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
             Routine::Getrf => peer.getrf(&mut self.work),
             Routine::Getrs => peer.getrs(&mut self.work),
             Routine::Gesv => peer.gesv(&mut self.work),
+            Routine::Laswp => peer.laswp(&mut self.work),
         })
     }
 
@@ -179,6 +182,10 @@ impl<'m, T: Scalar> Problem<'m, T> {
                 let ratio = residual::factorisation(a, &work.a, &work.ipiv);
                 self.ended(solution.worse(Check { what: "dget01 along a vector", ratio, threshold: LU_THRESHOLD }))
             }
+            Routine::Laswp => {
+                let ratio = residual::exchanges(&inputs.a, &inputs.ipiv, &work.a);
+                Check { what: "elements in a wrong row", ratio, threshold: 0.0 }
+            }
         }
     }
 
@@ -196,7 +203,7 @@ fn shapes(shape: &Shape) -> [(usize, usize); 3] {
     match shape.routine {
         Routine::Gemm => [shape.a.op.shape((m, k)), shape.op_b.shape((k, n)), (m, n)],
         Routine::Trsm => [(shape.triangle_order(), shape.triangle_order()), (m, n), unused],
-        Routine::Getrf => [(m, n), unused, unused],
+        Routine::Getrf | Routine::Laswp => [(m, n), unused, unused],
         Routine::Getrs | Routine::Gesv => [(n, n), (n, nrhs), unused],
     }
 }
@@ -232,6 +239,10 @@ fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T
             restore(&mut work.b, &inputs.b);
             work.ipiv.fill(UNSET);
         }
+        Routine::Laswp => {
+            restore(&mut work.a, &inputs.a);
+            work.ipiv.copy_from_slice(&inputs.ipiv);
+        }
     }
     work.info = UNSET;
 }
@@ -241,6 +252,14 @@ fn factor<T: Scalar>(operands: &mut Operands<T>, machine: &Machine) -> Result<De
     let a = operands.a.clone();
     not_singular(machine.getrf_into(Getrf::new(operands.a.view_mut(), &mut operands.ipiv))?.get())?;
     Ok(a)
+}
+
+/// Draws pivots as a factorisation may choose them: row i is exchanged with itself or a row below.
+fn draw_pivots<T: Scalar>(operands: &mut Operands<T>, seed: u64) {
+    let (mut rng, m) = (fastrand::Rng::with_seed(seed), operands.a.rows());
+    for (i, pivot) in operands.ipiv.iter_mut().enumerate() {
+        *pivot = i32::try_from(rng.usize(i..m)).unwrap_or(i32::MAX);
+    }
 }
 
 /// A random triangle is exponentially ill-conditioned; small entries off the

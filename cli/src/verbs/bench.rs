@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use lapidary::core::Routine;
 use lapidary::{DType, Machine, Scalar};
 use serde_json::{Map, Value, json};
 
-use crate::bench::measure::{Measured, measure};
+use crate::bench::measure::{Measured, Samples, measure};
 use crate::bench::peer::Peer;
 use crate::bench::plot::{Curve, check_picture, svg};
 use crate::bench::problem::{Problem, held};
@@ -86,6 +87,9 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).chain(&args.trace).try_for_each(|path| atomic::check_folder(path))?;
     args.trace.iter().try_for_each(|path| trace::check_path(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
+    if args.plot.is_some() && args.shape.routine() == Routine::Laswp {
+        return Err(Failure::usage("--plot draws GFLOP/s, and laswp does no floating-point operations: take --json"));
+    }
     let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
@@ -112,7 +116,7 @@ fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
 fn run_as<T: Scalar>(args: &Args, machine: &Machine, shapes: &[Shape]) -> Result<()> {
     let resident = args.resident && machine.devices().all(|device| device.host_memory);
     for shape in shapes {
-        let what = format!("{} {}", args.shape.routine().description().name, words(&shape.sizes()));
+        let what = format!("{} {}", args.shape.routine().name(), words(&shape.sizes()));
         memory::check_matrices::<T>(&what, &held(shape, resident))?;
     }
     let peer = args.peer.as_deref().map(Peer::<T>::open).transpose()?;
@@ -157,7 +161,7 @@ fn time_all<T: Scalar>(
     progress.println(&header(&shapes[0], peer.is_some()));
     let mut results = Vec::new();
     for shape in shapes {
-        progress.begin(&format!("{} {}", args.shape.routine().description().name, words(&shape.sizes())));
+        progress.begin(&format!("{} {}", args.shape.routine().name(), words(&shape.sizes())));
         let mut problem = Problem::<T>::new(*shape, args.seed, machine, args.resident)?;
         let measured = measure(&mut problem, peer, machine, reps, &progress)?;
         progress.println(&row(shape, &measured));
@@ -178,7 +182,7 @@ fn words<V: std::fmt::Display>(pairs: &[(&'static str, V)]) -> String {
 
 fn title(args: &Args, shape: &Shape) -> String {
     let dtype = DType::from(args.dtype);
-    format!("{} {dtype} {}", args.shape.routine().description().name, words(&shape.flags())).trim_end().to_owned()
+    format!("{} {dtype} {}", args.shape.routine().name(), words(&shape.flags())).trim_end().to_owned()
 }
 
 fn header(shape: &Shape, peer: bool) -> String {
@@ -193,19 +197,24 @@ fn row(shape: &Shape, measured: &Measured) -> String {
     let [median, min, max] = [ours.median(), ours.min(), ours.max()].map(|seconds| seconds * 1e3);
     let verdict = format!("{} {}", fixed(check.ratio, 3), if check.passed() { "ok" } else { "WRONG" });
     let [median, min, max] = [median, min, max].map(|ms| fixed(ms, 4));
-    let mut row = format!("{sizes}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", fixed(ours.gflops(), 3));
+    let mut row = format!("{sizes}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", speed(shape, ours));
     if let (Some((peer, check)), Some(ratio)) = (&measured.peer, measured.speed_ratio()) {
-        let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), fixed(peer.gflops(), 3), fixed(ratio, 3));
+        let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), speed(shape, peer), fixed(ratio, 3));
         row += &format!("{ms:>12}{gflops:>13}{ratio:>10}");
         row += if check.passed() { "" } else { "  peer WRONG" };
     }
     row
 }
 
+/// GFLOP/s of the samples; a dash for a routine without floating-point operations.
+fn speed(shape: &Shape, samples: &Samples) -> String {
+    if shape.flops() > 0.0 { fixed(samples.gflops(), 3) } else { "-".to_owned() }
+}
+
 fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measured]) -> Value {
     let entries: Vec<Value> = shapes.iter().zip(results).map(|(shape, measured)| entry(shape, measured)).collect();
     json!({
-        "routine": args.shape.routine().description().name, "dtype": DType::from(args.dtype).to_string(),
+        "routine": args.shape.routine().name(), "dtype": DType::from(args.dtype).to_string(),
         "flags": shapes[0].flags().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "memory": if args.resident { "resident" } else { "host" }, "repetitions": args.reps, "seed": args.seed,
         "devices": describe(computing(machine, args.dtype.into())), "threads": threads(), "results": entries,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, trsm};
+use lapidary::core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary::core::command::Queue;
 use lapidary::core::{CostModel, Reach, Resources, Routine, Schedule, Timeline, Value as Factor};
-use lapidary::{DType, Layout, Machine, Op, TrsmMode};
+use lapidary::{DType, Layout, Machine, Op, Side, TrsmMode};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
@@ -138,6 +138,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
         }
         Routine::Getrf => Problem::Getrf { problem: getrf::Problem { m, n, pivoting: true, layout: Layout::ColMajor, dtype }, nb },
         Routine::Getrs => Problem::Getrs(getrs::Problem::new(n, nrhs, Op::NoTrans, dtype)),
+        Routine::Laswp => Problem::Laswp(laswp::Problem { m, n, pivots: m.min(n), side: Side::Left, forward: true, dtype }),
         Routine::Gesv => return Err(Failure::usage("gesv is getrf followed by getrs: plan these")),
     })
 }
@@ -172,7 +173,7 @@ fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline)
             .collect()
     };
     json!({
-        "routine": shape.routine.description().name, "dtype": plan.dtype().to_string(),
+        "routine": shape.routine.name(), "dtype": plan.dtype().to_string(),
         "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
         "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
         "seconds": seconds, "gflops": number(shape.flops() / seconds / 1e9),

@@ -177,7 +177,7 @@ fn flags_that_a_routine_would_ignore_are_refused() {
     refused(&s, &["bench", "gemm", "--n", "8", "--nrhs", "2"], &["--nrhs means nothing to gemm"]);
     refused(&s, &["plan", "trsm", "--n", "8", "--k", "2"], &["--k means nothing to trsm"]);
     refused(&s, &["bench", "gemm", "--n", "8", "--plot", "gemm.png"], &["gemm.png", ".svg"]);
-    for routine in ["gemm", "trsm", "getrs"] {
+    for routine in ["gemm", "trsm", "getrs", "laswp"] {
         for verb in ["bench", "plan"] {
             refused(&s, &[verb, routine, "--n", "8", "--nb", "4"], &[&format!("--nb means nothing to {routine}")]);
         }

@@ -33,7 +33,7 @@ unsafe fn end(info: *mut i32) {
 }
 
 macro_rules! library {
-    ($t:ty, $gemm:ident, $trsm:ident, $getrf:ident, $getrs:ident, $gesv:ident) => {
+    ($t:ty, $gemm:ident, $trsm:ident, $getrf:ident, $getrs:ident, $gesv:ident, $laswp:ident) => {
         #[no_mangle]
         unsafe extern "C" fn $gemm(
             _: Flag, _: Flag, m: Int, n: Int, k: Int, _: *const $t, a: *const $t, lda: Int, b: *const $t, ldb: Int, _: *const $t,
@@ -70,6 +70,9 @@ macro_rules! library {
         }
 
         #[no_mangle]
+        extern "C" fn $laswp(_: Int, _: *mut $t, _: Int, _: Int, _: Int, _: *const i32, _: Int) {}
+
+        #[no_mangle]
         unsafe extern "C" fn $gesv(
             n: Int, nrhs: Int, a: *mut $t, lda: Int, ipiv: *mut i32, b: *mut $t, ldb: Int, info: *mut i32,
         ) {
@@ -100,5 +103,5 @@ macro_rules! library {
     };
 }
 
-library!(f32, sgemm_, strsm_, sgetrf_, sgetrs_, sgesv_);
-library!(f64, dgemm_, dtrsm_, dgetrf_, dgetrs_, dgesv_);
+library!(f32, sgemm_, strsm_, sgetrf_, sgetrs_, sgesv_, slaswp_);
+library!(f64, dgemm_, dtrsm_, dgetrf_, dgetrs_, dgesv_, dlaswp_);

@@ -36,7 +36,7 @@ fn a_peer_that_does_nothing_is_found_wrong_in_every_routine() {
     let s = Sandbox::new();
     let mute = compile(s.path(), "mute", NOTHING_RIGHT, &[]);
     let says_well = compile(s.path(), "says_well", NOTHING_RIGHT, &["ends_well"]);
-    for routine in ["gemm", "trsm", "getrf", "getrs", "gesv"] {
+    for routine in ["gemm", "trsm", "getrf", "getrs", "gesv", "laswp"] {
         for (dtype, library) in [("f32", &mute), ("f64", &mute), ("f64", &says_well)] {
             let flags = ["--n", "20", "--reps", "1", "--dtype", dtype];
             assert_eq!(bench(&s, library, routine, &flags), (1, true), "{routine} {dtype} {}", library.display());
@@ -55,6 +55,7 @@ fn a_peer_that_is_right_passes_in_every_routine() {
         ("trsm", &["--side", "r", "--uplo", "u", "--diag", "u", "--m", "7"]),
         ("getrf", &["--m", "31"]),
         ("getrs", &["--nrhs", "3"]),
+        ("laswp", &["--m", "31"]),
     ] {
         assert_eq!(bench(&s, &right, routine, &[flags, &["--n", "20", "--reps", "2"]].concat()), (0, false), "{routine}");
     }

@@ -23,6 +23,11 @@ fn bench_checks_times_and_plots() {
             assert!(s.read("r.svg").starts_with("<svg"));
         }
     }
+    let out = s.run(&["bench", "laswp", "--n", "40", "--m", "60", "--reps", "3", "--json", "r.json"]);
+    outcome(&out, 0);
+    assert!(out.stdout.contains("0.000 ok"), "{}", out.stdout);
+    assert_eq!(s.json("r.json")["results"][0]["ours"]["check"]["passed"], true);
+    refused(&s, &["bench", "laswp", "--n", "4", "--plot", "r.svg"], &["--plot", "laswp does no floating-point operations"]);
 }
 
 #[test]
@@ -75,7 +80,7 @@ fn hpl_passes_and_reports() {
 #[test]
 fn plans_are_printed_traced_and_drawn() {
     let s = Sandbox::new();
-    for routine in ["gemm", "trsm", "getrf", "getrs"] {
+    for routine in ["gemm", "trsm", "getrf", "getrs", "laswp"] {
         let flags = ["--n", "300", "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
         let nrhs: &[&str] = if routine == "getrs" { &["--nrhs", "40"] } else { &[] };
         let out = s.run(&[&["plan", routine][..], &flags, nrhs].concat());

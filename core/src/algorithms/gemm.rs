@@ -6,6 +6,7 @@ use crate::enums::{Layout, Op};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
+use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
@@ -104,7 +105,7 @@ impl Problem {
 /// Uses `mc`, `nc`, `kc`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
-    let mut plan = Plan::new("gemm", p.dtype());
+    let mut plan = Plan::new(Routine::Gemm.name(), p.dtype());
     let a = plan.input("A", p.op_a.shape((p.m, p.k)), Layout::ColMajor);
     let b = plan.input("B", p.op_b.shape((p.k, p.n)), Layout::ColMajor);
     let c = plan.output("C", (p.m, p.n), Layout::ColMajor);

@@ -18,6 +18,7 @@ use crate::command::Queue;
 use crate::enums::{Diag, Layout, Op, Side, Uplo};
 use crate::instruction::{Instruction, Region, Swaps, Tile};
 use crate::plan::{MatrixId, Plan};
+use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
@@ -69,7 +70,7 @@ struct Matrices {
 /// Uses `nb` as panel width, `nc` as strip width of the update, `share`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
-    let mut plan = Plan::new("getrf", p.dtype);
+    let mut plan = Plan::new(Routine::Getrf.name(), p.dtype);
     let a = plan.output("A", (p.m, p.n), p.layout);
     let ipiv = plan.indices("ipiv", p.order(), true);
     let info = plan.indices("info", 1, true);

@@ -7,6 +7,7 @@ use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::Instruction;
 use crate::matrix::RawMat;
 use crate::plan::Plan;
+use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
@@ -106,7 +107,7 @@ pub fn commands(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> usize
 /// Uses the block sizes of [`trsm`], and those of [`laswp`] for the exchanges.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> Plan {
-    let mut plan = Plan::new("getrs", p.dtype());
+    let mut plan = Plan::new(Routine::Getrs.name(), p.dtype());
     let n = p.lower.order();
     let lu = plan.input("LU", (n, n), Layout::ColMajor);
     let ipiv = plan.indices("ipiv", p.exchanges.pivots, false);

@@ -6,6 +6,7 @@ use crate::enums::{Layout, Side};
 use crate::instruction::{Instruction, Region, Swaps};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
+use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 
 /// Exchanges in normal form: the matrix is column-major.
@@ -62,7 +63,7 @@ pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
 /// Uses `nc` as the width of a strip.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
-    let mut plan = Plan::new("laswp", p.dtype);
+    let mut plan = Plan::new(Routine::Laswp.name(), p.dtype);
     let a = plan.output("A", (p.m, p.n), Layout::ColMajor);
     let ipiv = plan.indices("ipiv", p.pivots, false);
     emit(&mut plan, p, [a, ipiv], blocking);

@@ -7,6 +7,7 @@ use crate::enums::TrsmMode;
 use crate::error::{Error, ErrorKind};
 use crate::instruction::Instruction;
 use crate::plan::Plan;
+use crate::routine::Routine;
 use crate::scalar::DType;
 
 /// Maximum number of commands into which a memory limit may cut a problem. A plan of that length takes a hundred megabytes of
@@ -71,18 +72,26 @@ impl LimitTooSmall {
 
 impl Problem {
     /// The names of all routines.
-    pub const OPERATIONS: [&'static str; 8] =
-        ["gemm", "trsm", "getrf", "getrs", "laswp", "gemm_batched", "getrf_batched", "getrs_batched"];
+    pub const OPERATIONS: [&'static str; 8] = [
+        Routine::Gemm.name(),
+        Routine::Trsm.name(),
+        Routine::Getrf.name(),
+        Routine::Getrs.name(),
+        Routine::Laswp.name(),
+        "gemm_batched",
+        "getrf_batched",
+        "getrs_batched",
+    ];
 
     /// The routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {
-            Problem::Gemm(_) => "gemm",
-            Problem::Trsm(_) => "trsm",
-            Problem::Getrf { .. } => "getrf",
-            Problem::Getrs(_) => "getrs",
-            Problem::Laswp(_) => "laswp",
+            Problem::Gemm(_) => Routine::Gemm.name(),
+            Problem::Trsm(_) => Routine::Trsm.name(),
+            Problem::Getrf { .. } => Routine::Getrf.name(),
+            Problem::Getrs(_) => Routine::Getrs.name(),
+            Problem::Laswp(_) => Routine::Laswp.name(),
             Problem::Batched(p) => p.operation(),
         }
     }

@@ -15,6 +15,7 @@ use crate::enums::{Diag, Layout, Op, Side, TrsmMode, Uplo};
 use crate::instruction::{Instruction, Region, Tile};
 use crate::matrix::RawMat;
 use crate::plan::{MatrixId, Plan};
+use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
@@ -120,7 +121,7 @@ impl Problem {
 /// Uses `nb` along the triangle, `nc` right-hand sides for each task, `kc`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
-    let mut plan = Plan::new("trsm", p.dtype());
+    let mut plan = Plan::new(Routine::Trsm.name(), p.dtype());
     let a = plan.input("A", (p.order(), p.order()), Layout::ColMajor);
     let b = plan.output("B", (p.m, p.n), Layout::ColMajor);
     emit(&mut plan, p, [a, b], blocking);

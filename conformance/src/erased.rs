@@ -3,10 +3,12 @@
 
 use std::mem::ManuallyDrop;
 
-use lapidary_core::{DType, Device, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
+use lapidary_core::{
+    DType, Device, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Routine, Scalar, Trsm,
+};
 
-use crate::Subject;
 use crate::report::Identity;
+use crate::{Subject, for_routines};
 
 /// Any [`Subject`].
 pub type AnySubject = dyn Erased;
@@ -28,7 +30,7 @@ pub trait Erased: Sync {
     /// See [`Subject::took_part`].
     fn took_part(&self) -> Option<usize>;
     /// See [`Subject::lacks`].
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String>;
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String>;
     /// A routine in single precision, and its `info`.
     ///
     /// # Errors
@@ -41,41 +43,50 @@ pub trait Erased: Sync {
     fn double(&self, call: Call<'_, f64>) -> Result<usize>;
 }
 
-/// A routine with its arguments.
-pub enum Call<'a, T: Scalar> {
-    /// See [`Subject::gemm`].
-    Gemm(Gemm<'a, T>),
-    /// See [`Subject::trsm`].
-    Trsm(Trsm<'a, T>),
-    /// See [`Subject::getrf`].
-    Getrf(Getrf<'a, T>),
-    /// See [`Subject::getrs`].
-    Getrs(Getrs<'a, T>),
-    /// See [`Subject::laswp`].
-    Laswp(Laswp<'a, T>),
-    /// See [`Subject::gemm_batched`].
-    GemmBatched(GemmBatched<'a, T>),
-    /// See [`Subject::getrf_batched`].
-    GetrfBatched(GetrfBatched<'a, T>),
-    /// See [`Subject::getrs_batched`].
-    GetrsBatched(GetrsBatched<'a, T>),
+/// What a routine returns, as a number.
+trait Value {
+    fn to_info(self) -> usize;
+    fn from_info(info: usize) -> Self;
 }
 
-impl<'a, T: Scalar> Call<'a, T> {
-    /// Runs the routine of a subject; the `info` of a factorisation.
-    fn of<S: Subject>(self, subject: &S) -> Result<usize> {
-        match self {
-            Call::Gemm(args) => subject.gemm(args).map(|()| 0),
-            Call::Trsm(args) => subject.trsm(args).map(|()| 0),
-            Call::Getrf(args) => subject.getrf(args),
-            Call::Getrs(args) => subject.getrs(args).map(|()| 0),
-            Call::Laswp(args) => subject.laswp(args).map(|()| 0),
-            Call::GemmBatched(args) => subject.gemm_batched(args).map(|()| 0),
-            Call::GetrfBatched(args) => subject.getrf_batched(args).map(|()| 0),
-            Call::GetrsBatched(args) => subject.getrs_batched(args).map(|()| 0),
-        }
+impl Value for () {
+    fn to_info(self) -> usize {
+        0
     }
+    fn from_info(_: usize) {}
+}
 
+impl Value for usize {
+    fn to_info(self) -> usize {
+        self
+    }
+    fn from_info(info: usize) -> usize {
+        info
+    }
+}
+
+macro_rules! define_call {
+    (() $($method:ident: $Args:ident => $value:ty,)*) => {
+        /// A routine with its arguments.
+        pub enum Call<'a, T: Scalar> {$(
+            #[doc = concat!("See [`Subject::", stringify!($method), "`].")]
+            $Args($Args<'a, T>),
+        )*}
+
+        impl<T: Scalar> Call<'_, T> {
+            /// Runs the routine of a subject. Returns the `info` of a factorisation, else 0.
+            fn of<S: Subject>(self, subject: &S) -> Result<usize> {
+                match self {
+                    $(Call::$Args(args) => subject.$method(args).map(Value::to_info),)*
+                }
+            }
+        }
+    };
+}
+
+for_routines! { define_call!() }
+
+impl<'a, T: Scalar> Call<'a, T> {
     /// The same call as one of type `U`, which `T` is.
     fn typed<U: Scalar>(self) -> Call<'a, U> {
         assert_eq!(T::DTYPE, U::DTYPE, "both are one type");
@@ -106,8 +117,8 @@ impl<S: Subject> Erased for S {
     fn took_part(&self) -> Option<usize> {
         Subject::took_part(self)
     }
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
-        Subject::lacks(self, dtype, routine, property)
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        Subject::lacks(self, dtype, calls, property)
     }
     fn single(&self, call: Call<'_, f32>) -> Result<usize> {
         call.of(self)
@@ -120,6 +131,14 @@ impl<S: Subject> Erased for S {
 /// Runs a routine of a subject in the precision of its arguments.
 fn run<T: Scalar>(subject: &AnySubject, call: Call<'_, T>) -> Result<usize> {
     if T::DTYPE == DType::F32 { subject.single(call.typed()) } else { subject.double(call.typed()) }
+}
+
+macro_rules! run_erased {
+    (() $($method:ident: $Args:ident => $value:ty,)*) => {$(
+        fn $method<T: Scalar>(&self, args: $Args<'_, T>) -> Result<$value> {
+            run(self, Call::$Args(args)).map(Value::from_info)
+        }
+    )*};
 }
 
 impl Subject for AnySubject {
@@ -144,31 +163,8 @@ impl Subject for AnySubject {
     fn took_part(&self) -> Option<usize> {
         Erased::took_part(self)
     }
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
-        Erased::lacks(self, dtype, routine, property)
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        Erased::lacks(self, dtype, calls, property)
     }
-    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        run(self, Call::Gemm(args)).map(drop)
-    }
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        run(self, Call::Trsm(args)).map(drop)
-    }
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        run(self, Call::Getrf(args))
-    }
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        run(self, Call::Getrs(args)).map(drop)
-    }
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        run(self, Call::Laswp(args)).map(drop)
-    }
-    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
-        run(self, Call::GemmBatched(args)).map(drop)
-    }
-    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
-        run(self, Call::GetrfBatched(args)).map(drop)
-    }
-    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
-        run(self, Call::GetrsBatched(args)).map(drop)
-    }
+    for_routines! { run_erased!() }
 }

@@ -36,7 +36,7 @@ impl Grader {
 
     /// Tries a property, unless the subject lacks what it needs.
     pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
-        let lacks = subject.lacks(property.dtype, property.routine, property.name);
+        let lacks = subject.lacks(property.dtype, property.calls, property.name);
         let why = lacks.or_else(|| room::given(room::SMALL).err());
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }

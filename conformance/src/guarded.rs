@@ -8,11 +8,12 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lapidary_core::{
-    DType, Device, Error, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm,
+    DType, Device, Error, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Routine, Scalar,
+    Trsm,
 };
 
-use crate::Subject;
 use crate::report::Identity;
+use crate::{Subject, for_routines};
 
 /// A subject whose routines end in an error where they would panic.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,14 @@ fn guarded<R>(operation: &'static str, call: impl FnOnce() -> Result<R>) -> Resu
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+macro_rules! guard {
+    (() $($method:ident: $Args:ident => $value:ty,)*) => {$(
+        fn $method<T: Scalar>(&self, args: $Args<'_, T>) -> Result<$value> {
+            guarded(stringify!($method), || self.0.$method(args))
+        }
+    )*};
 }
 
 impl<S: Subject> Subject for Guarded<S> {
@@ -56,31 +65,8 @@ impl<S: Subject> Subject for Guarded<S> {
     fn took_part(&self) -> Option<usize> {
         self.0.took_part()
     }
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
-        self.0.lacks(dtype, routine, property)
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        self.0.lacks(dtype, calls, property)
     }
-    fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
-        guarded("gemm", || self.0.gemm(args))
-    }
-    fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
-        guarded("trsm", || self.0.trsm(args))
-    }
-    fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
-        guarded("getrf", || self.0.getrf(args))
-    }
-    fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        guarded("getrs", || self.0.getrs(args))
-    }
-    fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        guarded("laswp", || self.0.laswp(args))
-    }
-    fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
-        guarded("gemm_batched", || self.0.gemm_batched(args))
-    }
-    fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
-        guarded("getrf_batched", || self.0.getrf_batched(args))
-    }
-    fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
-        guarded("getrs_batched", || self.0.getrs_batched(args))
-    }
+    for_routines! { guard!() }
 }

@@ -1,6 +1,6 @@
 //! What the suite grades.
 
-use lapidary_core::{DType, Device, MatMut, MatRef};
+use lapidary_core::{DType, Device, MatMut, MatRef, Routine};
 // the types in the methods of `Subject`; the macro `routines_of` uses them too
 pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
@@ -59,9 +59,9 @@ pub trait Subject: Sync {
         None
     }
 
-    /// Why a property of the suite says nothing about it, if that is so: the trial is
-    /// skipped for this reason. Only who lacks what a property needs may say so.
-    fn lacks(&self, dtype: DType, _routine: &str, _property: &str) -> Option<String> {
+    /// The reason for which a property that calls these routines does not apply to the subject, if there is one: the trial is
+    /// skipped. Only a subject that lacks what the property needs may give a reason.
+    fn lacks(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
 
@@ -133,46 +133,44 @@ pub trait Subject: Sync {
     }
 }
 
-/// The routines of a [`Subject`] as those of one of its fields, which may call its
-/// factorisation by another name.
+/// Passes the routines of a [`Subject`] to a macro, as `method: Arguments => value` for each routine, after what the caller adds.
+#[macro_export]
+macro_rules! for_routines {
+    ($($macro:ident)::+!($($added:tt)*)) => {
+        $($macro)::+! {
+            ($($added)*)
+            gemm: Gemm => (),
+            trsm: Trsm => (),
+            getrf: Getrf => usize,
+            getrs: Getrs => (),
+            laswp: Laswp => (),
+            gemm_batched: GemmBatched => (),
+            getrf_batched: GetrfBatched => (),
+            getrs_batched: GetrsBatched => (),
+        }
+    };
+}
+
+/// Implements the routines of a [`Subject`] by those of one of its fields, whose factorisation may have another name.
 #[macro_export]
 macro_rules! routines_of {
     ($field:tt, $getrf:ident) => {
-        fn gemm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Gemm<'_, T>) -> $crate::subject::Result<()> {
-            self.$field.gemm(args)
-        }
-        fn trsm<T: $crate::subject::Scalar>(&self, args: $crate::subject::Trsm<'_, T>) -> $crate::subject::Result<()> {
-            self.$field.trsm(args)
-        }
-        fn getrf<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrf<'_, T>) -> $crate::subject::Result<usize> {
-            // `info` is a number here, and may be a type of its own there
-            self.$field.$getrf(args).map(::std::convert::Into::into)
-        }
-        fn getrs<T: $crate::subject::Scalar>(&self, args: $crate::subject::Getrs<'_, T>) -> $crate::subject::Result<()> {
-            self.$field.getrs(args)
-        }
-        fn laswp<T: $crate::subject::Scalar>(&self, args: $crate::subject::Laswp<'_, T>) -> $crate::subject::Result<()> {
-            self.$field.laswp(args)
-        }
-        fn gemm_batched<T: $crate::subject::Scalar>(
-            &self,
-            args: $crate::subject::GemmBatched<'_, T>,
-        ) -> $crate::subject::Result<()> {
-            self.$field.gemm_batched(args)
-        }
-        fn getrf_batched<T: $crate::subject::Scalar>(
-            &self,
-            args: $crate::subject::GetrfBatched<'_, T>,
-        ) -> $crate::subject::Result<()> {
-            self.$field.getrf_batched(args)
-        }
-        fn getrs_batched<T: $crate::subject::Scalar>(
-            &self,
-            args: $crate::subject::GetrsBatched<'_, T>,
-        ) -> $crate::subject::Result<()> {
-            self.$field.getrs_batched(args)
-        }
+        $crate::for_routines! { $crate::methods_of!($field, $getrf) }
     };
+}
+
+/// The methods of [`routines_of`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! methods_of {
+    (($field:tt, $getrf:ident) $($method:ident: $Args:ident => $value:ty,)*) => {$(
+        fn $method<T: $crate::subject::Scalar>(&self, args: $crate::subject::$Args<'_, T>) -> $crate::subject::Result<$value> {
+            // the field's factorisation may return `info` in a type of its own
+            $crate::methods_of!(@call $method, $getrf, self.$field, args).map(::std::convert::Into::into)
+        }
+    )*};
+    (@call getrf, $getrf:ident, $to:expr, $args:ident) => { $to.$getrf($args) };
+    (@call $method:ident, $getrf:ident, $to:expr, $args:ident) => { $to.$method($args) };
 }
 
 /// A subject that takes subnormal operands and results for zero. All other requirements apply to it.
@@ -213,8 +211,8 @@ impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         self.subject.devices(visit);
     }
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
-        self.subject.lacks(dtype, routine, property)
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        self.subject.lacks(dtype, calls, property)
     }
     routines_of!(subject, getrf);
 }

@@ -80,8 +80,8 @@ fn hpl_passes_and_reports() {
 #[test]
 fn plans_are_printed_traced_and_drawn() {
     let s = Sandbox::new();
-    for routine in ["gemm", "trsm", "getrf", "getrs", "laswp"] {
-        let flags = ["--n", "300", "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
+    for (routine, n) in [("gemm", "300"), ("trsm", "300"), ("getrf", "300"), ("getrs", "300"), ("laswp", "1200")] {
+        let flags = ["--n", n, "--devices", "2", "--memory-limit", "512K", "--trace", "t.json", "--dot", "t.dot"];
         let nrhs: &[&str] = if routine == "getrs" { &["--nrhs", "40"] } else { &[] };
         let out = s.run(&[&["plan", routine][..], &flags, nrhs].concat());
         outcome(&out, 0);

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use lapidary_core::{Diag, Layout, Op, Scalar, Side, TrsmMode, Uplo};
+use lapidary_core::{Diag, Layout, Op, Routine, Scalar, Side, TrsmMode, Uplo};
 
 use super::{Fill, GemmCase, GetrfCase, LaswpCase, Pivot, Shape, SolveCase, Storage, TrsmCase};
 use crate::properties::{gemm, getrf, laswp, solve, trsm};
@@ -27,6 +27,18 @@ pub enum Pinned {
 }
 
 impl Pinned {
+    /// The routines that the check calls.
+    #[must_use]
+    pub fn calls(&self) -> &'static [Routine] {
+        match self {
+            Pinned::Gemm(_) => &[Routine::Gemm],
+            Pinned::Trsm(_) => &[Routine::Trsm],
+            Pinned::Getrf(_) => &[Routine::Getrf],
+            Pinned::Solve(_) => &[Routine::Getrf, Routine::Getrs],
+            Pinned::Laswp(_) => &[Routine::Laswp],
+        }
+    }
+
     /// Everything that the call owes.
     ///
     /// # Errors

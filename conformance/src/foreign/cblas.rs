@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use lapidary_core::{Diag, Gemm, Layout, Op, Result, Scalar, Side, Trsm, Uplo};
+use lapidary_core::{Diag, Gemm, Layout, Op, Result, Routine, Scalar, Side, Trsm, Uplo};
 
 use super::integer::{Integer, int};
 use super::operand::{in_layout, input, output};
@@ -52,15 +52,16 @@ fn side(side: Side) -> c_int {
 /// `C ← α·op(A)·op(B) + β·C` in the order of C, for checked arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<'_, T>) -> Result<()> {
     let (m, n, k) = args.size();
-    let [m, n, k] = [int::<I>("gemm", "m", m)?, int("gemm", "n", n)?, int("gemm", "k", k)?];
+    let [m, n, k] = [int::<I>(Routine::Gemm, "m", m)?, int(Routine::Gemm, "n", n)?, int(Routine::Gemm, "k", k)?];
     let layout = args.c.layout();
     let (op_a, a) = in_layout(layout, args.op_a, args.a);
     let (op_b, b) = in_layout(layout, args.op_b, args.b);
-    let (a, b, c) = (input("gemm", "lda", &a)?, input("gemm", "ldb", &b)?, output("gemm", "ldc", &mut args.c)?);
+    let (a, b, c) =
+        (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut args.c)?);
     // SAFETY: the standard function in the library's integers; the arguments are checked,
     // and the views vouch for the memory.
     unsafe {
-        let gemm: GemmFn<T, I> = interface.find::<T, _>("gemm")?;
+        let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
         let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
         gemm(order, ta, tb, m, n, k, args.alpha, a.at, a.ld, b.at, b.ld, args.beta, c.at, c.ld);
     }
@@ -69,15 +70,15 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
 
 /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the order of B, for checked arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<'_, T>) -> Result<()> {
-    let [m, n] = [int::<I>("trsm", "m", args.b.rows())?, int("trsm", "n", args.b.cols())?];
+    let [m, n] = [int::<I>(Routine::Trsm, "m", args.b.rows())?, int(Routine::Trsm, "n", args.b.cols())?];
     let layout = args.b.layout();
     let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
     let (op, a) = in_layout(layout, args.op, args.a);
-    let (a, b) = (input("trsm", "lda", &a)?, output("trsm", "ldb", &mut args.b)?);
+    let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut args.b)?);
     // SAFETY: the standard function in the library's integers; the arguments are checked,
     // and the views vouch for the memory.
     unsafe {
-        let trsm: TrsmFn<T, I> = interface.find::<T, _>("trsm")?;
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
         let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));
         trsm(order(layout), side, uplo, trans(op), diag, m, n, args.alpha, a.at, a.ld, b.at, b.ld);
     }

@@ -4,7 +4,7 @@
 
 use std::ffi::c_char;
 
-use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Op, Result, Scalar, Trsm};
+use lapidary_core::{Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Op, Result, Routine, Scalar, Trsm};
 
 use super::integer::{Integer, from_one, from_zero, int};
 use super::operand::{in_layout, input, output, with_columns, with_columns_mut};
@@ -67,14 +67,14 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, 
         Layout::RowMajor => (op_b.flip(), b, op_a.flip(), a, c.t()),
     };
     let k = op_a.shape(a.shape()).1;
-    let [m, n, k] = [int::<I>("gemm", "m", c.rows())?, int("gemm", "n", c.cols())?, int("gemm", "k", k)?];
+    let [m, n, k] = [int::<I>(Routine::Gemm, "m", c.rows())?, int(Routine::Gemm, "n", c.cols())?, int(Routine::Gemm, "k", k)?];
     let ((op_a, a), (op_b, b)) = (in_layout(Layout::ColMajor, op_a, a), in_layout(Layout::ColMajor, op_b, b));
-    let (a, b, c) = (input("gemm", "lda", &a)?, input("gemm", "ldb", &b)?, output("gemm", "ldc", &mut c)?);
+    let (a, b, c) = (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut c)?);
     let (ta, tb) = (trans(op_a), trans(op_b));
     // SAFETY: the standard function in the library's integers; the arguments are checked,
     // and the views vouch for the memory.
     unsafe {
-        let gemm: GemmFn<T, I> = interface.find::<T, _>("gemm")?;
+        let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
         gemm(&ta, &tb, &m, &n, &k, &alpha, a.at, &a.ld, b.at, &b.ld, &beta, c.at, &c.ld, 1, 1);
     }
     Ok(())
@@ -89,12 +89,12 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
     };
     let uplo = if a.layout() == Layout::ColMajor { uplo } else { uplo.flip() };
     let (op, a) = in_layout(Layout::ColMajor, op, a);
-    let [m, n] = [int::<I>("trsm", "m", b.rows())?, int("trsm", "n", b.cols())?];
-    let (a, b) = (input("trsm", "lda", &a)?, output("trsm", "ldb", &mut b)?);
+    let [m, n] = [int::<I>(Routine::Trsm, "m", b.rows())?, int(Routine::Trsm, "n", b.cols())?];
+    let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut b)?);
     let (side, uplo, op, diag) = (letter(&side), letter(&uplo), trans(op), letter(&diag));
     // SAFETY: as for `gemm`.
     unsafe {
-        let trsm: TrsmFn<T, I> = interface.find::<T, _>("trsm")?;
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
         trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a.at, &a.ld, b.at, &b.ld, 1, 1, 1, 1);
     }
     Ok(())
@@ -104,29 +104,29 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
 pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_, T>) -> Result<usize> {
     let Getrf { a, ipiv, pivoting } = args;
     if !pivoting {
-        return Err(Error::new(ErrorKind::Unsupported, "getrf", "LAPACK has no factorisation without pivoting"));
+        return Err(Error::new(ErrorKind::Unsupported, Routine::Getrf.name(), "LAPACK has no factorisation without pivoting"));
     }
     // zero is no row in LAPACK's count: what the library does not set is seen, and one place more
     // than it may set
     let (mut pivots, mut info) = (vec![I::from(0); ipiv.len() + 1], I::from(0));
     with_columns_mut(a, |mut a| {
-        let [m, n] = [int::<I>("getrf", "m", a.rows())?, int("getrf", "n", a.cols())?];
-        let a = output("getrf", "lda", &mut a)?;
+        let [m, n] = [int::<I>(Routine::Getrf, "m", a.rows())?, int(Routine::Getrf, "n", a.cols())?];
+        let a = output(Routine::Getrf, "lda", &mut a)?;
         // SAFETY: the standard function in the library's integers; the view vouches for the
         // memory, and there are min(m, n) pivots.
         unsafe {
-            let getrf: GetrfFn<T, I> = interface.find::<T, _>("getrf")?;
+            let getrf: GetrfFn<T, I> = interface.find::<T, _>(Routine::Getrf)?;
             getrf(&m, &n, a.at, &a.ld, pivots.as_mut_ptr(), &mut info);
         }
         Ok(())
     })?;
     if from_zero(pivots[ipiv.len()]) != -1 {
-        return Err(Error::new(ErrorKind::DeviceFailed, "getrf", "the library writes past the end of ipiv"));
+        return Err(Error::new(ErrorKind::DeviceFailed, Routine::Getrf.name(), "the library writes past the end of ipiv"));
     }
     for (ours, theirs) in ipiv.iter_mut().zip(pivots) {
         *ours = from_zero(theirs);
     }
-    answer("getrf", info)
+    answer(Routine::Getrf, info)
 }
 
 /// `B ← op(A)⁻¹·B` from factors, for checked arguments.
@@ -135,17 +135,17 @@ pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_
     let (op, pivots, mut info) = (trans(op), from_one::<I>(ipiv), I::from(0));
     with_columns(lu, |lu| {
         with_columns_mut(b, |mut b| {
-            let [n, nrhs] = [int::<I>("getrs", "n", b.rows())?, int("getrs", "nrhs", b.cols())?];
-            let (lu, b) = (input("getrs", "lda", &lu)?, output("getrs", "ldb", &mut b)?);
+            let [n, nrhs] = [int::<I>(Routine::Getrs, "n", b.rows())?, int(Routine::Getrs, "nrhs", b.cols())?];
+            let (lu, b) = (input(Routine::Getrs, "lda", &lu)?, output(Routine::Getrs, "ldb", &mut b)?);
             // SAFETY: as for `getrf`; the pivots are n rows of A.
             unsafe {
-                let getrs: GetrsFn<T, I> = interface.find::<T, _>("getrs")?;
+                let getrs: GetrsFn<T, I> = interface.find::<T, _>(Routine::Getrs)?;
                 getrs(&op, &n, &nrhs, lu.at, &lu.ld, pivots.as_ptr(), b.at, &b.ld, &mut info, 1);
             }
             Ok(())
         })
     })?;
-    answer("getrs", info).map(|_| ())
+    answer(Routine::Getrs, info).map(|_| ())
 }
 
 /// Row exchanges, for checked arguments.
@@ -153,12 +153,12 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
     let Laswp { a, ipiv, forward } = args;
     let pivots = from_one::<I>(ipiv);
     with_columns_mut(a, |mut a| {
-        let [n, last] = [int::<I>("laswp", "n", a.cols())?, int("laswp", "k2", ipiv.len())?];
+        let [n, last] = [int::<I>(Routine::Laswp, "n", a.cols())?, int(Routine::Laswp, "k2", ipiv.len())?];
         let (first, step) = (I::from(1), I::from(if forward { 1 } else { -1 }));
-        let a = output("laswp", "lda", &mut a)?;
+        let a = output(Routine::Laswp, "lda", &mut a)?;
         // SAFETY: as for `getrf`; the pivots are rows of A.
         unsafe {
-            let laswp: LaswpFn<T, I> = interface.find::<T, _>("laswp")?;
+            let laswp: LaswpFn<T, I> = interface.find::<T, _>(Routine::Laswp)?;
             laswp(&n, a.at, &a.ld, &first, &last, pivots.as_ptr(), &step);
         }
         Ok(())
@@ -166,9 +166,9 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
 }
 
 /// `info`, where a negative one says that the library refuses an argument.
-fn answer<I: Integer>(operation: &'static str, info: I) -> Result<usize> {
+fn answer<I: Integer>(routine: Routine, info: I) -> Result<usize> {
     let info: i64 = info.into();
     let refused =
-        |_| Error::new(ErrorKind::DeviceFailed, operation, format!("the library refuses argument {}", info.wrapping_neg()));
+        |_| Error::new(ErrorKind::DeviceFailed, routine.name(), format!("the library refuses argument {}", info.wrapping_neg()));
     usize::try_from(info).map_err(refused)
 }

@@ -1,6 +1,6 @@
 //! Integers of a library: 32 bits (LP64) or 64 bits (ILP64).
 
-use lapidary_core::{Error, ErrorKind, Result};
+use lapidary_core::{Error, ErrorKind, Result, Routine};
 
 /// The size of a library's integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ impl Integer for i64 {}
 /// Calls `module::function::<T, I>(interface, arguments)` with the integers of the file that
 /// has the function. Where none has, the call itself says so.
 macro_rules! by_width {
-    ($module:ident::$function:ident($interface:expr, $args:expr)) => {
-        match $interface.width(T::DTYPE, stringify!($function)) {
+    ($routine:expr, $module:ident::$function:ident($interface:expr, $args:expr)) => {
+        match $interface.width(T::DTYPE, $routine) {
             Some(Width::Bits64) => $module::$function::<T, i64>($interface, $args),
             Some(Width::Bits32) | None => $module::$function::<T, i32>($interface, $args),
         }
@@ -30,10 +30,10 @@ macro_rules! by_width {
 pub(super) use by_width;
 
 /// An argument by its name, as an integer of the library.
-pub(super) fn int<I: Integer>(operation: &'static str, name: &str, value: usize) -> Result<I> {
+pub(super) fn int<I: Integer>(routine: Routine, name: &str, value: usize) -> Result<I> {
     I::try_from(value).map_err(|_| {
         let bits = 8 * size_of::<I>();
-        Error::new(ErrorKind::Unsupported, operation, format!("{name} = {value} exceeds the library's {bits}-bit integers"))
+        Error::new(ErrorKind::Unsupported, routine.name(), format!("{name} = {value} exceeds the library's {bits}-bit integers"))
     })
 }
 
@@ -55,11 +55,11 @@ mod tests {
     #[test]
     fn sizes_beyond_the_integers_are_named() {
         let size = 1 << 31;
-        let error = int::<i32>("gemm", "lda", size).unwrap_err();
+        let error = int::<i32>(Routine::Gemm, "lda", size).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("lda = 2147483648 exceeds the library's 32-bit integers"), "{error}");
-        assert_eq!(int::<i32>("gemm", "lda", size - 1).unwrap(), i32::MAX);
-        assert_eq!(int::<i64>("gemm", "lda", size).unwrap(), 1 << 31);
+        assert_eq!(int::<i32>(Routine::Gemm, "lda", size - 1).unwrap(), i32::MAX);
+        assert_eq!(int::<i64>(Routine::Gemm, "lda", size).unwrap(), 1 << 31);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread;
 
-use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm, TrsmMode};
+use lapidary_core::{DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Origin, Result, Routine, Scalar, Trsm, TrsmMode};
 
 use super::integer::{Width, by_width};
 use super::names::{Affixes, Source};
@@ -14,11 +14,10 @@ use super::{cblas, fortran};
 use crate::Subject;
 use crate::report::Identity;
 
-/// Routines that are called through Fortran's interface.
-const FORTRAN: &[&str] = &["gemm", "trsm", "getrf", "getrs", "laswp"];
-
-/// Routines that are called through the C interface.
-const CBLAS: &[&str] = &["gemm", "trsm"];
+/// The routines of the C interface.
+fn of_blas() -> Vec<Routine> {
+    Routine::ALL.into_iter().filter(|routine| routine.description().origin == Origin::Blas).collect()
+}
 
 /// A BLAS, a LAPACK or both, loaded from shared libraries.
 #[derive(Debug)]
@@ -39,8 +38,8 @@ impl Library {
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-        let fortran = Interface::new(&dylibs, &style::fortran(&source.affixes), FORTRAN, source.width)?;
-        let cblas = || Interface::new(&dylibs, &style::cblas(&source.affixes), CBLAS, source.width);
+        let fortran = Interface::new(&dylibs, &style::fortran(&source.affixes), &Routine::ALL, source.width)?;
+        let cblas = || Interface::new(&dylibs, &style::cblas(&source.affixes), &of_blas(), source.width);
         let cblas = (!source.fortran).then(cblas).transpose()?.filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
             return Err(Error::invalid("open", nothing(name, &dylibs, &source.affixes)));
@@ -50,11 +49,11 @@ impl Library {
     }
 
     /// The interface of cblas, where it has a routine.
-    fn cblas(&self, dtype: DType, routine: &str) -> Option<&Interface> {
+    fn cblas(&self, dtype: DType, routine: Routine) -> Option<&Interface> {
         self.cblas.as_ref().filter(|cblas| cblas.has(dtype, routine))
     }
 
-    fn has(&self, dtype: DType, routine: &str) -> bool {
+    fn has(&self, dtype: DType, routine: Routine) -> bool {
         self.cblas(dtype, routine).is_some() || self.fortran.has(dtype, routine)
     }
 }
@@ -66,7 +65,7 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
         format!("{name} has no routine of the BLAS or LAPACK, such as {} or {}", style.named("dgemm"), style.named("sgetrf"));
     let prefixed = |prefix: &&str| {
         let styles = style::fortran(&Affixes { prefix: Some((*prefix).to_owned()), suffix: None });
-        found(dylibs, &styles, FORTRAN).map(|style| (style.named("dgemm"), style.affixes()))
+        found(dylibs, &styles, &Routine::ALL).map(|style| (style.named("dgemm"), style.affixes()))
     };
     match KNOWN_PREFIXES.iter().find_map(prefixed) {
         Some((symbol, affixes)) if stated == &Affixes::default() => {
@@ -79,11 +78,11 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
 /// Runs on a thread with a stack like that of a program's first one, and larger: where many
 /// processors are allowed for, OpenBLAS's recursive factorisation fills that of an ordinary
 /// thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
-fn with_stack<R: Send>(operation: &'static str, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+fn with_stack<R: Send>(routine: Routine, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
     const BYTES: usize = 64 << 20;
     let refused = |error| {
         let what = format!("no thread with a stack of {} MiB can be started", BYTES >> 20);
-        Error::new(ErrorKind::OutOfHostMemory, operation, what).caused_by(error)
+        Error::new(ErrorKind::OutOfHostMemory, routine.name(), what).caused_by(error)
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(BYTES).spawn_scoped(scope, act).map_err(refused)?;
@@ -103,26 +102,6 @@ fn missing(property: &str) -> Option<&'static str> {
     }
 }
 
-/// The routines of a library that a property calls.
-fn needed(routine: &str, property: &str) -> &'static [&'static str] {
-    match routine {
-        "gemm" | "faults" => &["gemm"],
-        "trsm" => &["trsm"],
-        "laswp" => &["laswp"],
-        "getrf" => &["getrf"],
-        "solve" => &["getrf", "getrs"],
-        "memory" if property == "offsets_beyond_32_bits" => &["gemm", "laswp"],
-        "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
-        "memory" => &["gemm", "trsm", "getrf", "getrs"],
-        "large" if property == "matrix_in_host_memory" => &["gemm", "trsm", "laswp"],
-        // a pinned case is called after its routine
-        "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
-        // one call for each matrix
-        "batched" => &["gemm", "getrf", "getrs"],
-        _ => &[],
-    }
-}
-
 impl Subject for Library {
     fn name(&self) -> String {
         self.name.clone()
@@ -139,43 +118,46 @@ impl Subject for Library {
         Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {}", known.widths()), os }
     }
 
-    fn lacks(&self, dtype: DType, routine: &str, property: &str) -> Option<String> {
+    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         missing(property).map(str::to_owned).or_else(|| {
-            let needed = needed(routine, property);
-            let symbol = needed.iter().find(|routine| !self.has(dtype, routine))?;
-            Some(format!("the library has no {}", self.fortran.symbol(dtype, symbol)))
+            let absent = calls.iter().find(|routine| !self.has(dtype, **routine))?;
+            Some(format!("the library has no {}", self.fortran.symbol(dtype, *absent)))
         })
     }
 
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()> {
         let args = args.check()?.into_inner();
-        match self.cblas(T::DTYPE, "gemm") {
-            Some(interface) => by_width!(cblas::gemm(interface, args)),
-            None => by_width!(fortran::gemm(&self.fortran, args)),
+        match self.cblas(T::DTYPE, Routine::Gemm) {
+            Some(interface) => by_width!(Routine::Gemm, cblas::gemm(interface, args)),
+            None => by_width!(Routine::Gemm, fortran::gemm(&self.fortran, args)),
         }
     }
 
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()> {
         let args = args.check()?.into_inner();
         if args.mode == TrsmMode::Inverted {
-            return Err(Error::new(ErrorKind::Unsupported, "trsm", "the BLAS does not let a caller ask for inverted blocks"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                Routine::Trsm.name(),
+                "the BLAS does not let a caller ask for inverted blocks",
+            ));
         }
-        match self.cblas(T::DTYPE, "trsm") {
-            Some(interface) => by_width!(cblas::trsm(interface, args)),
-            None => by_width!(fortran::trsm(&self.fortran, args)),
+        match self.cblas(T::DTYPE, Routine::Trsm) {
+            Some(interface) => by_width!(Routine::Trsm, cblas::trsm(interface, args)),
+            None => by_width!(Routine::Trsm, fortran::trsm(&self.fortran, args)),
         }
     }
 
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize> {
         let args = args.check()?.into_inner();
-        with_stack("getrf", || by_width!(fortran::getrf(&self.fortran, args)))
+        with_stack(Routine::Getrf, || by_width!(Routine::Getrf, fortran::getrf(&self.fortran, args)))
     }
 
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
-        by_width!(fortran::getrs(&self.fortran, args.check()?.into_inner()))
+        by_width!(Routine::Getrs, fortran::getrs(&self.fortran, args.check()?.into_inner()))
     }
 
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()> {
-        by_width!(fortran::laswp(&self.fortran, args.check()?.into_inner()))
+        by_width!(Routine::Laswp, fortran::laswp(&self.fortran, args.check()?.into_inner()))
     }
 }

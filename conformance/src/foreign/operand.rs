@@ -1,6 +1,6 @@
 //! Operands as the interfaces take them.
 
-use lapidary_core::{Error, ErrorKind, Layout, MatMut, MatRef, Op, Result, Scalar};
+use lapidary_core::{Error, ErrorKind, Layout, MatMut, MatRef, Op, Result, Routine, Scalar};
 
 use super::integer::{Integer, int};
 
@@ -11,23 +11,19 @@ pub(super) struct Operand<P, I> {
 }
 
 /// A matrix that is read.
-pub(super) fn input<T: Scalar, I: Integer>(operation: &'static str, ld: &str, a: &MatRef<'_, T>) -> Result<Operand<*const T, I>> {
-    let at = a.host_ptr().ok_or_else(|| on_device(operation))?;
-    Ok(Operand { at: at.cast_const(), ld: int(operation, ld, a.ld())? })
+pub(super) fn input<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &MatRef<'_, T>) -> Result<Operand<*const T, I>> {
+    let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
+    Ok(Operand { at: at.cast_const(), ld: int(routine, ld, a.ld())? })
 }
 
 /// A matrix that is written.
-pub(super) fn output<T: Scalar, I: Integer>(
-    operation: &'static str,
-    ld: &str,
-    a: &mut MatMut<'_, T>,
-) -> Result<Operand<*mut T, I>> {
-    let at = a.host_ptr().ok_or_else(|| on_device(operation))?;
-    Ok(Operand { at, ld: int(operation, ld, a.ld())? })
+pub(super) fn output<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &mut MatMut<'_, T>) -> Result<Operand<*mut T, I>> {
+    let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
+    Ok(Operand { at, ld: int(routine, ld, a.ld())? })
 }
 
-fn on_device(operation: &'static str) -> Error {
-    Error::new(ErrorKind::Unsupported, operation, "the library takes matrices in host memory only")
+fn on_device(routine: Routine) -> Error {
+    Error::new(ErrorKind::Unsupported, routine.name(), "the library takes matrices in host memory only")
 }
 
 /// `op(A)` as an operation on the same memory in a given layout.

@@ -5,7 +5,7 @@
 use std::error::Error as _;
 use std::path::Path;
 
-use lapidary_core::{DType, Error, ErrorKind, Result, Scalar};
+use lapidary_core::{DType, Error, ErrorKind, Result, Routine, Scalar};
 use libloading::Library as Dylib;
 
 use super::integer::Width;
@@ -47,7 +47,7 @@ impl Interface {
     ///
     /// # Errors
     /// A file has routines, and the size of its integers is neither stated nor to be seen.
-    pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[&str], stated: Option<Width>) -> Result<Self> {
+    pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[Routine], stated: Option<Width>) -> Result<Self> {
         let style = found(dylibs, styles, routines).unwrap_or(&styles[0]).clone();
         let file = |dylib| {
             let width = style.width.or(stated).or_else(|| probe::width(dylib, &style)).ok_or_else(untold)?;
@@ -73,18 +73,18 @@ impl Interface {
     }
 
     /// The size of a routine's integers; none if there is no such routine.
-    pub fn width(&self, dtype: DType, routine: &str) -> Option<Width> {
+    pub fn width(&self, dtype: DType, routine: Routine) -> Option<Width> {
         let symbol = self.symbol(dtype, routine);
         self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
     }
 
     /// How a routine is called.
-    pub fn symbol(&self, dtype: DType, routine: &str) -> String {
-        self.style.symbol(dtype, routine)
+    pub fn symbol(&self, dtype: DType, routine: Routine) -> String {
+        self.style.symbol(dtype, routine.name())
     }
 
     /// Whether a routine is there.
-    pub fn has(&self, dtype: DType, routine: &str) -> bool {
+    pub fn has(&self, dtype: DType, routine: Routine) -> bool {
         self.width(dtype, routine).is_some()
     }
 
@@ -95,22 +95,22 @@ impl Interface {
     ///
     /// # Errors
     /// The library has none.
-    pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: &'static str) -> Result<F> {
+    pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: Routine) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
         // SAFETY: as the caller promises.
         let found = self.files.iter().find_map(|file| unsafe { file.dylib.get::<F>(&*symbol) }.ok());
-        found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine, format!("the library has no {symbol}")))
+        found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine.name(), format!("the library has no {symbol}")))
     }
 }
 
 /// The first style that names any of the routines.
-pub(super) fn found<'a>(dylibs: Dylibs<'_>, styles: &'a [Style], routines: &[&str]) -> Option<&'a Style> {
+pub(super) fn found<'a>(dylibs: Dylibs<'_>, styles: &'a [Style], routines: &[Routine]) -> Option<&'a Style> {
     styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style, routines)))
 }
 
 /// Whether a file has any of the routines.
-fn has(dylib: &Dylib, style: &Style, routines: &[&str]) -> bool {
-    let exists = |dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine)));
+fn has(dylib: &Dylib, style: &Style, routines: &[Routine]) -> bool {
+    let exists = |dtype| routines.iter().any(|routine| exists(dylib, &style.symbol(dtype, routine.name())));
     [DType::F32, DType::F64].into_iter().any(exists)
 }
 

@@ -8,7 +8,7 @@ use crate::cases::{Fill, GemmCase, GetrfCase, LaswpCase, Shape, SolveCase, Stora
 use crate::properties::{far, gemm, getrf, laswp, memory, solve, trsm};
 use crate::{Failure, Scope, Subject, Trial};
 
-pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
+pub(super) fn storage<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     vec![
         ("gaps_untouched", "The rows between m and ld, and what surrounds a sub-view, are never written.", |trial| {
             every_routine::<S, T>(trial, |storage| Storage { gap: 1 + storage.gap, skip: (1, 2), ..storage })
@@ -18,9 +18,15 @@ pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
             "Nothing is written past the end of a packed buffer; operands that are read stay bit-identical.",
             |trial| every_routine::<S, T>(trial, |storage| Storage { gap: 0, skip: (0, 0), ..storage }),
         ),
-        ("stale_nan_does_not_leak", "NaN left in workspace or padding by one call is not seen by the next.", stale_nan::<S, T>),
-        ("offsets_beyond_32_bits", "Columns that lie more than 2^31 elements apart.", far::check_far::<S, T>),
     ]
+}
+
+pub(super) fn stale<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
+    vec![("stale_nan_does_not_leak", "NaN left in workspace or padding by one call is not seen by the next.", stale_nan::<S, T>)]
+}
+
+pub(super) fn far<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
+    vec![("offsets_beyond_32_bits", "Columns that lie more than 2^31 elements apart.", far::check_far::<S, T>)]
 }
 
 pub(super) fn exchanges<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {

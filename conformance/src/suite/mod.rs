@@ -17,7 +17,7 @@ mod trsm;
 pub use agreement::agreements;
 pub use search::search;
 
-use lapidary_core::{DType, Scalar};
+use lapidary_core::{DType, Routine, Scalar};
 
 use crate::cases::Rng;
 use crate::erased::AnySubject;
@@ -31,8 +31,10 @@ pub type Check<S> = fn(&Trial<'_, S>) -> Result<(), Failure>;
 pub struct Property<S> {
     /// The precision.
     pub dtype: DType,
-    /// What is tried.
+    /// The group of the property: a routine, or what several routines have in common.
     pub routine: &'static str,
+    /// The routines that its check calls.
+    pub calls: &'static [Routine],
     /// Its name.
     pub name: &'static str,
     /// What it says, in one sentence.
@@ -95,40 +97,64 @@ fn own_seed(seed: u64, name: &str) -> u64 {
 /// A name, what it says, and the check.
 type Entry<S> = (&'static str, &'static str, Check<S>);
 
-fn under<S, T: Scalar>(routine: &'static str, entries: Vec<Entry<S>>) -> impl Iterator<Item = Property<S>> {
-    let property = move |(name, about, check)| Property { dtype: T::DTYPE, routine, name, about, way: Way::Typed(check) };
-    entries.into_iter().map(property)
+/// Properties under one name.
+struct Group<S: ?Sized> {
+    name: &'static str,
+    /// The routines that each of the checks calls.
+    calls: &'static [Routine],
+    entries: Vec<Entry<S>>,
+}
+
+/// The properties of a group for the numbers `T`, graded in a given way.
+fn under<T: Scalar, C: ?Sized, S>(group: Group<C>, way: fn(Check<C>) -> Way<S>) -> impl Iterator<Item = Property<S>> {
+    let Group { name: routine, calls, entries } = group;
+    entries.into_iter().map(move |(name, about, check)| Property { dtype: T::DTYPE, routine, calls, name, about, way: way(check) })
 }
 
 /// All properties for the numbers `T`.
 #[must_use]
 pub fn properties_in<S: Subject + 'static, T: Scalar>() -> Vec<Property<S>> {
-    let property = |routine, (name, about, check)| {
-        let way = Way::Erased(check, |subject| subject);
-        Property { dtype: T::DTYPE, routine, name, about, way }
-    };
-    let lists = every::<T>().into_iter();
-    lists.flat_map(|(routine, entries)| entries.into_iter().map(move |entry| property(routine, entry))).collect()
+    groups::<T>().into_iter().flat_map(|group| under::<T, _, _>(group, |check| Way::Erased(check, |subject| subject))).collect()
 }
 
-/// All entries for the numbers `T`, under their routines.
-fn every<T: Scalar>() -> Vec<(&'static str, Vec<Entry<AnySubject>>)> {
-    vec![
-        ("memory", memory::entries::<_, T>()),
-        ("transfer", device::transfers::<_, T>()),
-        ("ordering", device::ordering::<_, T>()),
-        ("program", device::program::<_, T>()),
-        ("laswp", memory::exchanges::<_, T>()),
-        ("gemm", gemm::entries::<_, T>()),
-        ("trsm", trsm::entries::<_, T>()),
-        ("getrf", getrf::entries::<_, T>()),
-        ("solve", solve::entries::<_, T>()),
-        ("batched", batched::entries::<_, T>()),
-        ("cases", pinned::entries::<_, T>()),
-        ("faults", device::faults::<_, T>()),
-        ("faults", faults::entries::<_, T>()),
-        ("large", large::entries::<_, T>()),
-    ]
+/// The name under which the properties of a routine stand.
+#[must_use]
+pub fn group_of(routine: Routine) -> &'static str {
+    match routine {
+        Routine::Gemm | Routine::Trsm | Routine::Getrf | Routine::Laswp => routine.name(),
+        Routine::Getrs | Routine::Gesv => "solve",
+    }
+}
+
+/// All groups for the numbers `T`.
+fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
+    use Routine::{Gemm, Getrf, Getrs, Laswp, Trsm};
+    let group = |name, calls, entries| Group { name, calls, entries };
+    let of = |routine: Routine, calls, entries| group(group_of(routine), calls, entries);
+    let (devices, factors_and_solution): (&[Routine], &[Routine]) = (&[], &[Getrf, Getrs]);
+    let mut groups = vec![
+        group("memory", &[Gemm, Trsm, Getrf, Getrs], memory::storage::<_, T>()),
+        group("memory", &[Gemm], memory::stale::<_, T>()),
+        group("memory", &[Gemm, Laswp], memory::far::<_, T>()),
+        group("transfer", devices, device::transfers::<_, T>()),
+        group("ordering", devices, device::ordering::<_, T>()),
+        group("program", devices, device::program::<_, T>()),
+        of(Laswp, &[Laswp], memory::exchanges::<_, T>()),
+        of(Gemm, &[Gemm], gemm::entries::<_, T>()),
+        of(Trsm, &[Trsm], trsm::entries::<_, T>()),
+        of(Getrf, &[Getrf], getrf::entries::<_, T>()),
+        of(Getrs, factors_and_solution, solve::entries::<_, T>()),
+        // a subject without batches calls the routine for each matrix
+        group("batched", &[Gemm, Getrf, Getrs], batched::entries::<_, T>()),
+    ];
+    groups.extend(pinned::groups::<_, T>());
+    groups.extend([
+        group("faults", devices, device::faults::<_, T>()),
+        group("faults", &[Gemm], faults::entries::<_, T>()),
+        group("large", devices, large::on_devices::<_, T>()),
+        group("large", &[Gemm, Trsm, Laswp], large::in_host_memory::<_, T>()),
+    ]);
+    groups
 }
 
 /// All properties, single precision first.
@@ -148,9 +174,9 @@ pub fn selects(query: &str, name: &str) -> bool {
 mod tests {
     use std::cell::RefCell;
 
-    use lapidary_core::DType;
+    use lapidary_core::{DType, Routine};
 
-    use super::{Check, Property, Way, search, selects};
+    use super::{Check, Property, Way, group_of, groups, search, selects};
     use crate::cases::SolveCase;
     use crate::{Ledger, Scope};
 
@@ -162,8 +188,10 @@ mod tests {
                 Ok(())
             })
         };
-        let (property, cases) =
-            (Property { dtype: DType::F64, routine: "solve", name, about: "", way: Way::Typed(check) }, RefCell::default());
+        let (property, cases) = (
+            Property { dtype: DType::F64, routine: "solve", calls: &[], name, about: "", way: Way::Typed(check) },
+            RefCell::default(),
+        );
         property.check(&cases, &Scope::quick(seed), &Ledger::default()).unwrap();
         cases.into_inner()
     }
@@ -174,6 +202,16 @@ mod tests {
         assert_eq!(cases, drawn("random", 1));
         for other in [drawn("large", 1), drawn("random", 2)] {
             assert!(cases.len() == other.len() && cases.iter().zip(&other).all(|(one, other)| one != other));
+        }
+    }
+
+    #[test]
+    fn every_routine_is_graded() {
+        let groups = groups::<f64>();
+        for routine in Routine::ALL {
+            assert!(groups.iter().any(|group| group.name == group_of(routine)), "{routine:?}");
+            // gesv is getrf followed by getrs, and no method of a subject
+            assert_eq!(groups.iter().any(|group| group.calls.contains(&routine)), routine != Routine::Gesv, "{routine:?}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use lapidary_core::Scalar;
 
-use super::Entry;
+use super::{Entry, Group};
 use crate::cases::{Pinned, pinned};
 use crate::{Failure, Subject, Trial};
 
@@ -13,10 +13,14 @@ macro_rules! files {
         #[cfg(test)]
         const FILES: &[(&str, &str)] = &[$((stringify!($name), include_str!(concat!("../../cases/", stringify!($name), ".case")))),+];
 
-        pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
+        /// A group for each file, since files differ in the routines that they call.
+        pub(super) fn groups<S: Subject + ?Sized, T: Scalar>() -> Vec<Group<S>> {
             vec![$({
                 const TEXT: &str = include_str!(concat!("../../cases/", stringify!($name), ".case"));
-                (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, stringify!($name), TEXT))
+                // the trial of a file that cannot be read says why
+                let calls = TEXT.parse::<Pinned>().map_or(&[][..], |case| case.calls());
+                let entry: Entry<S> = (stringify!($name), about(TEXT), |trial| check::<S, T>(trial, stringify!($name), TEXT));
+                Group { name: "cases", calls, entries: vec![entry] }
             }),+]
         }
     };

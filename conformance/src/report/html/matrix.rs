@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use lapidary_core::Routine;
 use serde::Serialize;
 
 use super::text;
 use super::view::Column;
 use crate::report::{Figure, Report, TrialReport, Verdict};
+use crate::suite::group_of;
 
 /// More columns than this would not fit a printed page.
 const COLUMNS: usize = 16;
@@ -117,7 +119,8 @@ pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
 /// The routine whose flags a check has: a trial of the memory calls many.
 fn called<'a>(check: &'a str, trial: &'a TrialReport) -> &'a str {
     let before = check.split(':').next().unwrap_or_default();
-    if ["gemm", "trsm", "getrf", "solve", "laswp"].contains(&before) { before } else { &trial.routine }
+    let is_routine = Routine::ALL.iter().any(|&routine| group_of(routine) == before);
+    if is_routine { before } else { &trial.routine }
 }
 
 fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table> {

@@ -1,4 +1,4 @@
-//! `cblas_?gemm` and `cblas_?trsm`.
+//! Calls `cblas_?gemm` and `cblas_?trsm` of a library.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::ffi::c_int;
@@ -19,7 +19,8 @@ fn order(layout: Layout) -> c_int {
     }
 }
 
-/// Conjugation without transposing is no standard value, and the identity for real numbers.
+/// The value of an operation in cblas. Conjugation without transposition has no standard value, and it changes no real
+/// number.
 fn trans(op: Op) -> c_int {
     match op {
         Op::NoTrans | Op::Conj => 111,
@@ -49,7 +50,7 @@ fn side(side: Side) -> c_int {
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C` in the order of C, for checked arguments.
+/// Calls `cblas_?gemm` for `C ← α·op(A)·op(B) + β·C` in the layout of C. The caller has checked the arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<'_, T>) -> Result<()> {
     let (m, n, k) = args.size();
     let [m, n, k] = [int::<I>("gemm", "m", m)?, int("gemm", "n", n)?, int("gemm", "k", k)?];
@@ -57,8 +58,8 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
     let (op_a, a) = in_layout(layout, args.op_a, args.a);
     let (op_b, b) = in_layout(layout, args.op_b, args.b);
     let (a, b, c) = (input("gemm", "lda", &a)?, input("gemm", "ldb", &b)?, output("gemm", "ldc", &mut args.c)?);
-    // SAFETY: the standard function in the library's integers; the arguments are checked,
-    // and the views vouch for the memory.
+    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
+    // are checked, and the views guarantee that the memory is valid.
     unsafe {
         let gemm: GemmFn<T, I> = interface.find::<T, _>("gemm")?;
         let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
@@ -67,15 +68,15 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
     Ok(())
 }
 
-/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the order of B, for checked arguments.
+/// Calls `cblas_?trsm` for `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the layout of B. The caller has checked the arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<'_, T>) -> Result<()> {
     let [m, n] = [int::<I>("trsm", "m", args.b.rows())?, int("trsm", "n", args.b.cols())?];
     let layout = args.b.layout();
     let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
     let (op, a) = in_layout(layout, args.op, args.a);
     let (a, b) = (input("trsm", "lda", &a)?, output("trsm", "ldb", &mut args.b)?);
-    // SAFETY: the standard function in the library's integers; the arguments are checked,
-    // and the views vouch for the memory.
+    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
+    // are checked, and the views guarantee that the memory is valid.
     unsafe {
         let trsm: TrsmFn<T, I> = interface.find::<T, _>("trsm")?;
         let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));

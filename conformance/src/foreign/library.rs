@@ -14,17 +14,17 @@ use super::{cblas, fortran};
 use crate::Subject;
 use crate::report::Identity;
 
-/// Routines that are called through Fortran's interface.
+/// Routines that are called through the Fortran interface.
 const FORTRAN: &[&str] = &["gemm", "trsm", "getrf", "getrs", "laswp"];
 
-/// Routines that are called through the C interface.
+/// Routines that are called through cblas.
 const CBLAS: &[&str] = &["gemm", "trsm"];
 
 /// A BLAS, a LAPACK or both, loaded from shared libraries.
 #[derive(Debug)]
 pub struct Library {
     name: String,
-    /// What it calls itself.
+    /// The name and version that the library reports.
     version: Option<String>,
     fortran: Interface,
     cblas: Option<Interface>,
@@ -34,8 +34,8 @@ impl Library {
     /// Loads the library of a [name](super) such as `blas:libopenblas.so.0`.
     ///
     /// # Errors
-    /// The name is misspelled, a file cannot be loaded, none has a routine of the BLAS
-    /// or LAPACK, or nothing tells the size of a file's integers.
+    /// The name is misspelled, a file cannot be loaded, no file has a routine of the BLAS or LAPACK, or the size of a
+    /// file's integers is unknown.
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
@@ -49,7 +49,7 @@ impl Library {
         Ok(Library { name: name.into(), version: version(&dylibs, &prefix), fortran, cblas })
     }
 
-    /// The interface of cblas, where it has a routine.
+    /// The cblas interface, if it has the routine.
     fn cblas(&self, dtype: DType, routine: &str) -> Option<&Interface> {
         self.cblas.as_ref().filter(|cblas| cblas.has(dtype, routine))
     }
@@ -59,7 +59,8 @@ impl Library {
     }
 }
 
-/// What is said of a library without routines: under which names they are there, if that is known.
+/// The error message for a library without routines. If the symbols of the library have a known prefix, the message gives
+/// one of the symbols.
 fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     let style = style::fortran(stated).swap_remove(0);
     let none =
@@ -76,9 +77,8 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     }
 }
 
-/// Runs on a thread with a stack like that of a program's first one, and larger: where many
-/// processors are allowed for, OpenBLAS's recursive factorisation fills that of an ordinary
-/// thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
+/// Runs `act` on a thread with a stack of 64 MiB. If OpenBLAS is built for many CPUs, its recursive factorisation overflows
+/// the stack of an ordinary thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
 fn with_stack<R: Send>(operation: &'static str, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
     const BYTES: usize = 64 << 20;
     let refused = |error| {
@@ -91,7 +91,8 @@ fn with_stack<R: Send>(operation: &'static str, act: impl FnOnce() -> Result<R> 
     })
 }
 
-/// What neither the BLAS nor LAPACK lets a caller ask for, or ask without danger.
+/// The reason for which a property does not apply to any BLAS or LAPACK: no call asks for it, or the call could end the
+/// program.
 fn missing(property: &str) -> Option<&'static str> {
     match property {
         "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "a_refused_call_leaves_no_trace" => {
@@ -103,7 +104,7 @@ fn missing(property: &str) -> Option<&'static str> {
     }
 }
 
-/// The routines of a library that a property calls.
+/// The routines that the trial of a property calls.
 fn needed(routine: &str, property: &str) -> &'static [&'static str] {
     match routine {
         "gemm" | "faults" => &["gemm"],
@@ -115,9 +116,9 @@ fn needed(routine: &str, property: &str) -> &'static [&'static str] {
         "memory" if property == "stale_nan_does_not_leak" => &["gemm"],
         "memory" => &["gemm", "trsm", "getrf", "getrs"],
         "large" if property == "matrix_in_host_memory" => &["gemm", "trsm", "laswp"],
-        // a pinned case is called after its routine
+        // the name of a pinned case begins with the name of its routine
         "cases" => property.split_once('_').map_or(&[], |(routine, about)| needed(routine, about)),
-        // one call for each matrix
+        // the default implementations call one routine for each matrix
         "batched" => &["gemm", "getrf", "getrs"],
         _ => &[],
     }

@@ -1,5 +1,6 @@
-//! Batches of small problems against a plain loop of the single routine on each of as many threads, which share the matrices
-//! equally. Prints Gflop/s and the ratio: medians of alternated runs.
+//! Compares batches of small problems with a plain loop of the single routine. The loop runs on as many threads as the batch,
+//! and each thread computes an equal share of the matrices. The benchmark prints Gflop/s and the ratio, as medians of
+//! alternated runs.
 
 use std::hint::black_box;
 use std::thread;
@@ -33,26 +34,26 @@ impl Batch {
         Batch { n, count, a, b, c: vec![0.0; len], ipiv: vec![0; n * count], info: vec![0; count] }
     }
 
-    /// The matrices `of` side by side in a slice.
+    /// The matrices with the indices `of`, which lie side by side in `data`.
     fn tile(&self, data: &[f64], of: std::ops::Range<usize>) -> Tile<f64> {
         let n = self.n;
-        // SAFETY: the slice holds the matrices.
+        // SAFETY: the slice holds all elements of the matrices.
         unsafe { Tile::new(data[of.start * n * n..].as_ptr().cast_mut(), n, n * of.len(), n) }
     }
 
     fn column(data: &[i32], of: std::ops::Range<usize>) -> Tile<i32> {
-        // SAFETY: the slice holds the column.
+        // SAFETY: the slice holds all elements of the column.
         unsafe { Tile::new(data[of.start..].as_ptr().cast_mut(), of.len(), 1, of.len()) }
     }
 }
 
-/// A routine on all matrices by a team, and on one by the calling thread.
+/// A routine with two functions: one computes all matrices with a team, the other computes one matrix on the calling thread.
 struct Routine {
     name: &'static str,
     flops: fn(f64) -> f64,
     all: fn(&Team, &Batch),
     one: fn(&Batch, usize),
-    /// Whether the matrices must be restored before each run, since the routine overwrites its input.
+    /// Whether the matrices must be restored before each run, because the routine overwrites its input.
     restores: bool,
 }
 
@@ -63,12 +64,12 @@ const ROUTINES: [Routine; 2] = [
         all: |team, x| {
             let all = || 0..x.count;
             let (a, b, c) = (x.tile(&x.a, all()), x.tile(&x.b, all()), x.tile(&x.c, all()));
-            // SAFETY: separate matrices of these shapes.
+            // SAFETY: the tiles are separate matrices with the shapes that the routine requires.
             unsafe { fast::gemm_batched(team, x.count, Op::NoTrans, Op::NoTrans, 1.0, a, b, 0.0, c) }
         },
         one: |x, i| {
             let (a, b, c) = (x.tile(&x.a, i..i + 1), x.tile(&x.b, i..i + 1), x.tile(&x.c, i..i + 1));
-            // SAFETY: separate matrices of these shapes.
+            // SAFETY: the tiles are separate matrices with the shapes that the routine requires.
             unsafe { fast::gemm(&Team::alone(), Op::NoTrans, Op::NoTrans, 1.0, a, b, 0.0, c) }
         },
         restores: false,
@@ -78,12 +79,12 @@ const ROUTINES: [Routine; 2] = [
         flops: |n| 2.0 / 3.0 * n * n * n,
         all: |team, x| {
             let (ipiv, info) = (Batch::column(&x.ipiv, 0..x.n * x.count), Batch::column(&x.info, 0..x.count));
-            // SAFETY: separate matrices of these shapes.
+            // SAFETY: the tiles are separate matrices with the shapes that the routine requires.
             unsafe { fast::getrf_batched(team, x.count, true, x.tile(&x.c, 0..x.count), ipiv, info) }
         },
         one: |x, i| {
             let ipiv = Batch::column(&x.ipiv, i * x.n..(i + 1) * x.n);
-            // SAFETY: separate matrices of these shapes.
+            // SAFETY: the tiles are separate matrices with the shapes that the routine requires.
             unsafe {
                 let info = &mut *Batch::column(&x.info, i..i + 1).ptr();
                 fast::getrf(&Team::alone(), true, 0, x.tile(&x.c, i..i + 1), ipiv, info);

@@ -1,6 +1,6 @@
-//! The tile product against the crates that could take its place, and against
-//! a BLAS named by `LAPIDARY_BLAS=/path/to/library.so` (which should run on one
-//! thread). Prints Gflop/s: medians of alternated runs.
+//! Compares the product of tiles with the products of crates that could replace it, and with a BLAS library. The variable
+//! `LAPIDARY_BLAS=/path/to/library.so` names the library, which should run on one thread. The benchmark prints Gflop/s,
+//! as medians of alternated runs.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -25,7 +25,7 @@ impl<T> Case<T> {
         [self.ops[0].shape((m, k)).0, self.ops[1].shape((k, n)).0]
     }
 
-    /// Row and column strides of op(A) and op(B).
+    /// Row stride and column stride of op(A) and of op(B).
     fn strides(&self) -> [[isize; 2]; 2] {
         let turn = |op: Op, ld: usize| if op.is_trans() { [ld as isize, 1] } else { [1, ld as isize] };
         [turn(self.ops[0], self.ld()[0]), turn(self.ops[1], self.ld()[1])]
@@ -36,7 +36,7 @@ fn ours<T: fast::Lanes>(case: Case<T>) {
     let [m, n, k] = case.size;
     let [lda, ldb] = case.ld();
     let [(ra, ca), (rb, cb)] = [case.ops[0].shape((m, k)), case.ops[1].shape((k, n))];
-    // SAFETY: the case holds matrices of these shapes.
+    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
     unsafe {
         let (a, b) = (Tile::new(case.a.cast_mut(), ra, ca, lda), Tile::new(case.b.cast_mut(), rb, cb, ldb));
         fast::gemm(&Team::alone(), case.ops[0], case.ops[1], -T::ONE, a, b, T::ONE, Tile::new(case.c, m, n, m));
@@ -46,7 +46,7 @@ fn ours<T: fast::Lanes>(case: Case<T>) {
 fn gemm_crate<T: fast::Lanes>(case: Case<T>) {
     let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
     let serial = gemm::Parallelism::None;
-    // SAFETY: the case holds matrices of these shapes.
+    // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
     unsafe {
         gemm::gemm(
             m,
@@ -76,7 +76,7 @@ macro_rules! per_type {
     ($matrixmultiply:ident, $private:ident, $blas:ident, $t:ident, $mm:ident, $dtype:ident, $symbol:literal) => {
         fn $matrixmultiply(case: Case<$t>) {
             let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
-            // SAFETY: the case holds matrices of these shapes.
+            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
             unsafe {
                 matrixmultiply::$mm(m, k, n, -1.0, case.a, ars, acs, case.b, brs, bcs, 1.0, case.c, 1, m as isize);
             }
@@ -88,7 +88,7 @@ macro_rules! per_type {
             let ([m, n, k], [[ars, acs], [brs, bcs]]) = (case.size, case.strides());
             let set = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
             let (null, alpha): (_, $t) = (std::ptr::null(), -1.0);
-            // SAFETY: the case holds matrices of these shapes; no index lists are given.
+            // SAFETY: the pointers in `case` point to matrices of the shapes that are passed; the index lists are null.
             unsafe {
                 gemm(
                     DType::$dtype,
@@ -138,13 +138,13 @@ macro_rules! per_type {
                 *const i32,
             );
             let address = blas_symbol($symbol)?;
-            // SAFETY: the symbol of every BLAS has this interface.
+            // SAFETY: every BLAS library exports this symbol with this interface.
             let gemm = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Gemm>(address) };
             Some(move |case: Case<$t>| {
                 let [m, n, k] = case.size.map(|x| x as i32);
                 let [lda, ldb] = case.ld().map(|x| x as i32);
                 let [ta, tb] = case.ops.map(|op| if op.is_trans() { b'T' } else { b'N' });
-                // SAFETY: the case holds matrices of these shapes.
+                // SAFETY: the pointers in `case` point to matrices of the shapes that are passed.
                 unsafe { gemm(&ta, &tb, &m, &n, &k, &-1.0, case.a, &lda, case.b, &ldb, &1.0, case.c, &m) }
             })
         }
@@ -163,7 +163,7 @@ fn blas_symbol(name: &std::ffi::CStr) -> Option<*mut std::ffi::c_void> {
     }
     const RTLD_NOW: c_int = 2;
     let path = CString::new(std::env::var("LAPIDARY_BLAS").ok()?).ok()?;
-    // SAFETY: both strings end in zero; a null library is not searched.
+    // SAFETY: both strings end in zero, and the library handle is not null when it is searched.
     unsafe {
         let library = dlopen(path.as_ptr(), RTLD_NOW);
         assert!(!library.is_null(), "LAPIDARY_BLAS cannot be loaded");
@@ -173,11 +173,11 @@ fn blas_symbol(name: &std::ffi::CStr) -> Option<*mut std::ffi::c_void> {
 
 type Candidate<'a, T> = (&'static str, Box<dyn FnMut(Case<T>) + 'a>);
 
-/// The median seconds of each candidate.
+/// The median time of each candidate, in seconds.
 fn race<T: Copy>(case: Case<T>, flops: f64, candidates: &mut [Candidate<'_, T>]) -> Vec<f64> {
     let calls = ((2e7 / flops) as usize).clamp(1, 20_000);
     let mut seconds = vec![Vec::new(); candidates.len()];
-    // The first round warms up.
+    // the first round warms up the caches and is not measured
     for round in 0..12 {
         for ((_, run), seconds) in candidates.iter_mut().zip(&mut seconds) {
             let start = Instant::now();

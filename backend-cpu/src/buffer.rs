@@ -1,27 +1,27 @@
-//! Memory of a CPU device: host memory that only commands reach.
+//! Memory of a CPU device: host memory that only the device's commands access.
 
 use memmap2::MmapMut;
 
-/// A zeroed region of pages, aligned for every element type. Commands write it
-/// through a shared reference; that they do not conflict is the engine's promise.
+/// A zeroed region of pages, aligned for every element type. Commands write to the region through a shared
+/// reference. The engine guarantees that two conflicting commands never run at the same time.
 ///
-/// Pages are mapped for each buffer: what is dropped goes back to the system at
-/// once, where an allocator would keep it beyond the device's limit.
+/// Each buffer maps pages of its own, so that dropping the buffer returns the memory to the system at once.
+/// An allocator could keep freed memory, so that the process would exceed the device's memory limit.
 #[derive(Debug)]
 pub struct Buffer {
-    /// None of no size, which cannot be mapped.
+    /// The mapped pages; `None` for a buffer of 0 bytes, because an empty region cannot be mapped.
     pages: Option<MmapMut>,
     start: *mut u8,
 }
 
-// SAFETY: the pointer leads into the pages, which the buffer owns.
+// SAFETY: the pointer points into the pages, which the buffer owns.
 unsafe impl Send for Buffer {}
-// SAFETY: the contract of `lapidary_core::Device`: conflicting commands are
-// never under way together.
+// SAFETY: by the contract of `lapidary_core::Device`, two conflicting
+// commands never run at the same time.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// A region of `bytes`.
+    /// Maps a region of `bytes` bytes.
     ///
     /// # Errors
     /// The system has no memory left.
@@ -35,7 +35,7 @@ impl Buffer {
         Ok(Buffer { pages: Some(pages), start })
     }
 
-    /// Where the region begins.
+    /// Address of the first byte of the region.
     #[inline]
     pub(crate) fn start<T>(&self) -> *mut T {
         debug_assert!(self.pages.as_ref().is_none_or(|pages| pages.as_ptr() == self.start.cast_const()));
@@ -43,10 +43,10 @@ impl Buffer {
     }
 }
 
-/// Asks for huge pages: a kernel walks many columns at once, each on pages of its own.
+/// Requests huge pages from the system: a kernel reads many columns at once, and each column lies on other pages.
 pub(crate) fn advise(pages: &MmapMut) {
     #[cfg(target_os = "linux")]
-    // a hint: without it everything works, slower
+    // this is only a hint: without huge pages, kernels are slower
     let _ = pages.advise(memmap2::Advice::HugePage);
     #[cfg(not(target_os = "linux"))]
     let _ = pages;

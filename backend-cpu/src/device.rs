@@ -1,4 +1,4 @@
-//! The processor, or a thread of it, as a device.
+//! The CPU as a device: all its cores, or one thread.
 
 use std::env::consts::ARCH;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,21 +16,21 @@ use crate::reference;
 use crate::team::{Team, cores};
 use crate::tile::Tile;
 
-/// Which code carries instructions out.
+/// The code path that runs the instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Path {
     /// Vector kernels.
     #[default]
     Fast,
-    /// Plain loops: the definition of every instruction.
+    /// Plain loops, which define the result of every instruction.
     Reference,
 }
 
-/// The processor with all its cores as one device, or one thread of it as a logical device.
+/// The CPU with all its cores as one device, or one thread of the CPU as a logical device.
 ///
-/// Without a memory limit it works on the caller's matrices in place. With one
-/// it keeps copies within the limit, as a device with its own memory does; the
-/// same threads copy and compute.
+/// Without a memory limit, the device works on the caller's matrices in place. With a
+/// memory limit, the device keeps copies of the matrices within the limit, as a device
+/// with its own memory does. One team of threads does both the copies and the computation.
 #[derive(Debug)]
 pub struct CpuDevice {
     facts: DeviceFacts,
@@ -39,8 +39,8 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// The device `cpu`, with at most one thread for each core that the process may use, limited to `memory` bytes if given.
-    /// All such devices of a process share one team of threads.
+    /// The device `cpu`, with at most one thread for each core that the process may use. `memory` is the memory limit in bytes,
+    /// if any. All `cpu` devices of a process share one team of threads.
     #[must_use]
     pub fn whole(memory: Option<usize>) -> Self {
         static TEAM: OnceLock<Arc<Team>> = OnceLock::new();
@@ -48,13 +48,13 @@ impl CpuDevice {
         Self::of_team("cpu".to_owned(), memory, Arc::clone(team))
     }
 
-    /// The logical device `cpu:index` of one thread, the caller's, limited to `memory` bytes if given.
+    /// The logical device `cpu:index`, which runs on the calling thread only. `memory` is the memory limit in bytes, if any.
     #[must_use]
     pub fn new(index: usize, memory: Option<usize>) -> Self {
         Self::of_team(format!("cpu:{index}"), memory, Arc::new(Team::alone()))
     }
 
-    /// A device whose instructions are carried out by `team`.
+    /// A device whose instructions are run by `team`.
     #[must_use]
     pub fn of_team(name: String, memory: Option<usize>, team: Arc<Team>) -> Self {
         let (isa, vector_bits, flops) = instruction_set();
@@ -67,22 +67,22 @@ impl CpuDevice {
             vector_bits,
             memory,
             host_memory: memory.is_none(),
-            // estimate: a core runs at 2.5 GHz
+            // estimate for cores that run at 2.5 GHz
             rates: Rates { flops: 2.5e9 * flops * team.size() as f64, bandwidth: 6e9 },
             ..DeviceFacts::new(name)
         };
         CpuDevice { facts, path: Path::Fast, team }
     }
 
-    /// The same device on another code path.
+    /// Selects the code path that runs the instructions of this device.
     #[must_use]
     pub fn with_path(self, path: Path) -> Self {
         CpuDevice { path, ..self }
     }
 }
 
-/// The vector instructions that the fast path uses, the bits of a vector, and the operations of one
-/// cycle: two fused multiply-adds on each element of a vector.
+/// The name of the vector instructions that the fast path uses, the width of a vector in bits, and the operations of one
+/// cycle in f64: two fused multiply-adds on each element of a vector, or fewer on the portable path.
 fn instruction_set() -> (&'static str, usize, f64) {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
@@ -93,7 +93,7 @@ fn instruction_set() -> (&'static str, usize, f64) {
     if cfg!(target_arch = "aarch64") { ("NEON", 128, 8.0) } else { ("portable", 128, 4.0) }
 }
 
-/// The processor as the operating system reports it, read once for all CPU devices.
+/// The identity of the CPU as the operating system reports it, read once for all CPU devices.
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {
@@ -125,31 +125,31 @@ impl Device for CpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
+        // SAFETY: the caller permits access to the rectangle and the buffer, which is large enough.
         unsafe { transfer(&self.team, from, to.get(), Direction::Write) }
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the caller lends the rectangle and the buffer, which is large enough.
+        // SAFETY: the caller permits access to the rectangle and the buffer, which is large enough.
         unsafe { transfer(&self.team, to, from.get(), Direction::Read) }
         Ok(())
     }
 
     #[inline]
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of `Device::launch` is that of tiles.
+        // SAFETY: the contract of `Device::launch` includes the contract of tiles.
         with_memory("launch", || unsafe { carry_out_by(self.path, &self.team, instruction) })
     }
 
-    /// Members claim sequences. One with so much work that a member would finish long after the others is carried out by the
-    /// whole team.
+    /// Members of the team claim sequences, and each sequence is run by one member. A sequence with so much work that one member
+    /// would finish long after the others is run by the whole team.
     unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
         let is_large =
             |sequence: &&[Instruction<Operand<'_>>]| sequence.iter().map(Instruction::flops).sum::<f64>() > fast::FLOPS_OF_TEAM;
         let (large, small): (Vec<_>, Vec<_>) = instructions.chunks_exact(length).partition(is_large);
         let run = |team: &Team, sequence: &[Instruction<Operand<'_>>]| {
-            // SAFETY: the contract of `Device::launch` is that of tiles.
+            // SAFETY: the contract of `Device::launch` includes the contract of tiles.
             sequence.iter().for_each(|instruction| unsafe { carry_out_by(self.path, team, instruction) });
         };
         let work = small.iter().flat_map(|sequence| sequence.iter()).map(Instruction::flops).sum::<f64>()
@@ -166,7 +166,7 @@ impl Device for CpuDevice {
         if self.path == Path::Reference {
             return None;
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller permits access to the rectangles.
         let factor = || unsafe {
             let ((ipiv, _), info) = (host_tile(ipiv), &mut *info.origin.cast());
             match a.dtype {
@@ -179,7 +179,7 @@ impl Device for CpuDevice {
     }
 }
 
-/// Computes; an error if the system refuses memory for packed blocks.
+/// Runs `compute`. Returns an error if the system refuses memory for packed blocks.
 fn with_memory(operation: &'static str, compute: impl FnOnce()) -> Result<()> {
     catch_unwind(AssertUnwindSafe(compute)).map_err(|panic| match panic.downcast::<NoMemory>() {
         Ok(refused) => {
@@ -190,14 +190,14 @@ fn with_memory(operation: &'static str, compute: impl FnOnce()) -> Result<()> {
     })
 }
 
-/// Floating-point operations that take as long as the rest of a small call.
+/// The overhead of a small call, as the number of floating-point operations that take the same time.
 const FLOPS_OF_CALL: f64 = 1e3;
 
 /// # Safety
-/// The contract of tiles.
+/// The [contract of tiles](crate::tile) holds.
 #[inline]
 unsafe fn carry_out_by(path: Path, team: &Team, instruction: &Instruction<Operand<'_>>) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         match (path, instruction.dtype()) {
             (Path::Reference, DType::F32) => by_definition::<f32>(instruction),
@@ -209,24 +209,24 @@ unsafe fn carry_out_by(path: Path, team: &Team, instruction: &Instruction<Operan
     }
 }
 
-/// Seen from the device: into its buffer, or out of it.
+/// Direction of a transfer: `Write` copies to the buffer of the device, and `Read` copies from the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
     Write,
     Read,
 }
 
-/// Moves elements between a rectangle and a buffer.
+/// Copies elements between a host rectangle and a buffer.
 ///
 /// # Safety
-/// The contract of [`Device::write`] or [`Device::read`].
+/// The contract of [`Device::write`] or [`Device::read`] holds.
 unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Direction) {
-    // SAFETY: as the caller promises; the rectangle holds elements of the type it names.
+    // SAFETY: the caller permits access to the rectangle, whose elements are of the type `rect.dtype`.
     unsafe {
         match rect.dtype {
             DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
             DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
-            // pivots: one column, or one row that holds the column transposed
+            // only pivots are integers: they form one column, or one row if the column is transposed
             DType::I32 => carry(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());
@@ -238,9 +238,9 @@ unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Dire
 }
 
 /// # Safety
-/// The contract of tiles, and the rectangle holds elements of type `T`.
+/// The [contract of tiles](crate::tile) holds, and the rectangle holds elements of type `T`.
 unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         let packed = Tile::new(buffer.start(), rect.rows, rect.cols, rect.rows);
         let (host, op) = host_tile(rect);
@@ -251,7 +251,7 @@ unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, 
     }
 }
 
-/// Calls the function of one module for an instruction, with `first` (if any) before the operands.
+/// Calls the function of `$module` that implements an instruction. `$first`, if given, is passed before the operands.
 macro_rules! carry_out {
     ($module:ident, [$($first:expr)?], $instruction:expr) => {
         match *$instruction {
@@ -287,17 +287,17 @@ macro_rules! carry_out {
 }
 
 /// # Safety
-/// The contract of tiles.
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn by_definition<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe { carry_out!(reference, [], instruction) }
 }
 
 /// # Safety
-/// The contract of tiles.
+/// The [contract of tiles](crate::tile) holds.
 #[inline]
 unsafe fn at_speed<T: Lanes>(team: &Team, instruction: &Instruction<Operand<'_>>) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe { carry_out!(fast, [team], instruction) }
 }
 
@@ -313,31 +313,31 @@ mod tests {
     type Routine = unsafe fn(&Team, [Tile<f64>; 3], Tile<i32>);
 
     unsafe fn multiply(team: &Team, [a, b, c]: [Tile<f64>; 3], _: Tile<i32>) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { fast::gemm(team, Op::NoTrans, Op::NoTrans, 1.0, a, b, 0.0, c) }
     }
 
     unsafe fn solve(team: &Team, [a, b, _]: [Tile<f64>; 3], _: Tile<i32>) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { fast::trsm(team, Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit, 1.0, a, b) }
     }
 
     unsafe fn factor(team: &Team, [a, ..]: [Tile<f64>; 3], ipiv: Tile<i32>) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { fast::getrf(team, true, 0, a, ipiv, &mut 0) }
     }
 
-    /// Runs a routine on a thread that has no memory from earlier calls: first with memory refused, then once more.
+    /// Runs a routine twice on a new thread, which has no memory from earlier calls. Memory is refused in the first run only.
     fn refused_and_again(team: &Team, routine: Routine) -> [Result<()>; 2] {
         let run = || {
             let (mut data, mut ipiv) = ([1, 2, 3].map(|_| vec![1.0; N * N]), vec![0; N]);
-            // SAFETY: each vector holds the matrix, or the indices.
+            // SAFETY: each vector is as long as its tile is large.
             let (tiles, ipiv) = unsafe {
                 (data.each_mut().map(|data| Tile::new(data.as_mut_ptr(), N, N, N)), Tile::new(ipiv.as_mut_ptr(), N, 1, N))
             };
             [true, false].map(|refuses| {
                 REFUSES.set(refuses);
-                // SAFETY: the tiles are whole matrices in memory of their own.
+                // SAFETY: the tiles are whole matrices in separate memory.
                 with_memory("launch", || unsafe { routine(team, tiles, ipiv) })
             })
         };
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn refused_memory_is_an_error_and_the_next_call_works() {
         for team in [Team::alone(), Team::eager(3)] {
-            // of a solve, the other members may compute all parts before the caller comes to one
+            // memory is refused to the caller only; in a solve, the other members may claim all parts before the caller claims one
             for (routine, always) in [(multiply as Routine, true), (solve, false), (factor, true)] {
                 let [refused, again] = refused_and_again(&team, routine);
                 match refused {

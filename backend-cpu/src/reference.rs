@@ -1,6 +1,6 @@
-//! The plainest loops: the living definition of every instruction.
+//! Plain loops, which define the result of every instruction.
 //!
-//! All functions are `unsafe` under the [contract of tiles](crate::tile).
+//! All functions are `unsafe`: their callers guarantee the [contract of tiles](crate::tile).
 
 use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
@@ -9,9 +9,9 @@ use crate::tile::Tile;
 /// Element (i, j) of op(A).
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn op_get<T: Scalar>(op: Op, a: Tile<T>, i: usize, j: usize) -> T {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         match op {
             Op::NoTrans => a.get(i, j),
@@ -24,14 +24,14 @@ unsafe fn op_get<T: Scalar>(op: Op, a: Tile<T>, i: usize, j: usize) -> T {
 
 /// C ← α·op(A)·op(B) + β·C.
 ///
-/// β = 0 never reads C; α = 0 or k = 0 never reads A or B.
+/// With β = 0, C is never read. With α = 0 or k = 0, A and B are never read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn gemm<T: Scalar>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
     let (m, k) = op_a.shape(a.shape());
     debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
-    // SAFETY: the caller's contract; all indices are inside.
+    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
     unsafe {
         scale(beta, c);
         if alpha == T::ZERO || k == 0 {
@@ -49,30 +49,30 @@ pub unsafe fn gemm<T: Scalar>(op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<
     }
 }
 
-/// The order in which substitution finds the unknowns: first to last for a
-/// lower triangle on the left or an upper one on the right.
+/// Whether substitution computes the unknowns from first to last. The result is true for
+/// a lower triangle on the left, and for an upper triangle on the right.
 pub(crate) fn is_forward(side: Side, uplo: Uplo, op: Op) -> bool {
     (side == Side::Left) == (uplo.under(op) == Uplo::Lower)
 }
 
 /// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
 ///
-/// The opposite triangle is never read, nor a unit diagonal; α = 0 sets B to
-/// zero without reading A; pivots divide as IEEE division does.
+/// The opposite triangle of A is never read, and neither is a unit diagonal. With α = 0, B
+/// is set to zero and A is not read. A division by a pivot follows IEEE arithmetic.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
     let n = a.rows();
     debug_assert!(a.cols() == n && n == if side == Side::Left { b.rows() } else { b.cols() });
-    // SAFETY: the caller's contract; all indices are inside.
+    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
     unsafe {
         scale(alpha, b);
         if alpha == T::ZERO {
             return;
         }
         let others = if side == Side::Left { b.cols() } else { b.rows() };
-        // Unknown `i` of right-hand side `r`, and the coefficient of unknown `k` in equation `i`.
+        // The address of unknown `i` of right-hand side `r`, and the coefficient of unknown `k` in equation `i`.
         let place = |i: usize, r: usize| if side == Side::Left { b.at(i, r) } else { b.at(r, i) };
         let coefficient = |i: usize, k: usize| if side == Side::Left { op_get(op, a, i, k) } else { op_get(op, a, k, i) };
         let forward = is_forward(side, uplo, op);
@@ -89,23 +89,23 @@ pub unsafe fn trsm<T: Scalar>(side: Side, uplo: Uplo, op: Op, diag: Diag, alpha:
     }
 }
 
-/// A⁻¹ into `inverse` for a triangular A.
+/// inverse ← A⁻¹ for a triangular A.
 ///
-/// The opposite triangle of `inverse` becomes zero, so that a plain product
-/// can use it; a unit diagonal is written as ones.
+/// The opposite triangle of `inverse` becomes zero, so that `inverse` can be an
+/// operand of [`gemm`]. A unit diagonal is written as ones.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
     let n = a.rows();
     debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
-    // SAFETY: the caller's contract; all indices are inside.
+    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
     unsafe {
         for j in 0..n {
             for i in 0..n {
                 inverse.set(i, j, if i == j { T::ONE } else { T::ZERO });
             }
-            // The part of column j of A·X = I that is not zero.
+            // The nonzero part of column j of X, where A·X = I.
             let (start, size) = if uplo == Uplo::Lower { (j, n - j) } else { (0, j + 1) };
             let x = inverse.sub(start, j, size, 1);
             trsm(Side::Left, uplo, Op::NoTrans, diag, T::ONE, a.sub(start, start, size, size), x);
@@ -113,18 +113,18 @@ pub unsafe fn trtri<T: Scalar>(uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile
     }
 }
 
-/// Unblocked LU with partial pivoting, P·A = L·U, or without pivoting.
+/// Unblocked LU factorisation P·A = L·U, with partial pivoting or without pivoting.
 ///
-/// `ipiv[i] = first_row +` the row of the tile that step i exchanges with row
-/// i; ties keep the first row; a NaN wins only where it already stands. A zero
-/// pivot leaves its column unscaled, sets `info` to `first_row + i + 1` if it
-/// is still 0, and the factorisation goes on.
+/// `ipiv[i]` is `first_row` plus the row of the tile that step i exchanges with row i. Among elements of
+/// equal magnitude, the first one is the pivot. A NaN is the pivot only if it lies on the diagonal
+/// already. A zero pivot leaves its column unscaled, and the factorisation continues. If `info` is
+/// still 0 at a zero pivot in step i, `info` becomes `first_row + i + 1`.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
     debug_assert!(ipiv.rows() >= a.rows().min(a.cols()));
-    // SAFETY: the caller's contract; all indices are inside.
+    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
     unsafe {
         for i in 0..a.rows().min(a.cols()) {
             let p = if pivoting { find_pivot(a, i) } else { i };
@@ -145,29 +145,29 @@ pub unsafe fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: Tile<T>, ipi
     }
 }
 
-/// A row index as it stands in a pivot vector.
+/// Converts a row index into an entry of a pivot vector.
 pub(crate) fn row_index(row: usize) -> i32 {
     i32::try_from(row).expect("a matrix of more than 2^31 rows has no 32-bit pivots")
 }
 
-/// Records the first exactly zero pivot.
+/// Sets `info` to the row of an exactly zero pivot, counted from 1, unless `info` is set already.
 pub(crate) fn note_zero_pivot(info: &mut i32, row: usize) {
     if *info == 0 {
         *info = row_index(row + 1);
     }
 }
 
-/// The row of the largest magnitude in column `i` from the diagonal on.
+/// The row of the element with the largest magnitude in column `i`, on or below the diagonal.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub(crate) unsafe fn find_pivot<T: Scalar>(a: Tile<T>, i: usize) -> usize {
-    // SAFETY: the caller's contract; all indices are inside.
+    // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
     unsafe { (i + 1..a.rows()).fold(i, |best, r| if a.get(r, i).abs() > a.get(best, i).abs() { r } else { best }) }
 }
 
-/// The factor by which a column is scaled in place of a division by `pivot`,
-/// or none where the reciprocal would overflow.
+/// The reciprocal of `pivot`, by which a column is scaled instead of being divided.
+/// `None` if the reciprocal would overflow.
 pub(crate) fn safe_reciprocal<T: Scalar>(pivot: T) -> Option<T> {
     (pivot.abs().to_f64() >= T::MIN_POSITIVE).then(|| T::ONE / pivot)
 }
@@ -176,14 +176,14 @@ pub(crate) fn safe_reciprocal<T: Scalar>(pivot: T) -> Option<T> {
 unsafe fn divide<T: Scalar>(pivot: T, x: Tile<T>) {
     let reciprocal = safe_reciprocal(pivot);
     for i in 0..x.rows() {
-        // SAFETY: the caller's contract; all indices are inside.
+        // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
         unsafe { x.set(i, 0, reciprocal.map_or_else(|| x.get(i, 0) / pivot, |r| x.get(i, 0) * r)) }
     }
 }
 
 unsafe fn swap_rows<T: Scalar>(a: Tile<T>, i: usize, p: usize) {
     for j in 0..a.cols() {
-        // SAFETY: the caller's contract; all indices are inside.
+        // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
         unsafe { a.swap((i, j), (p, j)) }
     }
 }
@@ -191,11 +191,11 @@ unsafe fn swap_rows<T: Scalar>(a: Tile<T>, i: usize, p: usize) {
 /// Exchanges rows (or columns) `i` and `ipiv[i] − first_row` for all `i`.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all pivots lie in the tile.
+/// The [contract of tiles](crate::tile) holds, and all pivots lie in the tile.
 pub unsafe fn laswp<T: Scalar>(swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     for step in 0..ipiv.rows() {
         let i = if swaps.forward { step } else { ipiv.rows() - 1 - step };
-        // SAFETY: the caller's contract; all indices are inside.
+        // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
         unsafe {
             let p = ipiv.get(i, 0) as usize - swaps.first_row;
             match swaps.side {
@@ -206,14 +206,14 @@ pub unsafe fn laswp<T: Scalar>(swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     }
 }
 
-/// C ← β·C; β = 0 writes zeros without reading C.
+/// C ← β·C. With β = 0, zeros are written to C, and C is not read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn scale<T: Scalar>(beta: T, c: Tile<T>) {
     for j in 0..c.cols() {
         for i in 0..c.rows() {
-            // SAFETY: the caller's contract; all indices are inside.
+            // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
             unsafe { c.set(i, j, if beta == T::ZERO { T::ZERO } else { beta * c.get(i, j) }) }
         }
     }
@@ -222,48 +222,48 @@ pub unsafe fn scale<T: Scalar>(beta: T, c: Tile<T>) {
 /// B ← op(A).
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn copy<T: Scalar>(op: Op, a: Tile<T>, b: Tile<T>) {
     debug_assert_eq!(op.shape(a.shape()), b.shape());
     for j in 0..b.cols() {
         for i in 0..b.rows() {
-            // SAFETY: the caller's contract; all indices are inside.
+            // SAFETY: the caller guarantees the contract of tiles; all indices lie inside the tiles.
             unsafe { b.set(i, j, op_get(op, a, i, j)) }
         }
     }
 }
 
-/// Matrix `i` of `count` that lie side by side.
+/// Matrix `i` of `count` matrices that lie side by side.
 pub(crate) fn matrix<T: Copy>(side_by_side: Tile<T>, count: usize, i: usize) -> Tile<T> {
     let cols = side_by_side.cols() / count;
     side_by_side.sub(0, i * cols, side_by_side.rows(), cols)
 }
 
-/// Piece `i` of `count` of a column.
+/// Part `i` of a column that consists of `count` parts of equal length.
 pub(crate) fn piece(column: Tile<i32>, count: usize, i: usize) -> Tile<i32> {
     let rows = column.rows() / count;
     column.sub(i * rows, 0, rows, 1)
 }
 
-/// [`gemm`] of each of `count` matrices.
+/// Computes [`gemm`] for each of `count` matrices.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 #[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and their number")]
 pub unsafe fn gemm_batched<T: Scalar>(count: usize, op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
     for i in 0..count {
-        // SAFETY: the caller's contract for one matrix of each operand.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe { gemm(op_a, op_b, alpha, matrix(a, count, i), matrix(b, count, i), beta, matrix(c, count, i)) }
     }
 }
 
-/// [`getrf`] of each of `count` matrices; `info` is written without being read.
+/// Computes [`getrf`] for each of `count` matrices. The old value of `info` is not read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf_batched<T: Scalar>(count: usize, pivoting: bool, a: Tile<T>, ipiv: Tile<i32>, info: Tile<i32>) {
     for i in 0..count {
-        // SAFETY: the caller's contract for one matrix.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe {
             info.set(i, 0, 0);
             getrf(pivoting, 0, matrix(a, count, i), piece(ipiv, count, i), &mut *info.at(i, 0));
@@ -271,15 +271,15 @@ pub unsafe fn getrf_batched<T: Scalar>(count: usize, pivoting: bool, a: Tile<T>,
     }
 }
 
-/// B ← op(A)⁻¹·B from the factors of each of `count` matrices.
+/// B ← op(A)⁻¹·B for each of `count` matrices A, which are given by their LU factors.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all pivots lie in their matrix.
+/// The [contract of tiles](crate::tile) holds, and all pivots lie in their matrix.
 pub unsafe fn getrs_batched<T: Scalar>(count: usize, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
     let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
     for i in 0..count {
         let (lu, ipiv, b) = (matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i));
-        // SAFETY: the caller's contract for one matrix.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe {
             if op.is_trans() {
                 trsm(Side::Left, Uplo::Upper, op, Diag::NonUnit, T::ONE, lu, b);
@@ -294,14 +294,15 @@ pub unsafe fn getrs_batched<T: Scalar>(count: usize, op: Op, lu: Tile<T>, ipiv: 
     }
 }
 
-/// Finds the first zero on the diagonal of each of `count` square matrices: `info` is 0, or its row counted from 1.
+/// Finds the first zero on the diagonal of each of `count` square matrices. `info` becomes the row of this zero, counted from 1,
+/// or 0 if the diagonal has no zero.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn zero_pivots<T: Scalar>(count: usize, lu: Tile<T>, info: Tile<i32>) {
     for i in 0..count {
         let lu = matrix(lu, count, i);
-        // SAFETY: the caller's contract for one matrix.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe {
             let first = (0..lu.rows()).find(|&r| lu.get(r, r) == T::ZERO);
             info.set(i, 0, first.map_or(0, |first| row_index(first + 1)));

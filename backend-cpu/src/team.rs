@@ -1,11 +1,12 @@
 //! Threads that work on one call together.
 //!
-//! A [`Team`] keeps its threads from call to call. [`Team::run`] calls a body once for each member, the first on the caller's
-//! own thread. Members claim work dynamically ([`Pieces`]), so that a slow thread claims less, and synchronise at barriers.
+//! A [`Team`] keeps its threads between calls. [`Team::run`] calls a function once for each member. The first member runs on
+//! the caller's own thread. Members claim work dynamically ([`Pieces`]), so that a slow thread claims less work. Members
+//! synchronise at barriers.
 //!
-//! An idle thread polls for work for a while ([`SPIN`]) before it sleeps: calls often come in a row, and waking a
-//! sleeping thread takes many microseconds. The caller wakes [`WAKES`] threads, and each of these wakes as many, so that a
-//! large team starts almost as fast as a small one. A job for few members wakes few threads.
+//! An idle thread polls for work for some time ([`SPIN`]) before it sleeps, because calls often follow each other closely and
+//! waking a sleeping thread takes many microseconds. The caller wakes [`WAKES`] threads, and each woken thread wakes the same
+//! number of other threads. A large team therefore starts almost as fast as a small one. A job for few members wakes few threads.
 
 use std::any::Any;
 use std::ops::Range;
@@ -30,21 +31,21 @@ use placement::{Mask, Placement, own_core};
 /// How long an idle thread polls for work before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Number of threads that each member wakes when it starts. To wake one takes its waker a few microseconds, but some 50 pass
-/// until it runs.
+/// Number of threads that each member wakes when it starts. Waking a thread takes a few microseconds of the waker's time, but the
+/// woken thread starts to run only some 50 microseconds later.
 const WAKES: usize = 15;
 
-/// Minimum work per member, as a number of elements to copy: with less, a further member costs more than it saves.
+/// Minimum work per member, in copies of one element. With less work, an additional member costs more time than it saves.
 const WORK_OF_MEMBER: f64 = 20e3;
 
-/// Number of strips per member. With several, a slow member claims fewer than the others.
+/// Number of strips per member. With several strips per member, a slow member claims fewer strips than the other members.
 const STRIPS: usize = 4;
 
-/// The number of rows (or columns) in a strip is a multiple of this, so that strips of rows do not share cache lines.
+/// The number of rows (or columns) of a strip is a multiple of this constant, so that two strips of rows share no cache line.
 const LINES: usize = 16;
 
-/// Rows (or columns) `0..count` in strips. The last strip takes the rest, so that none has a single row unless `count` is 1: a
-/// routine may compute that by another method.
+/// Rows (or columns) `0..count`, divided into strips. The last strip includes the remainder, so that a strip has a single row
+/// only if `count` is 1. A routine may use another method for a single row.
 #[derive(Clone, Copy)]
 pub(crate) struct Strips {
     count: usize,
@@ -52,7 +53,7 @@ pub(crate) struct Strips {
 }
 
 impl Strips {
-    /// Strips of `width` rows, rounded up to a multiple of [`LINES`].
+    /// Divides `count` rows into strips of `width` rows. `width` is rounded up to a multiple of [`LINES`].
     pub fn new(count: usize, width: usize) -> Self {
         Strips { count, width: width.next_multiple_of(LINES) }
     }
@@ -70,34 +71,34 @@ impl Strips {
 /// Threads that work on one call together.
 #[derive(Debug)]
 pub struct Team {
-    /// Most members of a job.
+    /// Maximum number of members of a job.
     size: usize,
-    /// Whether every job has all members, however small it is.
+    /// Whether every job has all members, even if the job is small.
     is_eager: bool,
-    /// Locked while a job runs: a team runs one job at a time.
+    /// The lock is held while a job runs, because a team runs one job at a time.
     workers: Mutex<Workers>,
 }
 
-/// The threads of all members but the caller.
+/// The threads of all members except the caller.
 #[derive(Debug, Default)]
 struct Workers {
-    /// The process that started them. After a fork, the child process does not have them.
+    /// Id of the process that started the threads. After a fork, the child process does not have these threads.
     process: u32,
     list: Vec<Worker>,
 }
 
-/// A thread of a team.
+/// A thread of a team, other than the caller's thread.
 #[derive(Debug)]
 struct Worker {
     thread: Thread,
     mailbox: Arc<Mailbox>,
 }
 
-/// Where a thread of the team receives its jobs.
+/// The memory through which a thread of the team receives its jobs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Mailbox {
-    /// The job assigned to it: null for none, or a special address that ends the thread.
+    /// The job assigned to the thread: null if there is no job, or a special address that ends the thread.
     job: AtomicPtr<Job<'static>>,
     placement: Placement,
 }
@@ -105,25 +106,25 @@ struct Mailbox {
 /// Which members take part in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joining {
-    /// All.
+    /// All members of the job.
     All,
-    /// Those whose thread starts before the caller has finished its own part.
+    /// The members whose threads start before the caller has finished its own part of the job.
     InTime,
 }
 
-/// A function that all members run, and their shared state.
+/// A function that all members run, and the state that the members share.
 struct Job<'a> {
     body: &'a (dyn Fn(&Member<'_>) + Sync),
-    /// The threads of all members but the caller.
+    /// The threads of all members except the caller.
     workers: &'a [Worker],
     /// Index of the next worker to wake.
     next: AtomicUsize,
-    /// Number of workers that have not finished.
+    /// Number of workers that have not finished the job.
     left: AtomicUsize,
     caller: Thread,
     callers_mask: Mask,
     barrier: Barrier,
-    /// The barrier of a group: the first few members, while the others work on something else.
+    /// The barrier of a group: the first few members, which work together while the other members do different work.
     group: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -131,7 +132,7 @@ struct Job<'a> {
 /// A member of a team while it runs a job.
 pub(crate) struct Member<'a> {
     job: &'a Job<'a>,
-    /// Number of the member, 0 for the caller.
+    /// Number of the member; 0 for the caller.
     pub index: usize,
 }
 
@@ -140,9 +141,9 @@ pub(crate) struct Member<'a> {
 pub(crate) struct Pieces(CachePadded<AtomicUsize>);
 
 impl Pieces {
-    /// Claims the next of `count` pieces; `None` when all are claimed.
+    /// Claims the next of `count` pieces. Returns `None` when all pieces are claimed.
     pub fn take(&self, count: usize) -> Option<usize> {
-        // read first: once all pieces are claimed, nobody writes to the shared cache line
+        // the counter is read first, so that no member writes to the shared cache line once all pieces are claimed
         if self.0.0.load(Ordering::Relaxed) >= count {
             return None;
         }
@@ -150,7 +151,7 @@ impl Pieces {
         (piece < count).then_some(piece)
     }
 
-    /// At least the number of pieces that were claimed.
+    /// An upper bound of the number of pieces that have been claimed.
     pub fn taken(&self) -> usize {
         self.0.0.load(Ordering::Relaxed)
     }
@@ -162,17 +163,17 @@ impl Pieces {
 }
 
 impl Member<'_> {
-    /// Number of members.
+    /// Number of members of the job.
     pub fn count(&self) -> usize {
         self.job.workers.len() + 1
     }
 
-    /// Waits until all members have arrived. The last one calls `last` before any of them continues.
+    /// Waits until all members have arrived. The last member to arrive calls `last` before any member continues.
     pub fn wait_for_all(&self, last: impl FnOnce()) {
         self.job.barrier.wait(self.count(), last);
     }
 
-    /// The same for a group, the first `count` members, which includes this one.
+    /// Waits until the first `count` members have arrived, including this one. The last member to arrive calls `last`.
     pub fn wait_for_group(&self, count: usize, last: impl FnOnce()) {
         debug_assert!(self.index < count);
         self.job.group.wait(count, last);
@@ -185,7 +186,7 @@ impl Member<'_> {
     pub fn wait_until(&self, holds: impl Fn() -> bool) {
         while !spin(SPIN_AT_BARRIER, &holds) {
             if self.job.barrier.broken.load(Ordering::SeqCst) {
-                // the caller sees the panic of that member
+                // the caller of the job gets the original panic of the other member instead of this panic
                 resume_unwind(Box::new("another member of the team panicked"));
             }
         }
@@ -193,20 +194,20 @@ impl Member<'_> {
 }
 
 impl Team {
-    /// A team of at most `size` members. Its threads begin when a job first needs them.
+    /// A team of at most `size` members. A thread of the team is started when a job first needs it.
     #[must_use]
     pub const fn new(size: usize) -> Self {
         assert!(size > 0, "the calling thread is a member");
         Team { size, is_eager: false, workers: Mutex::new(Workers { process: 0, list: Vec::new() }) }
     }
 
-    /// The calling thread.
+    /// A team whose only member is the calling thread.
     #[must_use]
     pub const fn alone() -> Self {
         Self::new(1)
     }
 
-    /// A team of which all members take part, however little there is to do.
+    /// A team whose jobs have all members, even if a job is small.
     #[cfg(test)]
     pub fn eager(size: usize) -> Self {
         let mut team = Self::new(size);
@@ -214,13 +215,14 @@ impl Team {
         team
     }
 
-    /// Most members of a job.
+    /// Maximum number of members of a job.
     #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// The members that so much work repays, where one member is worth 1; no more than there are cores now.
+    /// Number of members for a given amount of work, where 1 is the work for one member. The number does not exceed the number of
+    /// cores that the process may use at present.
     #[must_use]
     pub(crate) fn members(&self, work: f64) -> usize {
         match work as usize {
@@ -232,8 +234,8 @@ impl Team {
         }
     }
 
-    /// Splits `0..count`, a range of rows or columns, into strips; members claim them and call `body` for each. `work` is the
-    /// work per row or column, as a number of elements to copy; it determines the number of members.
+    /// Splits `0..count`, a range of rows or columns, into strips. Members claim strips and call `body` for each strip. `work` is
+    /// the work per row or column, in copies of one element. `work` determines the number of members.
     pub(crate) fn in_strips(&self, count: usize, work: f64, body: impl Fn(Range<usize>) + Sync) {
         let members = self.members(count as f64 * work / WORK_OF_MEMBER).min(count.div_ceil(LINES));
         if members <= 1 {
@@ -250,20 +252,20 @@ impl Team {
         });
     }
 
-    /// Runs `body` on at most `members` threads in parallel; returns when all have returned. There are fewer members if the
-    /// team is smaller or the system cannot start a thread.
+    /// Runs `body` on at most `members` threads in parallel, and returns after `body` has returned on all threads. There are fewer
+    /// members if the team is smaller or the system cannot start a thread.
     ///
     /// # Panics
-    /// If a body panicked, once all have returned.
+    /// If `body` panicked on a thread. The panic occurs after `body` has ended on all threads.
     pub(crate) fn run(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
         self.begin(members, body, Joining::All);
     }
 
-    /// The same, but a thread that has not started `body` when the caller's own `body` returns does not run it at all. Such a
-    /// `body` must not use [barriers](Member::wait_for_all).
+    /// Runs `body` as [`Team::run`] does, except that a thread does not run `body` at all if it has not started `body` when the
+    /// caller's own `body` returns. `body` must not use [barriers](Member::wait_for_all), because some members may never arrive.
     ///
     /// # Panics
-    /// As [`Team::run`].
+    /// If `body` panicked on a thread. The panic occurs after `body` has ended on all threads.
     pub(crate) fn run_in_time(&self, members: usize, body: &(dyn Fn(&Member<'_>) + Sync)) {
         self.begin(members, body, Joining::InTime);
     }
@@ -293,7 +295,7 @@ impl Team {
         }
     }
 
-    /// The threads, at least `count` of them if the system can start that many.
+    /// Locks the worker threads, and starts threads until there are `count`, or until the system cannot start more.
     fn workers(&self, count: usize) -> MutexGuard<'_, Workers> {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
@@ -308,7 +310,7 @@ impl Team {
             let Ok(handle) = spawned else { break };
             workers.list.push(Worker { thread: handle.thread().clone(), mailbox });
         }
-        // a new thread often starts on its creator's core; a waker can move it only once it has registered
+        // a new thread often starts on its creator's core, and another thread can move it only after it has registered
         let are_known = || workers.list[before..].iter().all(|worker| worker.mailbox.placement.is_known());
         spin(SPIN_AT_BARRIER, are_known);
         workers
@@ -325,12 +327,12 @@ impl Drop for Team {
 }
 
 impl Mailbox {
-    /// The special address that ends a thread. No job has it.
+    /// The special address that ends a thread. No job has this address.
     fn end_mark() -> *mut Job<'static> {
         std::ptr::without_provenance_mut(align_of::<Job<'static>>())
     }
 
-    /// The main function of the thread of member `index`: runs jobs until the team is dropped.
+    /// The main function of the thread of member `index`. The thread runs jobs until the team is dropped.
     fn run_jobs(&self, index: usize) {
         self.placement.register();
         loop {
@@ -341,17 +343,17 @@ impl Mailbox {
             // SAFETY: `Team::run` keeps the job alive until this worker has decremented `left`.
             let job = unsafe { &*job };
             job.take_part(index);
-            // the job may be freed as soon as `left` is decremented
+            // the caller may free the job as soon as `left` is decremented
             let caller = job.caller.clone();
             if job.left.fetch_sub(1, Ordering::Release) == 1 {
                 caller.unpark();
             }
-            // only now, since nobody waits for it
+            // the affinity mask is restored last, so that the caller of the job does not wait for the system call
             self.placement.restore();
         }
     }
 
-    /// Waits for a job.
+    /// Waits until the thread is assigned a job, and returns the job.
     fn next(&self) -> *mut Job<'static> {
         loop {
             let has_job = || !self.job.load(Ordering::Relaxed).is_null();
@@ -359,7 +361,7 @@ impl Mailbox {
                 self.placement.register();
                 thread::park();
             }
-            // null if the caller has taken the job back
+            // the job is null if the caller has taken it back
             let job = self.job.swap(null_mut(), Ordering::Acquire);
             if !job.is_null() {
                 self.placement.awake();
@@ -370,7 +372,7 @@ impl Mailbox {
 }
 
 impl Job<'_> {
-    /// Wakes the next workers, then runs the job as member `index`.
+    /// Wakes the next workers, then runs the function of the job as member `index`.
     fn take_part(&self, index: usize) {
         let core = own_core();
         for _ in 0..WAKES {
@@ -383,16 +385,16 @@ impl Job<'_> {
         }
         let member = Member { job: self, index };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.body)(&member))) {
-            // only the first panic is kept: it causes the others
+            // only the first panic is kept, because it causes the other panics
             self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
             self.barrier.break_up();
             self.group.break_up();
         }
     }
 
-    /// Takes the job back from workers that have not started it.
+    /// Takes the job back from the workers that have not started it.
     fn close(&self) {
-        // workers from `named` on were not given the job
+        // the workers with the index `named` or a higher one have not been given the job
         let named = self.next.swap(self.workers.len(), Ordering::Relaxed).min(self.workers.len());
         let mut late = self.workers.len() - named;
         let own = std::ptr::from_ref(self).cast::<Job<'static>>().cast_mut();
@@ -403,7 +405,7 @@ impl Job<'_> {
         self.left.fetch_sub(late, Ordering::Relaxed);
     }
 
-    /// Waits until all workers that have the job have finished it.
+    /// Waits until all workers that have received the job have finished it.
     fn wait(&self) {
         while !spin(SPIN_AT_BARRIER, || self.left.load(Ordering::Acquire) == 0) {
             thread::park();

@@ -1,19 +1,19 @@
-//! A rectangle of column-major memory: the operand of every instruction.
+//! Tiles: rectangles of column-major memory, which are the operands of all instructions.
 //!
 //! # The contract of functions on tiles
-//! A [`Tile`] is a pointer without a lifetime, so the functions of
+//! A [`Tile`] is a pointer without a lifetime. Therefore the functions of
 //! [`reference`](crate::reference) and [`fast`](crate::fast) are `unsafe` and
 //! share one contract. The caller guarantees that, while the function runs,
 //!
-//! 1. every element of a tile that the function reads is initialised and not
-//!    written by anybody else,
-//! 2. every element of a tile that it writes is neither read nor written by
-//!    anybody else, and lies in no other tile of the same call,
+//! 1. every element of a tile that the function reads is initialised, and no
+//!    other code writes it,
+//! 2. every element of a tile that the function writes lies in no other tile of
+//!    the same call, and no other code reads or writes it,
 //! 3. the shapes agree, as each function states with `debug_assert!`.
 //!
-//! The rows between `rows` and `ld` are never touched.
+//! The functions never access the rows between `rows` and `ld`.
 
-/// A `rows` × `cols` matrix in column-major order: element (i, j) at `i + j·ld`.
+/// A `rows` × `cols` matrix in column-major order. Element (i, j) lies `i + j·ld` elements after element (0, 0).
 #[derive(Debug)]
 pub struct Tile<T> {
     ptr: *mut T,
@@ -22,10 +22,10 @@ pub struct Tile<T> {
     ld: usize,
 }
 
-// SAFETY: a tile is an address with a shape. Only unsafe functions access the memory; their callers rule out data races.
+// SAFETY: only unsafe functions access the memory of a tile, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Tile<T> {}
 
-// Derived impls would ask for `T: Copy`.
+// these impls are not derived, because derived impls would require `T: Copy`
 impl<T> Clone for Tile<T> {
     fn clone(&self) -> Self {
         *self
@@ -46,7 +46,7 @@ impl<T: Copy> Tile<T> {
         Tile { ptr, rows, cols, ld }
     }
 
-    /// The same memory as elements of another type.
+    /// A tile over the same memory, with elements of another type.
     ///
     /// # Safety
     /// `U` has the size and the representation of `T`.
@@ -69,14 +69,14 @@ impl<T: Copy> Tile<T> {
         self.cols
     }
 
-    /// The distance of two neighbours in a row.
+    /// The distance between neighbouring elements of a row, in elements.
     #[inline]
     #[must_use]
     pub fn ld(self) -> usize {
         self.ld
     }
 
-    /// Rows and columns.
+    /// Number of rows and number of columns.
     #[inline]
     #[must_use]
     pub fn shape(self) -> (usize, usize) {
@@ -90,7 +90,7 @@ impl<T: Copy> Tile<T> {
         self.ptr
     }
 
-    /// The address of element (`row`, `col`), which may be one past an edge.
+    /// The address of element (`row`, `col`), which may lie one row below or one column right of the tile.
     #[inline]
     #[must_use]
     pub fn at(self, row: usize, col: usize) -> *mut T {
@@ -98,7 +98,7 @@ impl<T: Copy> Tile<T> {
         self.ptr.wrapping_add(row + col * self.ld)
     }
 
-    /// The `rows` × `cols` part that starts at (`row`, `col`).
+    /// The `rows` × `cols` part of the tile that starts at element (`row`, `col`).
     #[inline]
     #[must_use]
     pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
@@ -109,38 +109,38 @@ impl<T: Copy> Tile<T> {
     /// Reads element (`i`, `j`).
     ///
     /// # Safety
-    /// The [contract](self) of functions on tiles; (`i`, `j`) is inside.
+    /// The [contract](self) of functions on tiles holds, and (`i`, `j`) lies inside the tile.
     #[inline]
     #[must_use]
     pub unsafe fn get(self, i: usize, j: usize) -> T {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: inside the tile, readable by the contract.
+        // SAFETY: the element lies inside the tile, and the contract permits to read it.
         unsafe { *self.at(i, j) }
     }
 
     /// Writes element (`i`, `j`).
     ///
     /// # Safety
-    /// The [contract](self) of functions on tiles; (`i`, `j`) is inside.
+    /// The [contract](self) of functions on tiles holds, and (`i`, `j`) lies inside the tile.
     #[inline]
     pub unsafe fn set(self, i: usize, j: usize, value: T) {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: inside the tile, writable by the contract.
+        // SAFETY: the element lies inside the tile, and the contract permits to write it.
         unsafe { *self.at(i, j) = value }
     }
 
-    /// Exchanges two elements.
+    /// Exchanges two elements of the tile.
     ///
     /// # Safety
-    /// The [contract](self) of functions on tiles; both are inside.
+    /// The [contract](self) of functions on tiles holds, and both elements lie inside the tile.
     #[inline]
     pub unsafe fn swap(self, (i, j): (usize, usize), (k, l): (usize, usize)) {
         debug_assert!(i < self.rows && j < self.cols && k < self.rows && l < self.cols);
-        // SAFETY: inside the tile, writable by the contract.
+        // SAFETY: both elements lie inside the tile, and the contract permits to write them.
         unsafe { std::ptr::swap(self.at(i, j), self.at(k, l)) }
     }
 
-    /// Column `j` as a raw slice.
+    /// Column `j` of the tile as a raw slice.
     #[inline]
     #[must_use]
     pub fn col(self, j: usize) -> *mut [T] {

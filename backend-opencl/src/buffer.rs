@@ -1,4 +1,4 @@
-//! Handles of the driver that are released when they are dropped, and buffers that hold such a handle.
+//! Owned handles of the driver, which are released when they are dropped, and buffers that hold such a handle.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -10,8 +10,8 @@ use lapidary_core::{Error, Result};
 
 use crate::conv::failed;
 
-/// Owned handles. Giving one back cannot fail in a way that a caller could mend,
-/// so that dropping says nothing and never panics.
+/// Defines types that own a handle of the driver. A caller could not handle the error of a failed release,
+/// so `drop` ignores this error and never panics.
 macro_rules! owned {
     ($($name:ident of $handle:ident by $release:path;)+) => {$(
         #[derive(Debug)]
@@ -19,12 +19,12 @@ macro_rules! owned {
 
         // SAFETY: handles may be used from any thread (OpenCL specification, appendix A).
         unsafe impl Send for $name {}
-        // SAFETY: as above; kernels, whose arguments are not, are used under a lock.
+        // SAFETY: handles may be used from several threads at once, except kernels, whose arguments are protected by a lock.
         unsafe impl Sync for $name {}
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the handle is ours and given back once.
+                // SAFETY: this value owns the handle, which is released only here.
                 let _ = unsafe { $release(self.0) };
             }
         }
@@ -40,41 +40,41 @@ owned! {
     Mem of cl_mem by release_mem_object;
 }
 
-/// A region of the device's memory. A clone is the same region.
+/// A region of the device's memory. A clone refers to the same region.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     mem: Arc<Mem>,
-    /// Whether it is an application's, whose queue may have work on it.
+    /// Whether the buffer belongs to an application, whose queue may hold commands that use it.
     adopted: bool,
 }
 
 impl Buffer {
     pub(crate) fn new(context: &Context, bytes: usize) -> Result<Self> {
-        // a buffer of no bytes is an error in OpenCL
+        // OpenCL returns an error for a buffer of 0 bytes
         Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE)
     }
 
-    /// Memory that the host may map without a copy.
+    /// Allocates memory that the host may map without a copy.
     pub(crate) fn pinned(context: &Context, bytes: usize) -> Result<Self> {
         Self::with_flags(context, bytes.max(1), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR)
     }
 
     fn with_flags(context: &Context, bytes: usize, flags: u64) -> Result<Self> {
-        // SAFETY: no host pointer is given.
+        // SAFETY: the host pointer is null, so the driver allocates the memory.
         let mem = unsafe { create_buffer(context.0, flags, bytes, ptr::null_mut::<c_void>()) };
         mem.map(|mem| Buffer { mem: Arc::new(Mem(mem)), adopted: false })
             .map_err(|code| failed("clCreateBuffer", code).with("bytes", bytes))
     }
 
-    /// An application's buffer, which is retained as long as this lives.
+    /// Wraps a buffer of an application. The wrapper retains the OpenCL handle as long as it lives.
     ///
     /// # Safety
-    /// The handle is a valid buffer of the device's context.
+    /// `mem` is a valid buffer in the context of the device.
     ///
     /// # Errors
-    /// The driver refuses, or the buffer is smaller than `bytes`.
+    /// A call of the driver fails, or the buffer is smaller than `bytes`.
     pub unsafe fn adopt(mem: cl_mem, bytes: usize) -> Result<Self> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `mem` is a valid buffer.
         unsafe { cl3::memory::retain_mem_object(mem) }.map_err(|code| failed("clRetainMemObject", code))?;
         let buffer = Buffer { mem: Arc::new(Mem(mem)), adopted: true };
         let info = cl3::memory::get_mem_object_info(mem, cl3::memory::CL_MEM_SIZE);

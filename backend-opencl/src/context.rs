@@ -1,4 +1,4 @@
-//! Contexts, which devices share.
+//! OpenCL contexts, which several devices may share.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::device::OpenClDevice;
 use crate::pinned::Ranges;
 use crate::platform::{Found, list};
 
-/// A context and what its devices have in common.
+/// An OpenCL context, and the list of pinned memory that is valid for all its devices.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedContext {
     pub handle: Arc<Context>,
-    /// Pinned memory that the application holds.
+    /// Address ranges of the pinned memory that the application holds.
     pub pinned: Ranges,
 }
 
 impl SharedContext {
-    /// A context of devices of one platform.
+    /// Creates a context for several devices of one platform.
     pub fn new(first: &Found, devices: &[cl_device_id]) -> Result<Self> {
         let properties = [CL_CONTEXT_PLATFORM, first.platform as isize, 0];
         let context = create_context(devices, properties.as_ptr(), None, std::ptr::null_mut());
@@ -34,25 +34,26 @@ impl SharedContext {
     }
 }
 
-/// Whether devices may share a context: copies between different drivers of one platform
-/// have been seen to go wrong (PoCL's `basic` and `pthread`).
+/// Whether two devices may share a context. Copies between devices with different drivers of one platform have been
+/// observed to fail (PoCL's `basic` and `pthread`).
 fn are_alike(one: &Found, other: &Found) -> bool {
     one.platform == other.platform && one.facts.identity.model == other.facts.identity.model && one.versions == other.versions
 }
 
 impl OpenClDevice {
-    /// Opens the device `opencl:index`, limited to `memory` bytes if given.
+    /// Opens the device `opencl:index`. If `memory` is given, the device allocates at most this number of bytes.
     ///
     /// # Errors
-    /// There is no such device, or the driver refuses.
+    /// No device has the number `index`, or a call of the driver fails.
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let found = list().device(index, "open")?;
         let context = SharedContext::new(&found, &[found.handle()])?;
         Self::in_context(found, memory, cache, context)
     }
 
-    /// Opens devices by number; those of one platform that are alike share a context, so that
-    /// memory pinned for one serves all and the driver may [copy](OpenClDevice::is_peer_of) between them.
+    /// Opens the devices with these numbers. Devices of the same platform, model and driver version share a context. Memory that is
+    /// pinned for one device of a context is pinned for all its devices. The driver may [copy](OpenClDevice::is_peer_of) between
+    /// the buffers of devices that share a context.
     pub fn open_all(indices: &[usize], memory: Option<usize>, cache: &Arc<ProgramCache>) -> Vec<Result<Self>> {
         let listing = list();
         let wanted: Vec<&Found> = indices.iter().filter_map(|&index| listing.devices.get(index)).collect();
@@ -70,7 +71,7 @@ impl OpenClDevice {
                             contexts.push((found.clone(), context.clone()));
                             context
                         }
-                        // a driver may refuse a common context: then each has its own
+                        // if the driver refuses a common context, each device gets a context of its own
                         Err(_) => SharedContext::new(&found, &[found.handle()])?,
                     }
                 }

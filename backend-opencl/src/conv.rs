@@ -1,4 +1,4 @@
-//! Status codes as errors, operands as kernel arguments.
+//! Conversions: OpenCL status codes into errors, operands into kernel arguments.
 
 use cl3::error_codes::{
     CL_DEVICE_NOT_AVAILABLE, CL_INVALID_BUFFER_SIZE, CL_INVALID_COMMAND_QUEUE, CL_INVALID_CONTEXT,
@@ -8,19 +8,19 @@ use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
 use crate::buffer::Buffer;
 
-/// The error of a call of the driver.
+/// The error for a call of the driver that returned the status `code`.
 pub(crate) fn failed(call: &'static str, code: i32) -> Error {
     let kind = match code {
         CL_DEVICE_NOT_AVAILABLE => ErrorKind::DeviceLost,
-        // calls that name nothing of an application's: the queue and the context were good before
+        // the queue and the context of these calls were valid before, so an invalid one means that the device is lost
         CL_INVALID_COMMAND_QUEUE | CL_INVALID_CONTEXT
             if matches!(call, "clFinish" | "clFlush" | "clWaitForEvents" | "clGetEventInfo" | "clCreateBuffer" | "command") =>
         {
             ErrorKind::DeviceLost
         }
         CL_INVALID_COMMAND_QUEUE if call.starts_with("clEnqueue") => ErrorKind::DeviceLost,
-        // some drivers return this code from a wait if a kernel has faulted; from an enqueue, it means that the kernel
-        // needs more registers than the device has
+        // a wait returns this code on some drivers if a kernel has faulted; an enqueue returns it if the kernel needs
+        // more registers than the device has
         CL_OUT_OF_RESOURCES
             if matches!(call, "clFinish" | "clWaitForEvents" | "clGetEventInfo" | "command" | "clEnqueueNDRangeKernel") =>
         {
@@ -33,10 +33,10 @@ pub(crate) fn failed(call: &'static str, code: i32) -> Error {
     Error::new(kind, call, format!("{} ({code})", error_text(code)))
 }
 
-/// A matrix as kernels take it.
+/// A matrix in a buffer, in the form that kernels receive as arguments.
 pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
 
-/// The matrix of an operand in the device's memory.
+/// The kernel argument for an operand in the device's memory.
 pub(crate) fn view(operand: Operand<'_>) -> View<'_> {
     let Operand { memory, offset, rows, cols, ld, .. } = operand;
     let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
@@ -66,7 +66,7 @@ mod tests {
             ("clEnqueueReadBuffer", CL_INVALID_COMMAND_QUEUE, DeviceLost),
             ("clCreateBuffer", CL_INVALID_CONTEXT, DeviceLost),
             ("command", CL_DEVICE_NOT_AVAILABLE, DeviceLost),
-            // the application's mistakes: a queue that is none, a buffer of another context
+            // mistakes of the application: an invalid queue, a buffer of another context
             ("clGetCommandQueueInfo", CL_INVALID_COMMAND_QUEUE, DeviceFailed),
             ("clEnqueueCopyBuffer", CL_INVALID_CONTEXT, DeviceFailed),
         ] {

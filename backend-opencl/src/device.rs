@@ -1,4 +1,4 @@
-//! An OpenCL device.
+//! The [`Device`] implementation for OpenCL.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,16 +21,16 @@ use crate::queue::Queue;
 use crate::running::{Health, Running};
 use crate::transfers::{Direction, Transfers};
 
-/// An OpenCL device with its context and its queues: two for transfers, one or two for kernels.
+/// An OpenCL device with its context and its queues: two queues for transfers, and one or two for kernels.
 #[derive(Debug)]
 pub struct OpenClDevice {
-    /// The platform, the device, and its [`DeviceFacts`].
+    /// The OpenCL platform, the OpenCL device, and the [`DeviceFacts`].
     found: Found,
     cache: Arc<ProgramCache>,
-    /// Requests for memory until one is refused, where tests want that.
+    /// In tests: the number of memory requests before the request that is made to fail.
     short: Option<AtomicUsize>,
     health: Health,
-    // queues and kernels go before the context
+    // these fields are dropped before the context, because they use it
     load: Arc<Transfers>,
     store: Arc<Transfers>,
     reserve: Mutex<Reserve>,
@@ -53,14 +53,14 @@ impl OpenClDevice {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A device in the application's own context: instructions run in its
-    /// queue, which must be an in-order one.
+    /// Creates a device in the application's own context. Instructions run in the
+    /// application's queue, which must be an in-order queue.
     ///
     /// # Safety
-    /// The context holds the device of that number, and the queue belongs to both.
+    /// `context` holds the device with the number `index`, and `queue` belongs to this context and device.
     ///
     /// # Errors
-    /// There is no such device, the queue runs its commands out of order, or the driver refuses.
+    /// No device has the number `index`, the queue runs its commands out of order, or a call of the driver fails.
     pub unsafe fn from_parts(
         context: cl_context,
         index: usize,
@@ -74,14 +74,14 @@ impl OpenClDevice {
         if properties.to_ulong() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
             return Err(Error::invalid("from_parts", "the queue runs its commands out of order; pass an in-order queue"));
         }
-        // SAFETY: the handles are valid, as the caller promises; each is retained once for the owner made of it.
+        // SAFETY: the caller guarantees valid handles; each handle is retained once for the value that owns it.
         let (context, queue) = unsafe {
             cl3::context::retain_context(context).map_err(|code| failed("clRetainContext", code))?;
             let context = SharedContext::from_owned(Context(context));
             cl3::command_queue::retain_command_queue(queue).map_err(|code| failed("clRetainCommandQueue", code))?;
             (context, Queue::from_owned(CommandQueue(queue)))
         };
-        // one queue only: kernels in a second one would not be ordered with the application's
+        // the device has one queue only: kernels in a second queue would not be ordered with the application's kernels
         Self::assemble(found, memory, cache, context, vec![queue])
     }
 
@@ -98,7 +98,7 @@ impl OpenClDevice {
         let load = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToDevice)?);
         let store = Arc::new(Transfers::new(&context.handle, &found, &health, Direction::ToHost)?);
         let mut kernels = Kernels::new(Arc::clone(&context.handle), found.clone(), queues, Arc::clone(&cache));
-        // without a caller's limit, registers leave a part of the device's memory free for scratch
+        // without a limit set by the caller, registers leave a part of the device's memory free for scratch memory
         if let Some(limit) = memory.and(found.facts.memory) {
             kernels.limit_memory(limit);
         }
@@ -106,16 +106,16 @@ impl OpenClDevice {
         Ok(OpenClDevice { found, cache, short: None, health, load, store, reserve: Mutex::default(), kernels, context })
     }
 
-    /// A buffer whose memory is allocated now: some drivers allocate at the first use only, and may then lack memory.
+    /// Allocates a buffer and writes to it. Some drivers allocate the memory only at the first use, and may then lack memory.
     fn alloc_now(&self, bytes: usize) -> Result<Buffer> {
         let buffer = Buffer::new(&self.context.handle, bytes)?;
         self.load.touch(&buffer)?;
         Ok(buffer)
     }
 
-    /// Whether the driver copies between the two by itself, and well: they share a context, and are one piece of
-    /// hardware, or their memory is the machine's. Drivers of several devices with memory of their own were seen to move
-    /// the whole buffer into the other device's memory instead, uncounted and at 1 GB/s.
+    /// Whether the driver can copy directly and fast between the two devices. The devices must share a context. In addition, they
+    /// must be the same hardware, or both must use host memory. Between two devices with memory of their own, drivers have been
+    /// observed to move the whole buffer into the other device's memory, at 1 GB/s and without regard to the memory limit.
     #[must_use]
     pub fn is_peer_of(&self, other: &OpenClDevice) -> bool {
         let in_machine = |device: &OpenClDevice| device.found.facts.is_cpu() || device.found.is_unified;
@@ -123,7 +123,7 @@ impl OpenClDevice {
         self.context.handle.0 == other.context.handle.0 && (is_same || (in_machine(self) && in_machine(other)))
     }
 
-    /// Copies the beginning of a buffer of a peer; returns when it is done.
+    /// Copies the first `bytes` bytes of a peer's buffer, and waits for the copy.
     fn copy_from_peer(&self, peer: &OpenClDevice, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         peer.health.unless_lost(|| peer.after_application(from))?;
         self.health.unless_lost(|| {
@@ -132,8 +132,8 @@ impl OpenClDevice {
         })
     }
 
-    /// What an application has enqueued for its buffer in the shared queue is done before
-    /// another queue touches the buffer.
+    /// If an application owns the buffer, blocks until all commands in the queue shared with the
+    /// application have completed. After this function has returned, other queues may access the buffer.
     fn after_application(&self, buffer: &Buffer) -> Result<()> {
         if buffer.is_adopted() { self.kernels().finish() } else { Ok(()) }
     }
@@ -150,36 +150,36 @@ impl OpenClDevice {
             .any(|range| range.start <= start && end <= range.end)
     }
 
-    /// The programs it keeps.
+    /// The cache of compiled programs that the device uses.
     #[must_use]
     pub fn cache(&self) -> &Arc<ProgramCache> {
         &self.cache
     }
 
-    /// Computes products and panels through local memory even where another way is faster,
-    /// so that tests reach both.
+    /// Chooses kernels that use local memory for products and panels, even where other kernels are faster.
+    /// Tests call this method to cover the kernels with local memory on every device.
     ///
     /// # Errors
-    /// The device has too little local memory.
+    /// The smallest tile exceeds a limit of the device.
     pub fn with_tiles(self) -> Result<Self> {
         self.kernels().use_tiles()?;
         Ok(self)
     }
 
-    /// Factors panels by strips of work-groups of so many work-items, a power of two of at
-    /// least 4, or, with fewer, column by column, so that tests reach both.
+    /// Factors panels by strips, in work-groups of `items` work-items, a power of two. With `items` less than 4, panels are
+    /// factored column by column. Tests call this method to cover both ways to factor a panel.
     ///
     /// # Errors
-    /// The device has no such work-groups.
+    /// A work-group of this size exceeds a limit of the device.
     pub fn with_strips(self, items: usize) -> Result<Self> {
         self.kernels().use_strips(items)?;
         Ok(self)
     }
 
-    /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
+    /// Chooses the kernels for products in f32 and in f64, for tests and measurements.
     ///
     /// # Errors
-    /// A way does not fit the device.
+    /// A kernel does not exist in OpenCL C, or exceeds a limit of the device.
     pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
             let written = !matches!(products, Products::Vector(_));
@@ -191,8 +191,8 @@ impl OpenClDevice {
         Ok(self)
     }
 
-    /// Moves rectangles through pinned memory in pieces of that size even where the
-    /// driver moves them faster, so that tests reach that.
+    /// Moves unpinned rectangles through staging memory in pieces of `bytes` bytes, even where the driver
+    /// moves them faster directly. Tests call this method to run transfers through staging memory on any device.
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
         let in_pieces =
@@ -200,40 +200,40 @@ impl OpenClDevice {
         OpenClDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
-    /// Asks the driver for more than there is at the `request`-th request for memory,
-    /// counted from 0, so that tests see it refuse.
+    /// Makes one memory request exceed the memory of any device, so that the driver refuses it in tests.
+    /// `request` is the number of this request, counted from 0.
     #[must_use]
     pub fn short_at(self, request: usize) -> Self {
         OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
     }
 
-    /// Bytes to ask the driver for.
+    /// Number of bytes to request from the driver: `bytes`, or `usize::MAX` if a test makes this request fail.
     fn asked(&self, bytes: usize) -> usize {
         let is_next = |left: &AtomicUsize| left.fetch_sub(1, Ordering::Relaxed) == 0;
         if self.short.as_ref().is_some_and(is_next) { usize::MAX } else { bytes }
     }
 
-    /// What the driver says of the device.
+    /// The properties of the device that its driver reports.
     #[must_use]
     pub fn found(&self) -> &Found {
         &self.found
     }
 }
 
-/// Memory that is given up when the device has no more, so that what it holds stays usable.
+/// Reserved memory, which is freed when the device runs out of memory, so that existing buffers stay usable.
 #[derive(Debug, Default)]
 enum Reserve {
-    /// Before the first allocation.
+    /// Nothing has been allocated on the device yet.
     #[default]
     NotYet,
-    /// Kept only to be dropped.
+    /// The reserve is allocated. The buffer is kept only to be dropped later.
     Held {
         _buffer: Buffer,
     },
     GivenUp,
 }
 
-/// The part of a device's memory that is its reserve: one in so many.
+/// The reserve takes this part of a device's memory: 1 of 128 bytes.
 const RESERVE: usize = 128;
 
 impl Device for OpenClDevice {
@@ -246,17 +246,17 @@ impl Device for OpenClDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the contract of `Device::write` covers this call.
         unsafe { self.transfer(&self.load, from, to.get(), true)?.wait() }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the contract of `Device::read` covers this call.
         unsafe { self.transfer(&self.store, to, from.get(), true)?.wait() }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of the trait. Waiting makes the driver start.
+        // SAFETY: the contract of `Device::launch` covers this call. The wait makes the driver start the kernels.
         unsafe { self.enqueue(instruction, 0, &[])?.wait() }
     }
 
@@ -264,13 +264,13 @@ impl Device for OpenClDevice {
         let piece = |from: &Buffer, to: &HostRect| self.store.single_piece(to).filter(|_| !from.is_adopted());
         let pieces = reads.iter().map(|(from, to)| Some((from.get(), *to, piece(from.get(), to)?)));
         let pieces: Option<Vec<(&Buffer, HostRect, Piece)>> = pieces.collect();
-        // SAFETY: the contract of the trait; the queue keeps the order of kernels and copies.
+        // SAFETY: the contract of `launch_and_read` covers these calls. The queue runs the copies after the kernels.
         unsafe {
             let running = self.enqueue(instruction, 0, &[])?;
             let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             match read {
-                // there may be pinned memory for one at a time
+                // if memory for all copies at once is lacking, the buffers are read one after the other
                 Some(Err(error)) if !error.kind().is_out_of_memory() => Err(error),
                 Some(Ok(())) => Ok(()),
                 Some(Err(_)) | None => reads.iter().try_for_each(|&(from, to)| self.read(from, to)),
@@ -278,9 +278,9 @@ impl Device for OpenClDevice {
         }
     }
 
-    /// Of a buffer that an application shares, this waits for what is in its queue.
+    /// If an application owns the buffer of a transfer, this method first blocks until the application's queue is empty.
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
-        // SAFETY: the contract of the trait; queues keep their kernels in order.
+        // SAFETY: the contract of `Device::submit` covers these calls. Each queue runs its kernels in order.
         unsafe {
             match work {
                 Work::Write { from, to } => self.transfer(&self.load, from, to.get(), false),
@@ -288,7 +288,7 @@ impl Device for OpenClDevice {
                 Work::Run { instruction, queue } => {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
                     let running = self.enqueue(instruction, queue, &events)?;
-                    // a command that is not flushed may never start, so that polling it would not end
+                    // a driver may never start a command that is not flushed, and polling its event would then never end
                     match self.health.heard(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
                         Err(error) => running.wait().and(Err(error.with("instruction", instruction.name()))),
@@ -316,31 +316,32 @@ impl Device for OpenClDevice {
     }
 
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
-        // a driver may refuse to pin what the machine has
+        // a driver may refuse to pin memory although the host has free memory
         let pinned = self.load.pin(self.asked(bytes)).ok()?;
         Some(Box::new(HostMemory::new(pinned, bytes, &self.context.pinned)))
     }
 }
 
 impl OpenClDevice {
-    /// Begins to move a rectangle.
+    /// Begins the transfer of a rectangle between the host and a buffer.
     ///
     /// # Safety
-    /// As [`Transfers::begin`].
+    /// The conditions of [`Transfers::begin`] hold.
     unsafe fn transfer(&self, transfers: &Arc<Transfers>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
         self.health.unless_lost(|| {
             self.after_application(buffer)?;
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees the conditions of `Transfers::begin`.
             unsafe { transfers.begin(rect, self.is_pinned(&rect), buffer, waits) }
         })
     }
 
-    /// Enqueues an instruction in kernel queue number `queue`; it starts after the events in `after`, which belong to other queues.
+    /// Enqueues an instruction in the kernel queue with the index `queue`. The instruction starts after the events in `after`,
+    /// which belong to other queues.
     ///
     /// # Safety
-    /// As [`Device::submit`].
+    /// The contract of [`Device::submit`] holds.
     unsafe fn enqueue(&self, instruction: &Instruction<Operand<'_>>, queue: usize, after: &[&Event]) -> Result<Running> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of `Device::submit`.
         let enqueue = || unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), queue, after) };
         let (queue, event) = self.health.unless_lost(enqueue)?;
         Ok(Running { queue, event, instruction: Some(instruction.name()), health: self.health.clone() })
@@ -360,7 +361,7 @@ impl OpenClDevice {
         }
         self.alloc_now(bytes).inspect_err(|error| {
             if error.kind().is_out_of_memory() {
-                // a full device fails at anything: from here on the driver has the reserve for itself
+                // any command may fail on a device without free memory, so the reserve is freed for the driver's own use
                 *reserve = Reserve::GivenUp;
                 self.kernels().trim();
             }

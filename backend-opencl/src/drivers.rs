@@ -1,12 +1,12 @@
-//! Why there is no OpenCL, or no driver of it: the loader passes over libraries that do not load
-//! without a word.
+//! Reasons why the OpenCL loader or an OpenCL driver is missing. The loader reports no error for a registered driver whose
+//! library does not load.
 
 use std::error::Error;
 use std::path::PathBuf;
 
 use lapidary_core::DriverFile;
 
-/// Why the loader itself is not there.
+/// The reason why the OpenCL loader does not load.
 pub(crate) fn loader() -> String {
     let why = match cl3::load_library() {
         Err(cl3_error) => cl3_error.to_string(),
@@ -15,13 +15,13 @@ pub(crate) fn loader() -> String {
     format!("the OpenCL loader is not there: {why}")
 }
 
-/// The drivers that are registered and do not load, each with the reason. On Windows and macOS
-/// drivers are registered elsewhere, and none is told of.
+/// The registered drivers that do not load, each with the reason. The list is empty on Windows and macOS, where drivers are
+/// registered in other ways.
 pub(crate) fn unloadable() -> Vec<String> {
     drivers().iter().filter_map(refusal).collect()
 }
 
-/// The drivers that are registered, where the loaders look for them.
+/// The drivers that are registered in the folders that OpenCL loaders read.
 #[must_use]
 pub fn drivers() -> Vec<DriverFile> {
     let named = ["OCL_ICD_VENDORS", "OPENCL_VENDOR_PATH"].into_iter().find_map(std::env::var_os);
@@ -30,11 +30,11 @@ pub fn drivers() -> Vec<DriverFile> {
     DriverFile::registered([place], "icd", |text, _| library(text))
 }
 
-/// Why a driver does not load, if it does not.
+/// The reason why a driver does not load; `None` if the driver loads.
 fn refusal(DriverFile { manifest, library }: &DriverFile) -> Option<String> {
-    // SAFETY: the library is registered as a driver, and the loader has run its initialisers already if it loads
+    // SAFETY: the library is registered as a driver, so the OpenCL loader has run its initialisers already if it loads
     let error = unsafe { libloading::Library::new(library) }.err()?;
     let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-    // systems that run 32- and 64-bit programs have drivers for both
+    // a system may have 32-bit and 64-bit drivers; a driver with the other word size than this program's is not an error
     (!why.contains("wrong ELF class")).then(|| format!("the OpenCL driver of {} does not load: {why}", manifest.display()))
 }

@@ -11,9 +11,9 @@ use lapidary_core::{DType, DeviceFacts, DeviceKind, Feature, Identity, Limits, R
 
 use crate::conv::failed;
 
-/// Mesa's llvmpipe silently stops the loops of a work-item after 65535 iterations in total
-/// (`LP_MAX_TGSI_LOOP_ITERATIONS`): the part of the device name that identifies it, and the iterations that
-/// kernels may spend in loops over a matrix dimension.
+/// Mesa's llvmpipe silently stops the loops of a work-item after 65535 iterations in total (`LP_MAX_TGSI_LOOP_ITERATIONS`).
+/// The text is the part of the device name that identifies llvmpipe. The number is how many iterations kernels may spend in
+/// loops over a matrix dimension.
 const SHORT_LOOPS: (&str, usize) = ("llvmpipe", 60_000);
 
 /// Queries the properties of one device.
@@ -37,7 +37,7 @@ impl Asked {
         self.number(what).map(|value| usize::try_from(value).unwrap_or(usize::MAX))
     }
 
-    /// A numeric property; 0 if the driver does not support the query.
+    /// A numeric property of the device; 0 if the driver does not support the query.
     pub fn optional(self, what: cl_device_info) -> u64 {
         self.number(what).unwrap_or(0)
     }
@@ -47,7 +47,7 @@ impl Asked {
         self.optional(CL_DEVICE_HOST_UNIFIED_MEMORY) != 0
     }
 
-    /// The facts of this device, which is selected as `name`.
+    /// The facts about this device; `name` is the name by which a user selects it.
     pub fn facts(self, name: String, platform: &str) -> Result<DeviceFacts, String> {
         let (model, extensions) = (self.text(CL_DEVICE_NAME)?, self.text(CL_DEVICE_EXTENSIONS)?);
         let has = |extension: &str| extensions.split_whitespace().any(|name| name == extension);
@@ -63,13 +63,13 @@ impl Asked {
             let [major, minor] = [CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV];
             format!("sm_{}{}", self.optional(major), self.optional(minor))
         };
-        // every OpenCL queue can record timestamps
+        // every OpenCL queue can record timestamps, so the feature needs no query
         let features = [("cl_khr_fp16", Feature::F16), ("cl_khr_subgroups", Feature::Subgroups)];
         let features = features.into_iter().filter(|(extension, _)| has(extension)).map(|(_, feature)| feature);
         Ok(DeviceFacts {
             description: format!("{model}, {platform}"),
             limits: Limits {
-                // some drivers report 0
+                // some drivers report a maximum work-group size of 0
                 work_group: self.size(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.max(1),
                 local_memory: self.size(CL_DEVICE_LOCAL_MEM_SIZE)?,
                 buffer: self.size(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
@@ -80,10 +80,10 @@ impl Asked {
             dtypes: if self.optional(CL_DEVICE_DOUBLE_FP_CONFIG) == 0 { vec![DType::F32] } else { vec![DType::F32, DType::F64] },
             compute_units: Some(units),
             vector_bits,
-            // registers get most of a device's own memory; memory shared with the host also holds the caller's matrices
+            // registers get most of a GPU's own memory; memory shared with the host also holds the caller's matrices
             memory: Some(if is_cpu || self.is_unified() { memory / 4 } else { memory / 10 * 9 }),
             rates: Rates {
-                // estimates: a core does a vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s
+                // estimates: a CPU core does one vector multiply-add per cycle at 2.5 GHz; a multiprocessor does 100 GFLOP/s
                 flops: units as f64 * if is_cpu { 2.5e9 * 2.0 * vector_bits as f64 / 64.0 } else { 1e11 },
                 bandwidth: if is_cpu { 5e9 } else { 2e10 },
             },

@@ -21,25 +21,26 @@ pub(crate) struct Kernels {
     context: Arc<Context>,
     found: Found,
     lanes: Vec<Lane>,
-    /// Index of the lane that the instruction being enqueued uses.
+    /// Index of the lane in which the current instruction is enqueued.
     current: usize,
     programs: Programs,
     choices: Choices,
     settled: Settled,
 }
 
-/// A queue with the scratch memory of its kernels. Kernels of another queue may run at the same time, so they do not share it.
+/// A queue with the scratch memory of its kernels. Two queues do not share scratch memory, because their kernels may run at
+/// the same time.
 #[derive(Debug)]
 struct Lane {
     queue: Arc<Queue>,
     scratch: Scratch<Buffer>,
 }
 
-/// Which choices are known to work here, in f32 and in f64.
+/// Records which kernel parameters are known to work on this device. Arrays hold one value for f32 and one for f64.
 #[derive(Debug, Default)]
 struct Settled {
     products: [bool; 2],
-    /// Smaller tiles of products.
+    /// The tiles for small products that are known to work on this device.
     tiles: HashSet<(DType, TileParams)>,
     pivot_search_group_size: [bool; 2],
     trsm_group_size: [bool; 2],
@@ -55,36 +56,36 @@ impl Kernels {
         Kernels { context, found, lanes, current: 0, programs, choices, settled }
     }
 
-    /// Waits until all queues are empty, including an application's own commands.
+    /// Blocks until all queues are empty. In a queue shared with an application, the application's own commands must complete, too.
     pub fn finish(&self) -> Result<()> {
         self.lanes.iter().try_for_each(|lane| lane.queue.finish())
     }
 
-    /// Keeps scratch memory within its share of `limit`, the device's memory limit in bytes.
+    /// Limits scratch memory. `limit` is the device's memory limit in bytes, of which each queue gets an equal share.
     pub fn limit_memory(&mut self, limit: usize) {
         let share = limit / self.lanes.len();
         self.choices = self.choices.within_memory(share);
         self.lanes.iter_mut().for_each(|lane| lane.scratch.limit_memory(share));
     }
 
-    /// Bytes of the memory limit that are reserved for scratch memory; buffers may not use them.
+    /// Bytes of the memory limit that are reserved for scratch memory; other buffers may not use these bytes.
     pub fn scratch_bytes(&self) -> usize {
         self.lanes.iter().map(|lane| lane.scratch.bytes()).sum()
     }
 
-    /// Frees the memory kept from earlier calls: scratch memory, and buffers still bound as kernel arguments.
+    /// Frees the memory kept from earlier calls: scratch memory, and buffers that are still set as kernel arguments.
     pub fn trim(&mut self) {
         self.programs.forget_kernels();
         self.lanes.iter_mut().for_each(|lane| lane.scratch.clear());
     }
 
-    /// Chooses kernels with local memory and barriers on any device. Many small work-groups factor a panel.
+    /// Chooses kernels that use local memory and barriers, on any device. Many small work-groups factor a panel together.
     pub fn use_tiles(&mut self) -> Result<()> {
         let facts = &self.found.facts;
         let choices = Choices::shared(facts, Dialect::OpenClC)
             .map_err(|reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &facts.name))?;
         let small = Choices { products: [Products::Tile(TileParams::SMALL); 2], pivot_search_group_size: 8, units: 1, ..choices };
-        // compilers for CPUs take minutes on kernels with large work-groups
+        // compilers for CPUs take minutes to compile kernels with large work-groups
         let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
         self.choices = Choices {
@@ -99,7 +100,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// Factors panels by strips for groups of so many work-items.
+    /// Chooses kernels that factor panels by strips, in work-groups of `items` work-items.
     pub fn use_strips(&mut self, items: usize) -> Result<()> {
         let choices = self.choices.with_strips(items, &self.found.facts.limits);
         self.choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
@@ -107,31 +108,31 @@ impl Kernels {
         Ok(())
     }
 
-    /// Computes products in these ways.
+    /// Chooses the kernels for products, in f32 and in f64.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;
         self.settled = Settled::default();
     }
 
-    /// Compiles or loads the program of a product in single precision.
+    /// Compiles the program of a product in single precision, or loads it from the cache.
     pub fn prepare_program(&mut self) -> Result<()> {
         let (program, _) = self.product();
         self.programs.program(&self.context, &self.found, &program).map(drop)
     }
 
-    /// Makes the kernel of a product in single precision.
+    /// Creates the kernel of a product in single precision.
     pub fn prepare_kernel(&mut self) -> Result<()> {
         let (program, kernel) = self.product();
         self.programs.kernel(&self.context, &self.found, &program, kernel).map(drop)
     }
 
-    /// Before the first instruction of its kind: goes down to tiles, strips of panels and groups that
-    /// search, solve and exchange of a size that the device's compiler takes.
+    /// Tests the kernels that an instruction needs when an instruction of this kind is first enqueued. Where the compiler refuses
+    /// a kernel, smaller values replace its parameters: the tile of a product, the strip of a panel, or the size of a work-group.
     fn settle(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
-        // a batch of large matrices runs as single instructions
+        // a batch of large matrices runs as a series of single instructions
         let single = instructions::single(&self.choices, &self.found.facts.limits, dtype, instruction);
         let instruction = single.as_ref().unwrap_or(instruction);
-        // products, and the heights of panels
+        // whether the instruction computes products, and the possible numbers of rows of the panels that it factors
         let (multiplies, panel) = match instruction {
             Instruction::Gemm { .. } | Instruction::Trsm { .. } | Instruction::Trtri { .. } => (true, None),
             Instruction::Getrf { a, .. } => (true, Some((a.rows - a.rows.min(a.cols)).max(1)..=a.rows)),
@@ -146,7 +147,7 @@ impl Kernels {
         let at = usize::from(dtype == DType::F64);
         let Kernels { programs, context, found, choices, settled, .. } = self;
         if let (true, false, Products::Tile(first)) = (multiplies, settled.products[at], choices.product(dtype)) {
-            // safe choices go down in local memory
+            // each tile that is tried next needs less local memory than the last one
             let less =
                 |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
             let next = |params| TileParams::choose(dtype, &less(params)).ok();
@@ -160,7 +161,7 @@ impl Kernels {
         if let (true, Products::Tile(large)) = (multiplies && choices.units > 1, choices.product(dtype)) {
             let tiles = match instruction {
                 Instruction::Gemm { c, .. } => vec![choices.product_of(dtype, c.rows, c.cols)],
-                // products of any size
+                // these instructions contain products of any size
                 _ => TileParams::smaller(dtype).map(Products::Tile).into(),
             };
             for products in tiles {
@@ -179,10 +180,10 @@ impl Kernels {
         }
         if let Some(heights) = &panel {
             let (shortest, tallest) = (*heights.start(), *heights.end());
-            // without strips panels go column by column, in both precisions
+            // if no strip works, panels are factored column by column in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
             choices.strips = first_that_works(choices.strips, next, |items| {
-                // every shape that a panel may have; a shorter one may hold more
+                // tests each strip shape that a panel may need: strips of shorter panels may have more columns
                 let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
                 let shapes =
                     successors(Some(tallest), less).filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
@@ -196,7 +197,7 @@ impl Kernels {
                 })
             })?;
         }
-        // without groups each work-item solves and exchanges alone
+        // with a group size of 0, each work-item solves or exchanges rows alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
         if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !settled.trsm_group_size[at] {
             choices.trsm_group_size[at] = first_that_works(choices.trsm_group_size[at], halved, |items| match items {
@@ -226,11 +227,11 @@ impl Kernels {
         self.choices.product(DType::F32).plain(DType::F32)
     }
 
-    /// Enqueues an instruction on matrices of `dtype` in queue `number`, to start after the events in `after`, which belong to
-    /// other queues. Returns the queue and the event that signals the end of the instruction.
+    /// Enqueues an instruction on matrices of `dtype` in the queue with the index `number`. The instruction starts after the events
+    /// in `after`, which belong to other queues. Returns the queue and the event that signals the end of the instruction.
     ///
     /// # Safety
-    /// As [`instructions::enqueue`].
+    /// The conditions of [`instructions::enqueue`] hold.
     pub unsafe fn run(
         &mut self,
         dtype: DType,
@@ -241,11 +242,11 @@ impl Kernels {
         self.current = number;
         let queue = Arc::clone(&self.lanes[number].queue);
         let begun = self.settle(dtype, instruction).and_then(|()| queue.wait_for(after));
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let end = enqueued.and_then(|()| queue.end());
         end.map(|end| (Arc::clone(&queue), end)).map_err(|error| {
-            // what was enqueued must not touch memory that the caller takes back
+            // kernels enqueued before the error must not access memory that the caller frees after the error
             let finished = queue.finish();
             let error = finished.err().filter(|finished| finished.kind() == ErrorKind::DeviceLost).unwrap_or(error);
             error.with("instruction", instruction.name())
@@ -253,10 +254,11 @@ impl Kernels {
     }
 }
 
-/// Fewest work-items that are worth a strip of their own.
+/// Smallest work-group that factors a panel by strips, in work-items.
 const LEAST_STRIP: usize = 32;
 
-/// The first choice, or the next one of which the kernel can be made and run.
+/// Returns the first value for which `make` succeeds, beginning with `first` and going on with `next`. An error other than
+/// `DeviceFailed` and `Unsupported` ends the search.
 fn first_that_works<P: Copy>(first: P, next: impl Fn(P) -> Option<P>, mut make: impl FnMut(P) -> Result<()>) -> Result<P> {
     let mut choice = first;
     loop {
@@ -282,7 +284,7 @@ impl Target for Kernels {
     unsafe fn launch(&mut self, call: &Call<'_, '_, Buffer>) -> Result<()> {
         let kernel = self.programs.kernel(&self.context, &self.found, &call.program, call.kernel)?;
         let queue = &self.lanes[self.current].queue;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the conditions of `Target::launch`.
         let launched = unsafe { queue.launch(kernel, call.global, call.program.local(), call.args) };
         launched.map_err(|error| error.with("kernel", call.kernel))
     }
@@ -313,7 +315,7 @@ mod tests {
         assert_eq!(with_at_most(31, ErrorKind::OutOfMemory).unwrap_err().kind(), ErrorKind::OutOfMemory);
     }
 
-    /// A device that promises more work-items than its kernels can have.
+    /// Tests a device that reports a larger maximum work-group size than its kernels support.
     #[test]
     fn groups_of_too_many_are_halved() {
         let Some((found, context)) = crate::program::tests::device() else { return };

@@ -1,8 +1,9 @@
 //! The OpenCL backend of Lapidary.
 //!
-//! The driver loader is opened at run time and never linked: without one there
-//! are no devices, and [`list`] says so. The backend holds no policy: it moves
-//! rectangles and runs instructions.
+//! The backend opens the OpenCL loader at run time and is not linked to it. On a
+//! system without the loader, [`list`] returns no devices and a note with the
+//! reason. The backend makes no scheduling decisions: it only copies rectangles
+//! and runs instructions.
 
 mod buffer;
 mod context;

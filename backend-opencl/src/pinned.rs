@@ -1,4 +1,4 @@
-//! Host memory that the driver moves at full speed.
+//! Pinned host memory, which the driver copies at the full speed of the link.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use crate::buffer::{Buffer, Context, Event};
 use crate::conv::failed;
 use crate::queue::Queue;
 
-/// A mapped buffer in host memory, mapped as long as it lives.
+/// A buffer in host memory, which stays mapped as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     queue: Arc<Queue>,
@@ -20,16 +20,16 @@ pub(crate) struct Pinned {
     ptr: *mut u8,
 }
 
-// SAFETY: the mapped memory is bound to no thread, and the value is its only owner.
+// SAFETY: any thread may access the mapped memory, and this value is its only owner.
 unsafe impl Send for Pinned {}
-// SAFETY: a shared reference gives the address only.
+// SAFETY: a shared reference only returns the address of the memory.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
     pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
         let buffer = Buffer::pinned(context, bytes)?;
         let (mut ptr, flags) = (std::ptr::null_mut(), CL_MAP_READ | CL_MAP_WRITE);
-        // SAFETY: the whole buffer is mapped.
+        // SAFETY: the mapped region is the whole buffer.
         let event = unsafe {
             let (queue, buffer, bytes) = (queue.handle(), buffer.handle(), bytes.max(1));
             enqueue_map_buffer(queue, buffer, CL_BLOCKING, flags, 0, bytes, &mut ptr, 0, std::ptr::null())
@@ -38,7 +38,7 @@ impl Pinned {
         Ok(Pinned { queue: Arc::clone(queue), buffer, ptr: ptr.cast() })
     }
 
-    /// Where the memory begins.
+    /// Address of the first byte of the memory.
     pub fn ptr(&self) -> *mut u8 {
         self.ptr
     }
@@ -46,26 +46,26 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the pointer is what mapping gave; nothing uses it any more.
+        // SAFETY: the mapping returned this pointer, and no code uses the memory after the drop.
         let event =
             unsafe { enqueue_unmap_mem_object(self.queue.handle(), self.buffer.handle(), self.ptr.cast(), 0, std::ptr::null()) };
         let _ = event.map(Event);
-        // nothing else may ever be enqueued there
+        // if no other command is ever enqueued in this queue, only the flush makes the driver unmap the memory
         let _ = cl3::command_queue::flush(self.queue.handle());
     }
 }
 
-/// Memory through which pieces of a transfer pass: pinned, or plain where the driver pins no more.
+/// Staging memory for one piece of a transfer: pinned memory, or ordinary memory if the driver pins no more.
 #[derive(Debug)]
 pub(crate) enum Staging {
     Pinned(Pinned),
-    /// Memory of 8-byte words, so that it is aligned for every element type. Only the capacity of the vector is used; its length
-    /// stays zero.
+    /// Memory of 8-byte words, which is aligned for every element type. Only the capacity of the vector is used. The length of
+    /// the vector stays zero.
     Plain(Vec<u64>),
 }
 
 impl Staging {
-    /// Pinned memory if there is some.
+    /// Allocates pinned memory, or ordinary memory if the driver pins no more.
     pub fn new(context: &Context, queue: &Arc<Queue>, bytes: usize) -> Result<Self> {
         Pinned::new(context, queue, bytes).map(Staging::Pinned).or_else(|_| Self::plain(bytes))
     }
@@ -78,7 +78,7 @@ impl Staging {
         Ok(Staging::Plain(words))
     }
 
-    /// Where the memory begins.
+    /// Address of the first byte of the memory.
     pub fn ptr(&mut self) -> *mut u8 {
         match self {
             Staging::Pinned(pinned) => pinned.ptr(),
@@ -87,11 +87,11 @@ impl Staging {
     }
 }
 
-/// Where the application holds pinned memory of a device.
+/// Address ranges of the pinned memory that an application holds in one context.
 pub(crate) type Ranges = Arc<Mutex<Vec<Range<usize>>>>;
 
-/// Pinned memory of an application. Rectangles in it are moved by the driver
-/// itself, without a stop in memory of ours.
+/// Pinned memory that belongs to an application. The driver copies rectangles in
+/// this memory directly, without staging memory.
 #[derive(Debug)]
 pub(crate) struct HostMemory {
     pinned: Pinned,

@@ -1,4 +1,4 @@
-//! What OpenCL devices there are.
+//! Listing of the OpenCL devices.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -16,55 +16,55 @@ use crate::conv::failed;
 use crate::drivers;
 use crate::facts::{Asked, to_text};
 
-/// The loader's own answer where no driver is registered.
+/// The status code that the OpenCL loader returns if no driver is registered.
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
 
-/// A device and what it says of itself.
+/// An OpenCL device, and the properties that its driver reports.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub(crate) platform: cl_platform_id,
     pub(crate) device: cl_device_id,
-    /// The device's facts; `memory` is what registers may use.
+    /// The facts about the device. `facts.memory` is the number of bytes that registers may use.
     pub facts: DeviceFacts,
-    /// Name of its platform.
+    /// Name of the OpenCL platform.
     pub platform_name: String,
-    /// Version of the platform, of the device, of the driver.
+    /// Versions of the platform, the device and the driver.
     pub versions: String,
-    /// Vendor, extensions, widths of vectors: what else may decide what a compiler makes.
+    /// Vendor, extensions and vector widths of the device: other properties on which a compiled binary may depend.
     pub(crate) compiler_traits: String,
-    /// Whether its memory is the machine's, which holds the caller's matrices too.
+    /// Whether the device uses host memory, which also holds the caller's matrices.
     pub(crate) is_unified: bool,
-    /// Bytes of global memory.
+    /// Size of the device's global memory, in bytes.
     pub memory: usize,
     pub(crate) rounds_divisions: bool,
 }
 
-// SAFETY: handles of a driver may be used from any thread (OpenCL specification, appendix A).
+// SAFETY: OpenCL handles may be used from any thread (OpenCL specification, appendix A).
 unsafe impl Send for Found {}
-// SAFETY: as above.
+// SAFETY: as for `Send`, OpenCL handles may be used from any thread.
 unsafe impl Sync for Found {}
 
 impl Found {
-    /// The driver's handle, by which an application knows its device.
+    /// The OpenCL handle of the device, by which an application identifies the device.
     #[must_use]
     pub fn handle(&self) -> cl_device_id {
         self.device
     }
 }
 
-/// All devices found, and notes on what is missing or broken.
+/// All devices found, and notes on missing or broken drivers.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// The devices in the order of their numbers.
+    /// The devices found; the index of a device is its number.
     pub devices: Vec<Found>,
-    /// What is missing or broken, in words.
+    /// Messages about drivers and platforms that are missing or broken.
     pub notes: Vec<String>,
 }
 
-/// Asks each platform separately, so that a broken one does not hide the devices of the others.
+/// Lists the devices of all platforms. Each platform is queried separately, so that a broken platform hides no other devices.
 #[must_use]
 pub fn list() -> Listing {
-    // while one thread initialises PoCL 3.1, it reports no devices to other threads
+    // while one thread initialises PoCL 3.1, PoCL reports no devices to other threads
     static ASKING: Mutex<()> = Mutex::new(());
     let _one_at_a_time = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut listing = Listing::default();
@@ -77,7 +77,7 @@ pub fn list() -> Listing {
         Err(PLATFORM_NOT_FOUND_KHR) => listing.notes.push("the OpenCL loader finds no driver".to_owned()),
         Err(code) => listing.notes.push(failed("clGetPlatformIDs", code).to_string()),
     }
-    // asked once, since every driver is loaded for the question
+    // this list is made only once, because the search loads every driver
     static UNLOADABLE: OnceLock<Vec<String>> = OnceLock::new();
     listing.notes.extend_from_slice(UNLOADABLE.get_or_init(drivers::unloadable));
     listing
@@ -97,7 +97,7 @@ impl Listing {
                 }
             }
             Ok(_) | Err(cl3::error_codes::CL_DEVICE_NOT_FOUND) => {
-                // Mesa's shows only the devices of drivers that are named
+                // Mesa's platform has only the devices of the drivers that RUSTICL_ENABLE names
                 let hint =
                     if name == "rusticl" { ": RUSTICL_ENABLE=llvmpipe, or another of its drivers, would show some" } else { "" };
                 self.notes.push(format!("OpenCL platform {name} has no devices{hint}"));
@@ -106,10 +106,10 @@ impl Listing {
         }
     }
 
-    /// The device of that number.
+    /// The device with the number `index`.
     ///
     /// # Errors
-    /// There is no such device; the error says what there is.
+    /// No device has the number `index`. The error lists the devices that exist.
     pub(crate) fn device(&self, index: usize, operation: &'static str) -> Result<Found> {
         self.devices.get(index).cloned().ok_or_else(|| {
             let named = |found: &Found| format!("{} ({})", found.facts.name, found.facts.identity.model);
@@ -121,7 +121,7 @@ impl Listing {
     }
 }
 
-/// A device and its number, or the reason why it cannot be used.
+/// Describes a device, which gets the number `index`, or returns the reason why the device cannot be used.
 fn describe(
     platform: cl_platform_id,
     device: cl_device_id,
@@ -148,7 +148,7 @@ fn describe(
     })
 }
 
-/// Whether a device takes commands and programs in source.
+/// Checks that a device is available and has a compiler. The error is the reason why the device cannot be used.
 fn usable(name: &str, is_available: bool, has_compiler: bool) -> Result<(), String> {
     match (is_available, has_compiler) {
         (true, true) => Ok(()),

@@ -1,4 +1,4 @@
-//! Programs: from memory, from disk, from source.
+//! OpenCL programs, which come from memory, from the cache on disk, or from the compiler.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -17,14 +17,14 @@ use crate::buffer::{BuiltProgram, Context, Kernel};
 use crate::conv::failed;
 use crate::platform::Found;
 
-/// The programs of one device.
+/// The compiled programs and the kernels of one device.
 #[derive(Debug)]
 pub(crate) struct Programs {
     cache: Arc<ProgramCache>,
     built: HashMap<Program, BuiltProgram>,
-    /// By name too, since a program may hold several kernels.
+    /// The kernels by program and name, because a program may hold several kernels.
     kernels: HashMap<(Program, &'static str), Kernel>,
-    /// Programs that the compiler has refused, with its message. They are not compiled again.
+    /// Programs that the compiler has refused, with the compiler's message. A refused program is not compiled again.
     refused: HashMap<Program, String>,
 }
 
@@ -33,7 +33,7 @@ impl Programs {
         Programs { cache, built: HashMap::new(), kernels: HashMap::new(), refused: HashMap::new() }
     }
 
-    /// A kernel of a program, made when first asked for and then kept.
+    /// A kernel of a program. The kernel is created when it is first requested, and then kept.
     pub fn kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<&Kernel> {
         let key = (*program, name);
         if !self.kernels.contains_key(&key) {
@@ -43,14 +43,14 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
-    /// Whether a kernel can be made, and runs with the work-items of its program. Callers check this only where another
-    /// kernel can be chosen, since some drivers report fewer work-items than they can run.
+    /// Checks that a kernel can be created and can run with the work-items of its program. Some drivers report fewer work-items
+    /// than they can run, so callers use this check only where they can choose another kernel.
     pub fn try_kernel(&mut self, context: &Context, found: &Found, program: &Program, name: &'static str) -> Result<()> {
         let kernel = self.kernel(context, found, program, name)?;
         fits(kernel, found, program).map_err(|error| error.with("kernel", name))
     }
 
-    /// A program, built when first asked for and then kept.
+    /// A program, which is compiled or loaded when it is first requested, and then kept.
     pub fn program(&mut self, context: &Context, found: &Found, program: &Program) -> Result<&BuiltProgram> {
         if !self.built.contains_key(program) {
             program.check(&found.facts.limits).map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason))?;
@@ -68,7 +68,7 @@ impl Programs {
         Ok(&self.built[program])
     }
 
-    /// Kernels are made again when asked for.
+    /// Releases all kernels. A kernel that is requested later is created again.
     pub fn forget_kernels(&mut self) {
         self.kernels.clear();
     }
@@ -79,7 +79,8 @@ fn create(program: &BuiltProgram, name: &'static str) -> Result<Kernel> {
     create_kernel(program.0, &entry).map(Kernel).map_err(|code| failed("clCreateKernel", code).with("kernel", name))
 }
 
-/// What a compiled kernel needs may leave room for fewer work-items than the device has.
+/// Checks that a compiled kernel can run with the work-items of its program. The resources that the compiled kernel needs may
+/// allow fewer work-items than the limit of the device.
 fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
     let most = get_kernel_work_group_info(kernel.0, found.device, CL_KERNEL_WORK_GROUP_SIZE);
     let (wanted, most) = (program.local().iter().product::<usize>(), most.map_or(usize::MAX, InfoType::to_size));
@@ -90,7 +91,7 @@ fn fits(kernel: &Kernel, found: &Found, program: &Program) -> Result<()> {
     Err(Error::new(ErrorKind::Unsupported, "compile", message))
 }
 
-/// The binary of the cache if the driver takes it, else the source compiled.
+/// Builds a program from the binary in the cache, or from the source if the cache has no binary that the driver accepts.
 fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source: &Source, dtype: DType) -> Result<BuiltProgram> {
     cache.announce(&source.name);
     let options = options(found, dtype);
@@ -111,14 +112,14 @@ fn build_or_load(cache: &ProgramCache, context: &Context, found: &Found, source:
     Ok(program)
 }
 
-/// No option that breaks IEEE arithmetic; divisions in f32 are correctly rounded
-/// where the device can.
+/// The compiler options. No option breaks IEEE arithmetic. Divisions in f32
+/// are correctly rounded if the device supports it.
 fn options(found: &Found, dtype: DType) -> String {
     let divide = if found.rounds_divisions && dtype == DType::F32 { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
     format!("-cl-std=CL1.2{divide}")
 }
 
-/// Everything that changes the binary.
+/// The cache key of a program: all properties on which the binary depends.
 fn key(found: &Found, source: &Source, options: &str) -> String {
     let Found { platform_name, versions, compiler_traits, .. } = found;
     let model = &found.facts.identity.model;
@@ -130,7 +131,7 @@ fn key(found: &Found, source: &Source, options: &str) -> String {
 }
 
 fn from_binary(context: &Context, found: &Found, binary: &[u8], options: &str) -> Result<BuiltProgram> {
-    // SAFETY: the binary passed our checksum, so that it is what this driver gave.
+    // SAFETY: the checksum of the binary was correct, so it is a binary that this driver produced.
     let program = unsafe { create_program_with_binary(context.0, &[found.device], &[binary]) };
     let program = BuiltProgram(program.map_err(|code| failed("clCreateProgramWithBinary", code))?);
     build(&program, found, options).map_err(|code| failed("clBuildProgram", code))?;
@@ -149,7 +150,7 @@ fn build(program: &BuiltProgram, found: &Found, options: &str) -> Result<(), i32
     build_program(program.0, &[found.device], &options, None, std::ptr::null_mut())
 }
 
-/// The compiler's log, and a file to look at.
+/// The error for a source that does not compile, with the compiler's log and the path of a file that holds the source.
 fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) -> Error {
     let log = get_program_build_data(program.0, found.device, CL_PROGRAM_BUILD_LOG).unwrap_or_default();
     let log = String::from_utf8_lossy(&log).trim_matches(['\0', '\n', ' ']).to_owned();
@@ -160,10 +161,10 @@ fn refused(program: &BuiltProgram, found: &Found, source: &Source, code: i32) ->
         .with("device", &found.facts.identity.model)
 }
 
-/// The compiled program, if the driver gives it.
+/// The binary of a compiled program; `None` if the driver does not return it.
 fn binary(program: &BuiltProgram) -> Option<Vec<u8>> {
     let binaries = get_program_info(program.0, CL_PROGRAM_BINARIES).ok()?.to_vec_vec_uchar();
-    // an application's context may hold more devices, for which nothing was built
+    // the context of an application may hold more devices, for which this program was not built
     binaries.into_iter().find(|binary| !binary.is_empty())
 }
 
@@ -178,7 +179,7 @@ pub(crate) mod tests {
         Source { name: "lapidary-test-f32.cl".to_owned(), text: text.to_owned() }
     }
 
-    /// A device with its context, if there is one.
+    /// The first OpenCL device with a new context; `None` if there is no device.
     pub(crate) fn device() -> Option<(Found, Context)> {
         let found = list().devices.into_iter().next();
         assert!(found.is_some() || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no OpenCL device");
@@ -212,7 +213,7 @@ pub(crate) mod tests {
         };
         assert_eq!(counts(), CacheCounts { hits: 0, misses: 1, rejected: 0 });
         assert_eq!(counts(), CacheCounts { hits: 1, misses: 0, rejected: 0 });
-        // a whole entry, but not a program of this driver
+        // the checksum of this cache entry is correct, but its content is no program of this driver
         let key = key(&found, &good, &options(&found, DType::F32));
         ProgramCache::new(Some(folder.path().to_owned())).store(&key, b"not a program");
         assert_eq!(counts(), CacheCounts { hits: 0, misses: 0, rejected: 1 });

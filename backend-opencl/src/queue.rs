@@ -1,4 +1,4 @@
-//! In-order queues that run kernels.
+//! In-order OpenCL queues, and waits for their events.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -17,16 +17,16 @@ use crate::buffer::{Buffer, CommandQueue, Context, Event, Kernel};
 use crate::conv::failed;
 use crate::platform::Found;
 
-/// Hands an argument to a kernel; sizes have 64 bits.
+/// Sets argument number `index` of a kernel. Sizes and strides are passed as 64-bit integers.
 ///
 /// # Safety
-/// The argument is the one that the kernel has there.
+/// The kernel declares this argument with the type of `arg`.
 unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> {
     fn of<T>(value: &T) -> (usize, *const c_void) {
         (size_of::<T>(), std::ptr::from_ref(value).cast())
     }
     let give = |(size, value): (usize, *const c_void)| {
-        // SAFETY: the value lives during the call, the rest as the caller promises.
+        // SAFETY: the value lives during the call; the caller guarantees that the kernel declares its type.
         unsafe { set_kernel_arg(kernel.0, index, size, value) }
     };
     let given = match arg {
@@ -39,13 +39,13 @@ unsafe fn set(kernel: &Kernel, index: u32, arg: &Arg<'_, Buffer>) -> Result<()> 
     given.map_err(|code| failed("clSetKernelArg", code).with("argument", index))
 }
 
-/// A queue whose commands run in order.
+/// An OpenCL queue whose commands run in order.
 #[derive(Debug)]
 pub(crate) struct Queue(CommandQueue);
 
 impl Queue {
     pub fn new(context: &Context, found: &Found) -> Result<Self> {
-        // SAFETY: both handles are valid. Profiling is off: it slows short kernels.
+        // SAFETY: the context and the device are valid. The property bits are 0: profiling is off, because it slows short kernels.
         let queue = unsafe { create_command_queue(context.0, found.device, 0) };
         Ok(Queue(CommandQueue(queue.map_err(|code| failed("clCreateCommandQueue", code))?)))
     }
@@ -58,40 +58,40 @@ impl Queue {
         self.0.0
     }
 
-    /// Makes all later commands of this queue wait for `events` of other queues. Those queues must have been flushed.
+    /// Makes all later commands of this queue wait for `events` of other queues. The caller has flushed the other queues.
     pub fn wait_for(&self, events: &[&Event]) -> Result<()> {
         if events.is_empty() {
             return Ok(());
         }
         let events: Vec<cl_event> = events.iter().map(|event| event.0).collect();
         let count = u32::try_from(events.len()).expect("few queues");
-        // SAFETY: queue and events are valid, and live during the call.
+        // SAFETY: the queue and the events are valid and live during the call.
         let event = unsafe { enqueue_barrier_with_wait_list(self.0.0, count, events.as_ptr()) };
         event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueBarrierWithWaitList", code))
     }
 
-    /// The end of everything that was enqueued so far. A kernel that failed while it ran is an error there, which
-    /// `clFinish` need not tell.
+    /// Enqueues a marker and returns its event, which completes after all commands enqueued so far. The event reports a kernel
+    /// that fails while it runs; `clFinish` may return success in this case.
     pub fn end(&self) -> Result<Event> {
-        // SAFETY: the queue is valid, and there are no events to wait for.
+        // SAFETY: the queue is valid, and the wait list is empty.
         let event = unsafe { enqueue_marker_with_wait_list(self.0.0, 0, std::ptr::null()) };
         event.map(Event).map_err(|code| failed("clEnqueueMarkerWithWaitList", code))
     }
 
-    /// Has the driver begin with what it was given.
+    /// Makes the driver submit all commands enqueued so far to the device.
     pub fn flush(&self) -> Result<()> {
         flush(self.0.0).map_err(|code| failed("clFlush", code))
     }
 
-    /// Waits until everything is done.
+    /// Blocks until all commands enqueued in this queue have completed.
     pub fn finish(&self) -> Result<()> {
         finish(self.0.0).map_err(|code| failed("clFinish", code))
     }
 
-    /// Enqueues a kernel over `global` work-items, rounded up to whole groups.
+    /// Enqueues a kernel over `width` × `height` work-items, rounded up to whole work-groups of the size `local`.
     ///
     /// # Safety
-    /// The arguments are those of the kernel and reach only memory that it may touch.
+    /// `args` match the parameters of the kernel. With these arguments, the kernel accesses only memory that the caller may access.
     pub unsafe fn launch(
         &self,
         kernel: &Kernel,
@@ -99,14 +99,14 @@ impl Queue {
         local: [usize; 2],
         args: &[Arg<'_, Buffer>],
     ) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the arguments match the parameters of the kernel.
         (0..).zip(args).try_for_each(|(index, arg)| unsafe { set(kernel, index, arg) })?;
         let global = [width.next_multiple_of(local[0]), height.next_multiple_of(local[1])];
         let (origin, no_events) = (std::ptr::null(), std::ptr::null());
-        // `cl3` asks for an event of each kernel, which takes a quarter of the time of a launch
-        // (bench/results/opencl/2026-11-24-h100-waits.txt)
+        // the OpenCL function is called directly, because `cl3` requests an event for each kernel: the event takes a quarter
+        // of the time of a launch (bench/results/opencl/2026-11-24-h100-waits.txt)
         let runtime = load_library().as_ref().expect("a queue comes from the loader");
-        // `global` and `local` have the two dimensions that are named, and live during the call; arguments are set
+        // `global` and `local` have the two dimensions that are passed, and live during the call; all arguments are set
         let code = runtime.clEnqueueNDRangeKernel(
             self.0.0,
             kernel.0,
@@ -125,16 +125,16 @@ impl Queue {
     }
 }
 
-/// How far an event's command is: done if 0, failed if negative.
+/// Execution status of the command of an event: 0 if the command has completed, negative if it has failed.
 fn status(event: &Event) -> Result<i32> {
     let status = get_event_info(event.0, CL_EVENT_COMMAND_EXECUTION_STATUS);
     status.map(cl3::info_type::InfoType::to_int).map_err(|code| failed("clGetEventInfo", code))
 }
 
-/// Waits for an event; a command that failed while it ran is an error here.
+/// Blocks until the command of an event has ended. Returns an error if the command failed while it ran.
 pub(crate) fn wait(event: &Event) -> Result<()> {
     wait_for_events(&[event.0]).map_err(|code| match code {
-        // that some command failed: the event knows why
+        // this code only says that a command in the wait list failed; the status of the event is the code of the error
         CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST => {
             failed("command", status(event).ok().filter(|&status| status < 0).unwrap_or(code))
         }
@@ -142,14 +142,14 @@ pub(crate) fn wait(event: &Event) -> Result<()> {
     })
 }
 
-/// The result of an event's command, once it has ended. The status alone is not a synchronisation point in OpenCL, so a
-/// complete event is waited for as well, which returns at once.
+/// The result of an event's command, or `Pending` before the command has ended. In OpenCL, a query of the status does not
+/// synchronise memory. Therefore this function also waits for a completed event; this wait returns at once.
 pub(crate) fn poll(event: &Event) -> Poll<Result<()>> {
     match status(event) {
         Ok(CL_COMPLETE) => Poll::Ready(wait(event)),
         Ok(status @ ..0) => Poll::Ready(Err(failed("command", status))),
         Ok(_) => Poll::Pending,
-        // the status query itself failed: wait for the command to learn its result
+        // the query of the status has failed: wait for the command to get its result
         Err(_) => Poll::Ready(wait(event)),
     }
 }

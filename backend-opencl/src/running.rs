@@ -1,4 +1,4 @@
-//! Work that was submitted to a device.
+//! Work that has been submitted to a device and may not be complete.
 
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
@@ -8,23 +8,23 @@ use lapidary_core::{Error, ErrorKind, Pending, Result};
 use crate::buffer::Event;
 use crate::queue::{Queue, poll, wait};
 
-/// Whether a device is lost. A loss is remembered, since drivers respond to calls on a lost device in many ways.
+/// Whether a device is lost. A loss is recorded, because drivers return various errors for later calls on a lost device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<OnceLock<String>>);
 
 impl Health {
-    /// Why the device is gone for good, if it is.
+    /// The reason of the loss, as an error; `None` if the device is not lost.
     pub fn lost(&self) -> Option<Error> {
         self.0.get().map(|reason| Error::new(ErrorKind::DeviceLost, "opencl", reason.clone()))
     }
 
-    /// Runs `work`, unless the device is lost.
+    /// Runs `work` and returns its result. If the device is lost already, returns the error of the loss instead.
     pub fn unless_lost<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.lost().map_or(Ok(()), Err)?;
         self.heard(work())
     }
 
-    /// Returns `result`. If it is an error that reports the loss of the device, the loss is remembered.
+    /// Returns `result` unchanged. If `result` is an error that reports the loss of the device, the loss is recorded.
     pub fn heard<R>(&self, result: Result<R>) -> Result<R> {
         result.inspect_err(|error| {
             if error.kind() == ErrorKind::DeviceLost {
@@ -34,12 +34,12 @@ impl Health {
     }
 }
 
-/// Work whose end is an event.
+/// Submitted work whose completion is signalled by an event.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub queue: Arc<Queue>,
     pub event: Event,
-    /// The instruction, if it is one.
+    /// Name of the instruction; `None` for a transfer.
     pub instruction: Option<&'static str>,
     pub health: Health,
 }
@@ -49,8 +49,8 @@ impl Running {
         &self.event
     }
 
-    /// The error of work whose event does not tell its end. The driver may still use memory that the caller takes back, so
-    /// this waits until its queue is empty.
+    /// Blocks until the queue is empty, then returns `error`. Before this point, the driver may still access memory that the
+    /// caller frees after an error.
     fn given_up(&self, error: Error) -> Result<()> {
         let _ = self.queue.finish();
         Err(error)
@@ -74,7 +74,7 @@ impl Pending for Running {
     }
 
     fn wait(&self) -> Result<()> {
-        // events of a lost device may never complete
+        // the events of a lost device may never complete
         match self.health.lost() {
             Some(lost) => self.given_up(lost),
             None => self.told(wait(&self.event)).or_else(|error| self.given_up(error)),

@@ -1,4 +1,4 @@
-//! Where the time of a first call goes, stage by stage.
+//! Durations of the stages of a first call on a device.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::context::SharedContext;
 use crate::device::OpenClDevice;
 use crate::platform::list;
 
-/// Opens the device of that number and runs a [first product](Startup::first_product):
-/// the seconds of each stage.
+/// Opens the device `opencl:index` and computes a [first product](Startup::first_product). Returns the
+/// name and the duration in seconds of each stage.
 ///
 /// # Errors
-/// There is no such device, or the driver refuses.
+/// No device has the number `index`, or a call of the driver fails.
 pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static str, f64)>> {
     let mut startup = Startup::default();
     let listing = list();

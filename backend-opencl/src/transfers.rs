@@ -1,4 +1,4 @@
-//! Transfers: rectangles between the caller's memory and buffers.
+//! Transfers of rectangles between the caller's memory and the buffers of a device.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::platform::Found;
 use crate::queue::{Queue, wait};
 use crate::running::{Health, Running};
 
-/// Which way data goes.
+/// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     ToDevice,
@@ -31,21 +31,21 @@ impl Direction {
     }
 }
 
-/// Bytes of a piece that passes through pinned memory.
+/// Default size of a piece of staging memory, in bytes.
 const PIECE: usize = 4 << 20;
 
-/// A queue for transfers in one direction, with its pinned memory.
+/// A queue for transfers in one direction, with its staging memory.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     context: Arc<Context>,
     queue: Arc<Queue>,
     health: Health,
     direction: Direction,
-    /// Pieces of memory that nothing uses.
+    /// Pieces of staging memory that no transfer uses at present.
     idle: Mutex<Vec<Staging>>,
-    /// Whether the driver copies from the caller's memory as fast as we could.
+    /// Whether transfers bypass staging memory. The driver of a CPU copies the caller's memory as fast as our own threads would.
     host_is_device: bool,
-    /// Bytes of a piece.
+    /// Size of a piece of staging memory, in bytes.
     piece: usize,
 }
 
@@ -56,26 +56,26 @@ impl Transfers {
         Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.facts.is_cpu(), piece: PIECE })
     }
 
-    /// The same with pieces of `bytes` bytes on every device, or of one element if that is larger.
+    /// Sets the size of a piece to `bytes`, but at least to one element. This method also makes a CPU device use staging memory.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), host_is_device: false, ..self }
     }
 
-    /// Pinned memory of this queue.
+    /// Allocates pinned memory, which this queue maps.
     pub fn pin(&self, bytes: usize) -> Result<Pinned> {
         Pinned::new(&self.context, &self.queue, bytes)
     }
 
-    /// Begins to move a rectangle, which may lie in pinned memory. The buffer holds it column-major without gaps. If one thread is
-    /// enough and the caller waits for the transfer (`waits`), the calling thread copies.
+    /// Begins the transfer of a rectangle, which lies in pinned memory if `is_pinned`. The buffer holds the rectangle column-major
+    /// without gaps. If one thread is enough and the caller waits for the transfer (`waits`), the calling thread does the copy.
     ///
     /// # Safety
-    /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is moved.
+    /// Until the token reports completion, the rectangle may be read or written, and no other code accesses it or the buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, is_pinned: bool, buffer: &Buffer, waits: bool) -> Result<Token> {
         if rect.rows == 0 || rect.cols == 0 {
             return Ok(Token::DONE);
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
             if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
                 let event = self.direct(&rect, buffer)?;
@@ -86,44 +86,44 @@ impl Transfers {
         }
     }
 
-    /// Takes memory enough for any transfer, so that none fails later for want of it.
+    /// Allocates the staging memory that a transfer needs, so that no later transfer fails for lack of memory.
     pub fn reserve(&self) -> Result<()> {
         let ring = self.take_two()?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(ring);
         Ok(())
     }
 
-    /// Copies the beginning of a buffer and waits.
+    /// Copies the first `bytes` bytes of one buffer to another, and waits for the copy.
     pub fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
         let (queue, from, to, no_events) = (self.queue.handle(), from.handle(), to.handle(), std::ptr::null());
-        // SAFETY: the driver checks the sizes of both; the copy is waited for.
+        // SAFETY: the driver checks the sizes of both buffers, and this function waits for the copy.
         let event = unsafe { enqueue_copy_buffer(queue, from, to, 0, 0, bytes, 0, no_events) };
         wait(&Event(event.map_err(|code| failed("clEnqueueCopyBuffer", code))?))
     }
 
-    /// Writes the first byte of a buffer.
+    /// Writes the first byte of a buffer, so that the driver allocates the memory of the buffer.
     pub fn touch(&self, buffer: &Buffer) -> Result<()> {
         let (byte, no_events) = ([0_u8], std::ptr::null());
-        // SAFETY: a buffer has at least one byte; the call returns when it is written.
+        // SAFETY: a buffer has at least one byte, and the call returns only after this byte is written.
         let event = unsafe {
             enqueue_write_buffer(self.queue.handle(), buffer.handle(), CL_BLOCKING, 0, 1, byte.as_ptr().cast(), 0, no_events)
         };
         event.map(|event| drop(Event(event))).map_err(|code| failed("clEnqueueWriteBuffer", code))
     }
 
-    /// The driver walks the rectangle.
+    /// Enqueues the transfer of a rectangle as one command, for which the driver accesses the caller's memory directly.
     unsafe fn direct(&self, rect: &HostRect, buffer: &Buffer) -> Result<Event> {
         let size = rect.dtype.size();
         let (queue, mem, host, no_events) = (self.queue.handle(), buffer.handle(), rect.origin.cast(), std::ptr::null());
         let (zero, region) = ([0_usize; 3], [rect.rows * size, rect.cols, 1]);
         let without_gaps = rect.cols == 1 || rect.col_stride == rect.rows;
-        // the stride of a single column may be as large as it likes
+        // a matrix of one column may have any column stride, so the stride is not passed to the driver
         let (packed, pitch) = (rect.rows * size, if without_gaps { 0 } else { rect.col_stride * size });
         let (z, r, bytes) = (zero.as_ptr(), region.as_ptr(), rect.rows * rect.cols * size);
-        // SAFETY: the region lies in both; the caller keeps them until the copy is done.
+        // SAFETY: the region lies in the rectangle and in the buffer; the caller keeps both until the copy has completed.
         let (call, event) = unsafe {
             match (self.direction, without_gaps) {
                 (Direction::ToDevice, true) => {
@@ -142,28 +142,28 @@ impl Transfers {
                 ),
             }
         };
-        // a call that blocks may hold the driver's lock while other queues have work
+        // the transfer does not block, because a blocking call may hold the driver's lock while other queues have work
         let event = event.map(Event).map_err(|code| failed(call, code))?;
         self.queue.flush().inspect_err(|_| {
-            // the driver may still access the caller's memory
+            // the driver may still access the caller's memory, so wait for the copy before the error is returned
             let _ = wait(&event);
         })?;
         Ok(event)
     }
 
-    /// Pieces of the rectangle pass through pinned memory, several at a time: to
-    /// the device each thread fills one piece while the driver moves its other
-    /// one, from it one thread empties a piece while the driver fills another's.
+    /// Moves a rectangle through staging memory in pieces, with several threads. For a transfer to the device, each thread fills
+    /// one piece of staging memory while the driver copies from the thread's other piece. For a transfer to the host, one thread
+    /// empties its piece of staging memory while the driver fills the piece of another thread.
     unsafe fn staged(self: &Arc<Self>, rect: HostRect, buffer: &Buffer, waits: bool) -> Result<Token> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
-        // as many threads as there is memory for, at least one
+        // each thread needs two pieces of staging memory; an allocation that fails reduces the number of threads
         let mut rings = vec![self.take_two()?];
         rings.extend((1..copy_threads(pieces.len())).map_while(|_| self.take_two().ok()));
         let threads = rings.len();
         let part = |(thread, staging)| {
             let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
             let (own, buffer) = (Arc::clone(self), buffer.clone());
-            // SAFETY: as the caller promises; pieces do not overlap.
+            // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
             move || own.health.heard(unsafe { own.part(&rect, &buffer, &pieces, staging) })
         };
         let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
@@ -176,12 +176,12 @@ impl Transfers {
         }
     }
 
-    /// Moves some pieces of a rectangle.
+    /// Moves the pieces of a rectangle that are assigned to one thread.
     unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: &[Piece], mut staging: [Staging; 2]) -> Result<()> {
         let mut under_way: [Option<Event>; 2] = [None, None];
         let mut result = Ok(());
         for (turn, piece) in pieces.iter().enumerate() {
-            // SAFETY: as the caller promises; the pinned memory is idle once its event is done.
+            // SAFETY: the caller guarantees access to the rectangle; staging memory is reused only after its event has completed.
             result = unsafe { self.piece(rect, buffer, piece, &mut staging[turn % 2], &mut under_way[turn % 2]) };
             if result.is_err() {
                 break;
@@ -189,7 +189,7 @@ impl Transfers {
         }
         let drained = under_way.into_iter().flatten().map(|event| wait(&event)).fold(Ok(()), Result::and);
         if drained.is_err() {
-            // what could not be waited for may still use the staging memory
+            // a copy whose wait failed may still use the staging memory
             let _ = self.queue.finish();
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).extend(staging);
@@ -209,7 +209,7 @@ impl Transfers {
         }
         let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
         let (queue, mem, staging, no_events) = (self.queue.handle(), buffer.handle(), staging.ptr(), std::ptr::null());
-        // SAFETY: the piece lies in both, and the pinned memory holds it.
+        // SAFETY: the piece lies in the rectangle and in the buffer, and it fits into the staging memory.
         unsafe {
             match self.direction {
                 Direction::ToDevice => {
@@ -229,17 +229,17 @@ impl Transfers {
         }
     }
 
-    /// The one piece in which a rectangle passes through pinned memory; `None` if it takes several, or passes through none.
+    /// The whole rectangle as one piece; `None` if the rectangle needs several pieces, or if the device uses no staging memory.
     pub fn single_piece(&self, rect: &HostRect) -> Option<Piece> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
     }
 
-    /// Moves buffers into rectangles of one piece each, in a queue of kernels after what is in it. All copies are enqueued before
-    /// the first is waited for.
+    /// Copies buffers into host rectangles, each of which fits into one piece of staging memory. The copies run in a kernel queue,
+    /// after the commands enqueued there before. All copies are enqueued before this function waits for the first copy.
     ///
     /// # Safety
-    /// As [`Transfers::begin`], meanwhile.
+    /// The conditions of [`Transfers::begin`] hold until this function returns.
     pub unsafe fn read_each(&self, queue: &Queue, reads: &[(&Buffer, HostRect, Piece)]) -> Result<()> {
         if reads.is_empty() {
             return Ok(());
@@ -249,7 +249,7 @@ impl Transfers {
         let enqueued = reads.iter().zip(&mut staged).try_for_each(|((buffer, rect, piece), staging)| {
             let (bytes, at) = (piece.count() * rect.dtype.size(), piece.offset(rect.rows) * rect.dtype.size());
             let (to, no_events) = (staging.ptr().cast(), std::ptr::null());
-            // SAFETY: the piece lies in the buffer, and the pinned memory holds it until the copy is waited for.
+            // SAFETY: the piece lies in the buffer and fits into the staging memory, which lives until the copy has ended.
             let event =
                 unsafe { enqueue_read_buffer(queue.handle(), buffer.handle(), CL_NON_BLOCKING, at, bytes, to, 0, no_events) };
             under_way.push(Event(event.map_err(|code| failed("clEnqueueReadBuffer", code))?));
@@ -257,11 +257,11 @@ impl Transfers {
         });
         let moved = enqueued.and_then(|()| queue.flush()).and_then(|()| under_way.iter().try_for_each(wait));
         if moved.is_err() {
-            // copies whose wait failed may still use the pinned memory
+            // copies whose wait failed may still use the staging memory
             let _ = queue.finish();
         } else {
             for ((_, rect, piece), staging) in reads.iter().zip(&mut staged) {
-                // SAFETY: the copy is done, so the pinned memory holds the piece; the caller lends the rectangle.
+                // SAFETY: the copy has completed, so the staging memory holds the piece; the rectangle may be written.
                 unsafe { piece.unpack(staging.ptr().cast_const().cast(), rect) };
             }
         }
@@ -273,7 +273,7 @@ impl Transfers {
         self.take_all(2).map(|two| two.try_into().unwrap_or_else(|_| unreachable!("two were asked for")))
     }
 
-    /// Takes `count` pieces of staging memory. On an error, the pieces taken so far return to the idle list.
+    /// Takes `count` pieces of staging memory. On an error, the pieces taken before the error return to the idle list.
     fn take_all(&self, count: usize) -> Result<Vec<Staging>> {
         let mut taken = Vec::new();
         while taken.len() < count {
@@ -288,7 +288,7 @@ impl Transfers {
         Ok(taken)
     }
 
-    /// A piece of memory, pinned if the driver does so.
+    /// Takes an idle piece of staging memory, or allocates a new piece.
     fn take(&self) -> Result<Staging> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| Staging::new(&self.context, &self.queue, self.piece), Ok)

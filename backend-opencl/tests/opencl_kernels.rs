@@ -1,6 +1,6 @@
-//! Every instruction at sizes that an interpreter of OpenCL bears, on one thread:
-//! `cargo xtask test` runs this under oclgrind too, which watches for races and
-//! for memory that is read before it is written.
+//! Tests of every instruction, with matrices so small that an OpenCL interpreter runs the tests on one thread.
+//! `cargo xtask test` also runs these tests under oclgrind, which detects data races and reads of uninitialised
+//! memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use lapidary_conformance::Instructions;
 use lapidary_core::{DType, ProgramCache};
 use lapidary_kernels::{PanelParams, Products, TileParams};
 
-/// Devices of double precision, one for each way to make it; none where there is no driver.
+/// Opens the first OpenCL device with double precision, once for each function in `make`. The list is empty if no device has
+/// double precision.
 fn devices<const N: usize>(make: [fn(OpenClDevice) -> OpenClDevice; N]) -> Vec<OpenClDevice> {
     let listing = list();
     let Some(first) = listing.devices.iter().position(|found| found.facts.computes(DType::F64)) else {
@@ -29,7 +30,7 @@ fn every_instruction() {
     }
 }
 
-/// Products in one precision only: a driver for processors takes seconds to compile each.
+/// Tests products in one precision only, because drivers for CPUs take seconds to compile each program.
 #[test]
 fn with_local_memory() {
     for device in devices([|device| device.with_tiles().unwrap()]) {
@@ -40,7 +41,7 @@ fn with_local_memory() {
     }
 }
 
-/// Parameters that no processor chooses by itself: those of small products on others, and some far from them.
+/// Tests parameters that a CPU never chooses by default: the tiles for small products on GPUs, and some unusual tiles.
 #[test]
 fn with_unusual_products() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };

@@ -1,4 +1,4 @@
-//! Products repeated in one submission, so that a benchmark sees the device alone.
+//! Repeats a product in one submission, so that a benchmark measures the device alone.
 
 use std::marker::PhantomData;
 use std::time::Instant;
@@ -7,30 +7,30 @@ use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Op, Operand, Re
 
 use crate::device::WgpuDevice;
 
-/// C ← op(A)·op(B) of order n on a device.
+/// A product C ← op(A)·op(B) of order n on a device, which a benchmark repeats.
 #[derive(Debug)]
 pub struct Batch<'d, T> {
     device: &'d WgpuDevice,
     n: usize,
     ops: [Op; 2],
-    /// A, B, C.
+    /// Buffers of A, B and C.
     buffers: [DeviceBuffer; 3],
     scalar: PhantomData<T>,
 }
 
 impl<'d, T: Scalar> Batch<'d, T> {
-    /// Copies the factors, of n² elements each, to the device.
+    /// Copies the factors A and B, which have n² elements each, to the device.
     ///
     /// # Errors
-    /// The device has no memory left, or the transfer failed.
+    /// The device has too little memory, or a transfer failed.
     ///
     /// # Panics
-    /// A factor has another size.
+    /// A factor does not have n² elements.
     pub fn new(device: &'d WgpuDevice, n: usize, ops: [Op; 2], [a, b]: [&[T]; 2]) -> Result<Self> {
         let upload = |data: &[T]| {
             assert_eq!(data.len(), n * n, "a factor of order {n}");
             let buffer = device.alloc(size_of_val(data))?;
-            // SAFETY: the rectangle is read only; the buffer is new.
+            // SAFETY: `write` only reads the rectangle, and nothing else uses the new buffer.
             unsafe { device.write(square(data.as_ptr().cast_mut(), n), &buffer)? };
             Ok(buffer)
         };
@@ -38,28 +38,28 @@ impl<'d, T: Scalar> Batch<'d, T> {
         Ok(Batch { device, n, ops, buffers, scalar: PhantomData })
     }
 
-    /// Seconds of that many products, from their submission until the last one is done.
+    /// Computes the product `times` times and returns the seconds from the submission to the end of the last product.
     ///
     /// # Errors
-    /// The device failed.
+    /// The device failed during the computation.
     pub fn seconds(&self, times: usize) -> Result<f64> {
         let (n, [op_a, op_b]) = (self.n, self.ops);
         let operand = |i: usize| Operand::packed(&self.buffers[i], n, n, T::DTYPE);
         let (alpha, beta) = (T::ONE.into(), T::ZERO.into());
         let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
         let start = Instant::now();
-        // SAFETY: the buffers are ours and hold the operands.
+        // SAFETY: the buffers belong to this batch and hold the operands.
         unsafe { self.device.launch_times(&product, times)? };
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// The product.
+    /// Copies the product C from the device to host memory.
     ///
     /// # Errors
-    /// The transfer failed.
+    /// The transfer to host memory failed.
     pub fn result(&self) -> Result<Vec<T>> {
         let mut c = vec![T::ZERO; self.n * self.n];
-        // SAFETY: the rectangle is ours.
+        // SAFETY: the rectangle lies in the vector `c`, which nothing else accesses.
         unsafe { self.device.read(&self.buffers[2], square(c.as_mut_ptr(), self.n))? };
         Ok(c)
     }

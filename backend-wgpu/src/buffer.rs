@@ -1,4 +1,4 @@
-//! Regions of device memory, and a count of the bytes allocated.
+//! Buffers in device memory, and a counter of the allocated bytes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,20 +7,19 @@ use lapidary_core::{Error, ErrorKind, Result};
 
 use crate::queue::Queue;
 
-/// What a register is used for.
+/// Usages of a buffer that holds a register.
 const USES: wgpu::BufferUsages =
     wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC).union(wgpu::BufferUsages::COPY_DST);
 
-/// A region of the device's memory: a buffer of its own, since wgpu tracks the use
-/// of whole buffers.
+/// A region of the device's memory. Each region is a buffer of its own, because wgpu tracks the use of whole buffers.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub(crate) raw: wgpu::Buffer,
-    /// `None` for a buffer that belongs to the application.
+    /// Counted bytes, or `None` for a buffer that belongs to the application.
     _counted: Option<Arc<Counted>>,
 }
 
-/// Counts the bytes of a device's buffers.
+/// Counter of the bytes in the buffers of a device.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     now: AtomicUsize,
@@ -28,13 +27,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Bytes allocated now, and the peak.
+    /// Returns the bytes that are allocated now, and the maximum so far.
     pub fn read(&self) -> (usize, usize) {
         (self.now.load(Ordering::Relaxed), self.most.load(Ordering::Relaxed))
     }
 }
 
-/// Bytes that stay counted until this is dropped.
+/// Bytes that stay counted until this value is dropped.
 #[derive(Debug)]
 struct Counted(Arc<Meter>, usize);
 
@@ -61,7 +60,7 @@ impl Buffer {
             );
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", message));
         }
-        // a binding is not empty, and holds whole elements of every type
+        // a binding must not be empty, and must consist of whole elements of every type
         let size = (bytes.max(1) as u64).next_multiple_of(8);
         let descriptor = wgpu::BufferDescriptor { label: Some("register"), size, usage: USES, mapped_at_creation: false };
         let buffer = queue.guarded("alloc", |device| device.create_buffer(&descriptor));
@@ -69,7 +68,7 @@ impl Buffer {
         buffer.map(counted).map_err(|error| error.with("bytes", bytes))
     }
 
-    /// An application's buffer, for a matrix of so many bytes.
+    /// Wraps a buffer of the application for a matrix of `bytes` bytes.
     pub(crate) fn adopt(queue: &Queue, buffer: wgpu::Buffer, bytes: usize) -> Result<Self> {
         let (size, most) = (buffer.size() as usize, queue.largest_binding());
         let missing = USES.difference(buffer.usage());
@@ -80,7 +79,7 @@ impl Buffer {
         } else if !missing.is_empty() {
             format!("the buffer lacks the usages {missing:?}; make it with STORAGE | COPY_SRC | COPY_DST")
         } else {
-            // what belongs to another device is found out by a command that never runs
+            // the command never runs, but wgpu rejects its creation if the buffer belongs to another device
             let probed = queue.guarded("wrap", |device| {
                 let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("wrap") });
                 encoder.clear_buffer(&buffer, 0, Some(0));

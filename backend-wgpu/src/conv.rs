@@ -1,10 +1,10 @@
-//! wgpu's errors as ours, operands as kernel arguments.
+//! Converts errors of wgpu to errors of Lapidary, and operands to kernel arguments.
 
 use lapidary_core::{Error, ErrorKind, Memory, Operand};
 
 use crate::buffer::Buffer;
 
-/// What an error scope caught.
+/// Converts an error that an error scope has caught.
 pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
     let kind = match error {
         wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
@@ -13,10 +13,10 @@ pub(crate) fn caught(operation: &'static str, error: &wgpu::Error) -> Error {
     Error::new(kind, operation, error.to_string())
 }
 
-/// A matrix as kernels take it.
+/// A matrix as a kernel argument.
 pub(crate) type View<'a> = lapidary_kernels::View<'a, Buffer>;
 
-/// The matrix of an operand in the device's memory.
+/// Converts an operand in the device's memory to a kernel argument.
 pub(crate) fn view(operand: Operand<'_>) -> View<'_> {
     let Operand { memory, offset, rows, cols, ld, .. } = operand;
     let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };

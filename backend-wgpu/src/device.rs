@@ -1,4 +1,4 @@
-//! A wgpu device.
+//! The trait `Device` of the core for a wgpu device.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,23 +17,23 @@ use crate::platform::{Found, check, list};
 use crate::queue::{Queue, Running};
 use crate::transfers::Transfers;
 
-/// The features that a device should be made with: those of ours that the adapter has.
+/// Returns the features with which a device should be created: all features that Lapidary can use and the adapter has.
 #[must_use]
 pub fn required_features(adapter: &wgpu::Adapter) -> wgpu::Features {
     let wanted = FEATURES.iter().fold(wgpu::Features::PIPELINE_CACHE | COHERENT, |all, (feature, _)| all | *feature);
     adapter.features() & (wanted | wgpu::Features::SHADER_F64)
 }
 
-/// What groups write is seen by others while they run.
+/// Feature with which a workgroup sees the writes of other workgroups while they are running.
 pub(crate) const COHERENT: wgpu::Features = wgpu::Features::MEMORY_DECORATION_COHERENT;
 
-/// The limits that a device should be made with: all that the adapter has.
+/// Returns the limits with which a device should be created: all limits of the adapter.
 #[must_use]
 pub fn required_limits(adapter: &wgpu::Adapter) -> wgpu::Limits {
     adapter.limits()
 }
 
-/// One device with its queue.
+/// A wgpu device with its queue, its kernels and its transfers.
 #[derive(Debug)]
 pub struct WgpuDevice {
     facts: Arc<DeviceFacts>,
@@ -45,20 +45,20 @@ pub struct WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// Opens the device `wgpu:index`, limited to `memory` bytes if given.
+    /// Opens the device `wgpu:index`. If `memory` is given, the device uses at most `memory` bytes.
     ///
     /// # Errors
-    /// There is no such adapter, or it gives no device.
+    /// No adapter has this number, or the adapter returns no device.
     pub fn open(index: usize, memory: Option<usize>, cache: Arc<ProgramCache>) -> Result<Self> {
         let listing = list();
         let found = listing.device(index)?;
         Self::with_limits(found, index, required_limits(&found.adapter), memory, cache)
     }
 
-    /// Opens an adapter with lower limits than it has.
+    /// Opens an adapter with `limits`, which may be lower than the limits of the adapter.
     ///
     /// # Errors
-    /// The adapter gives no such device.
+    /// The adapter returns no device with these limits.
     pub fn with_limits(
         found: &Found,
         index: usize,
@@ -82,21 +82,22 @@ impl WgpuDevice {
         Self::assemble(device, queue, format!("wgpu:{index}"), memory, cache)
     }
 
-    /// Wraps the application's own device and its queue. Matrices may lie in the application's buffers. The work of calls and
-    /// the work of the application run in the order in which they are submitted to the queue.
-    /// The device should be made with [`required_features`] and [`required_limits`]:
-    /// without them it has no double precision, less room and a slower LU.
+    /// Wraps the application's own device and its queue. Matrices may lie in the application's buffers. The commands of Lapidary
+    /// and the commands of the application run in the order in which they are submitted to the queue. The application should
+    /// create the device with [`required_features`] and [`required_limits`]. A device without the features and limits lacks
+    /// double precision, allows only smaller buffers, and factors matrices more slowly.
     ///
-    /// This replaces the device-lost callback of the device; set no other one afterwards. [`WgpuDevice::lost`] reports a loss.
-    /// Make only one `WgpuDevice` from each `wgpu::Device`. The function waits until the queue has finished its
-    /// earlier work. Then a probe finds out whether workgroups may wait for one another, which takes two seconds at most. The
-    /// probe does not run on a CPU, nor if the cache holds its answer for the device.
+    /// This function replaces the device-lost callback of the device, and the application must not set another callback for a
+    /// loss afterwards. [`WgpuDevice::lost`] reports a loss. The application must make only one `WgpuDevice` from each
+    /// `wgpu::Device`. The function waits until the queue has finished its earlier work. Then a probe finds out whether
+    /// workgroups may wait for one another, which takes at most two seconds. The probe does not run on a CPU. The probe does not
+    /// run either if the cache holds an answer for the device.
     ///
-    /// Calls poll the device, which runs callbacks that the application has registered with it: a callback must not call the
-    /// machine.
+    /// Calls poll the device, and polling runs callbacks that the application has registered with the device. A callback must not
+    /// make a call on the machine.
     ///
     /// # Errors
-    /// A limit of the device is too low for any kernel, it is lost or destroyed, or the queue is another device's.
+    /// A limit of the device is too low for the kernels, the device is lost or destroyed, or the queue belongs to another device.
     pub fn from_parts(device: wgpu::Device, queue: wgpu::Queue, cache: Arc<ProgramCache>) -> Result<Self> {
         Self::assemble(device, queue, "wgpu".to_owned(), None, cache)
     }
@@ -126,57 +127,57 @@ impl WgpuDevice {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes of the device's memory that registers, matrices and kernels hold, and the most that they have held at once. An
-    /// application's buffers and memory for transfers are not counted.
+    /// Returns the bytes of device memory that registers, matrices and kernels hold now, and the maximum so far. Buffers of the
+    /// application and staging memory are not counted.
     #[must_use]
     pub fn allocated(&self) -> (usize, usize) {
         self.queue.meter().read()
     }
 
-    /// Wraps a buffer of the application for a matrix of `bytes` bytes. The buffer belongs to the same device.
+    /// Wraps a buffer of the application for a matrix of `bytes` bytes. The buffer must belong to the same wgpu device.
     ///
     /// # Errors
-    /// The buffer is too small, too large for a kernel, or was not made for storage and copies.
+    /// The buffer is too small for the matrix, too large for a kernel, or was created without the usages for storage and copies.
     pub fn adopt(&self, buffer: wgpu::Buffer, bytes: usize) -> Result<Buffer> {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs `instruction` `times` times in a row, and waits once.
+    /// Runs `instruction` `times` times in a row, and waits once for all runs.
     ///
     /// # Safety
-    /// As [`Device::launch`].
+    /// The caller upholds the contract of [`Device::launch`].
     pub(crate) unsafe fn launch_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         let running = unsafe { self.submit_times(instruction, times)? };
         running.map_or(Ok(()), |running| running.wait())
     }
 
-    /// Submits `instruction` `times` times. `None` if it needs no kernel.
+    /// Submits `instruction` `times` times. Returns `None` if the instruction needs no kernel.
     ///
     /// # Safety
-    /// As [`Device::submit`].
+    /// The caller upholds the contract of [`Device::submit`].
     unsafe fn submit_times(&self, instruction: &Instruction<Operand<'_>>, times: usize) -> Result<Option<Running>> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         let last = unsafe { self.kernels().run(instruction.dtype(), &instruction.map(view), times)? };
         Ok(last.map(|submission| Running { queue: Arc::clone(&self.queue), submission, instruction: instruction.name() }))
     }
 
-    /// The programs it keeps.
+    /// Returns the cache of compiled programs.
     #[must_use]
     pub fn cache(&self) -> &Arc<ProgramCache> {
         &self.cache
     }
 
-    /// Whether both are one device of wgpu, which then copies between their buffers by itself.
+    /// Returns whether `self` and `other` use the same wgpu device, so that one copy command can copy between their buffers.
     #[must_use]
     pub fn is_peer_of(&self, other: &WgpuDevice) -> bool {
         self.queue.device() == other.queue.device()
     }
 
-    /// Submits a copy of the beginning of a buffer of the device to another, so many bytes, a multiple of 4.
+    /// Submits a copy of the first `bytes` bytes from one buffer of the device to another. `bytes` is a multiple of 4.
     fn copy(&self, from: &Buffer, to: &Buffer, bytes: usize) -> Result<()> {
         if from.raw == to.raw {
-            // an application's buffer that was wrapped twice
+            // `from` and `to` wrap the same buffer of the application
             return Ok(());
         }
         self.queue.guarded("copy", |device| {
@@ -186,8 +187,8 @@ impl WgpuDevice {
         })
     }
 
-    /// Computes products, panels and exchanges through workgroup memory, and panels by
-    /// many small workgroups, even where another way is faster, so that tests reach all.
+    /// Chooses kernels that share workgroup memory for products, panels and row exchanges, and many small workgroups for panels,
+    /// even if other kernels are faster. Tests call this function to reach all kernels.
     ///
     /// # Errors
     /// The device has too little workgroup memory.
@@ -203,24 +204,25 @@ impl WgpuDevice {
         }))
     }
 
-    /// Factors panels by strips in workgroups of `items` invocations, a power of two, or column by column if `items` is less
-    /// than 4. Tests use this to reach both kernels.
+    /// Factors panels by strips in workgroups of `items` invocations, a power of two. If `items` is less than 4, panels are
+    /// factored column by column. Tests call this function to reach both kernels.
     ///
     /// # Errors
-    /// The device has no such workgroups.
+    /// The device does not support workgroups of this size.
     pub fn with_strips(self, items: usize) -> Result<Self> {
         let choices = self.kernels().choices().with_strips(items, &self.facts.limits);
         let choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
         Ok(self.choosing(|_| choices))
     }
 
-    /// Factors panels by strips whose workgroups wait for those that began before them, or are launched
-    /// one by one, so that tests reach both. A device that is no processor is asked when it is opened whether they may wait; this
-    /// overrides its answer. It is for drivers whose workgroups go on while others wait: others hang, and llvmpipe
-    /// ends each wait after 65535 looks, with wrong results.
+    /// Chooses how panels are factored by strips. If `waits` is set, one launch factors all strips, and a workgroup waits for
+    /// workgroups that began earlier. If `waits` is not set, each strip has a launch of its own. Tests call this function to
+    /// reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
+    /// `waits` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and llvmpipe
+    /// ends each wait after 65535 reads, with wrong results.
     ///
     /// # Errors
-    /// They are to wait, and the device was made without `MEMORY_DECORATION_COHERENT`.
+    /// `waits` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.
     pub fn with_waits(self, waits: bool) -> Result<Self> {
         if waits && !self.queue.device().features().contains(COHERENT) {
             let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
@@ -229,10 +231,10 @@ impl WgpuDevice {
         Ok(self.choosing(|choices| Choices { waits, ..choices }))
     }
 
-    /// Computes products, in f32 and in f64, in ways that tests or measurements choose.
+    /// Computes products in f32 and in f64 with kernels that tests or measurements choose.
     ///
     /// # Errors
-    /// A way does not fit the device.
+    /// The parameters of a kernel do not fit the device.
     pub fn with_products(self, products: [Products; 2]) -> Result<Self> {
         for (dtype, products) in [DType::F32, DType::F64].into_iter().zip(products) {
             let fits = products.check(dtype, &self.facts.limits);
@@ -249,15 +251,15 @@ impl WgpuDevice {
         self
     }
 
-    /// Compiles kernels with every check that wgpu can make while they run, so that
-    /// tests can compare.
+    /// Compiles kernels with every check that wgpu can make while they run. Tests compare the results with the results of
+    /// unchecked kernels.
     #[must_use]
     pub fn with_checks(self) -> Self {
         self.kernels().use_checks();
         self
     }
 
-    /// Moves rectangles in pieces of that size, so that tests reach many.
+    /// Moves rectangles in pieces of `bytes` bytes, so that tests use many pieces.
     #[must_use]
     pub fn in_pieces(self, bytes: usize) -> Self {
         let in_pieces =
@@ -265,7 +267,7 @@ impl WgpuDevice {
         WgpuDevice { load: in_pieces(self.load), store: in_pieces(self.store), ..self }
     }
 
-    /// Waits at most that long for what the device was given; after that it counts as lost.
+    /// Limits each wait for the device to `patience`. A device that takes longer counts as lost.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         self.queue.set_patience(patience);
@@ -287,22 +289,22 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the caller upholds the contract of the trait `Device`.
         unsafe { self.load.run(from, to.get()) }
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the caller upholds the contract of the trait `Device`.
         unsafe { self.store.run(to, from.get()) }
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the caller upholds the contract of the trait `Device`.
         unsafe { self.launch_times(instruction, 1) }
     }
 
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        // SAFETY: the contract of the trait; the one queue copies after the kernels.
+        // SAFETY: the caller upholds the contract of the trait `Device`, and the only queue runs the copies after the kernels.
         unsafe {
             let Some(running) = self.submit_times(instruction, 1)? else { return self.store.read_each(reads) };
             let read = self.store.read_each(reads);
@@ -311,7 +313,7 @@ impl Device for WgpuDevice {
     }
 
     unsafe fn submit(&self, work: Work<'_>, _: &[&Token]) -> Result<Token> {
-        // SAFETY: the contract of the trait; the one queue keeps kernels in order.
+        // SAFETY: the caller upholds the contract of the trait `Device`, and the only queue runs kernels in order.
         unsafe {
             Ok(match work {
                 Work::Write { from, to } => self.load.begin(from, to.get()),

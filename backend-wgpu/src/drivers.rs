@@ -1,12 +1,13 @@
-//! Drivers of Vulkan that are registered and do not load: the loader passes over them without a word.
+//! Finds Vulkan drivers that are registered but cannot be loaded. The Vulkan loader prints no message about a driver that cannot
+//! be loaded.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use lapidary_core::DriverFile;
 
-/// The loader and the drivers that do not load, each with the reason. Elsewhere than on Linux and
-/// its kin drivers are registered elsewhere, and none is told of.
+/// Returns a message for the Vulkan loader and for each registered driver that cannot be loaded, with the reason. On Windows and
+/// on Apple systems, the function returns no messages, because drivers are registered in other places.
 pub(crate) fn unloadable() -> Vec<String> {
     if !cfg!(all(unix, not(target_vendor = "apple"))) {
         return Vec::new();
@@ -21,7 +22,7 @@ pub(crate) fn unloadable() -> Vec<String> {
     drivers().into_iter().filter_map(told).collect()
 }
 
-/// The drivers that are registered, where the loader looks for them.
+/// Returns the drivers that are registered in the places where the Vulkan loader searches.
 #[must_use]
 pub fn drivers() -> Vec<DriverFile> {
     let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].into_iter().find_map(std::env::var_os);
@@ -31,12 +32,12 @@ pub fn drivers() -> Vec<DriverFile> {
     DriverFile::registered(places, "json", |text, manifest| library(text, manifest.parent()?))
 }
 
-/// What `dlopen` says of a library for programs of another pointer width. It is no fault: systems that run
-/// 32- and 64-bit programs have drivers for both.
+/// Text in the error message of `dlopen` for a library of another pointer width. A library of another width is no fault, because
+/// systems that run 32-bit and 64-bit programs have drivers for both.
 const OTHER_WIDTH: &str = "wrong ELF class";
 
-/// The library that a manifest names: a path from the manifest's folder, or a name to look for. None if it is
-/// for programs of another pointer width.
+/// Returns the library that a manifest names: a path relative to the folder of the manifest, or a name for which `dlopen`
+/// searches. Returns `None` if the library is for programs of another pointer width.
 fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
     let text = |field: &str| {
         let (_, rest) = manifest.split_once(&format!("\"{field}\""))?;
@@ -47,9 +48,9 @@ fn library(manifest: &str, folder: &Path) -> Option<PathBuf> {
     Some(if path.contains('/') { folder.join(path) } else { path.into() })
 }
 
-/// Why a library does not load, if it does not.
+/// Returns the reason why a library cannot be loaded, or `None` if it can be loaded.
 fn refusal(library: &Path) -> Option<String> {
-    // SAFETY: the library is the loader or registered as a driver, whose initialisers the loader runs as well
+    // SAFETY: the library is the loader, or a registered driver whose initialisers the loader runs as well
     let error = unsafe { libloading::Library::new(library) }.err()?;
     Some(error.source().map_or_else(|| error.to_string(), ToString::to_string))
 }

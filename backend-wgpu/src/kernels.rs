@@ -1,4 +1,4 @@
-//! The kernels of one device: calls are gathered and run in one compute pass.
+//! Runs the kernels of one device. Kernel calls are collected and submitted together in compute passes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,38 +11,39 @@ use crate::conv::View;
 use crate::program::Programs;
 use crate::queue::{Queue, Submission};
 
-/// Number of kernel calls in the first pass of an instruction, and the maximum in any pass. Each pass holds twice as many
-/// as the one before. The device runs a pass while the host gathers the next one.
+/// Number of kernel calls in the first pass of an instruction, and the maximum number in any pass. Each pass holds twice as many
+/// calls as the previous one. The device runs a pass while the host collects the next one.
 const CALLS_PER_PASS: (usize, usize) = (16, 1024);
 
-/// The kernels of one device.
+/// The compiled kernels of one device, and the kernel calls that are not submitted yet.
 #[derive(Debug)]
 pub(crate) struct Kernels {
     queue: Arc<Queue>,
     programs: Programs,
     facts: Arc<DeviceFacts>,
     choices: Choices,
-    /// The arguments of all calls of a pass, each at a multiple of `stride`.
+    /// Buffer with the arguments of all calls of a pass. The arguments of each call begin at a multiple of `stride`.
     arguments: wgpu::Buffer,
     stride: usize,
-    /// The arguments of the pass being recorded.
+    /// Arguments of the pass that is being recorded.
     staged: Vec<u8>,
-    /// The arguments that the buffer holds since the last pass: a pass with the same arguments does not write them again.
+    /// Arguments that the last pass has written to the buffer. A pass with the same arguments does not write the buffer again.
     written: Vec<u8>,
     calls: Vec<Gathered>,
-    /// Calls that the pass takes.
+    /// Maximum number of calls in the current pass.
     room: usize,
-    /// Bind groups of the current instruction. Kept longer, they would keep registers alive.
+    /// Bind groups of the current instruction, which are dropped after the instruction because a bind group keeps registers
+    /// alive.
     bound: HashMap<Bound, wgpu::BindGroup>,
-    /// The last pass that was submitted.
+    /// The last submitted pass.
     submitted: Option<Submission>,
     scratch: Scratch<Buffer>,
 }
 
-/// A kernel and the buffers of its operands.
+/// Key of a bind group: a kernel and the buffers of its operands.
 type Bound = (Program, &'static str, Vec<wgpu::Buffer>);
 
-/// A call that waits for its pass.
+/// A kernel call that is not submitted yet.
 #[derive(Debug)]
 struct Gathered {
     pipeline: wgpu::ComputePipeline,
@@ -79,12 +80,12 @@ impl Kernels {
         })
     }
 
-    /// Computes with other kernels.
+    /// Replaces the choice of kernels.
     pub fn use_choices(&mut self, choices: Choices) {
         self.choices = choices;
     }
 
-    /// Compiles with every check that wgpu can make while a kernel runs.
+    /// Compiles kernels with every check that wgpu can make while a kernel runs.
     pub fn use_checks(&mut self) {
         self.programs.use_checks();
     }
@@ -95,7 +96,7 @@ impl Kernels {
         self.scratch.limit_memory(limit);
     }
 
-    /// Bytes of the memory limit that are reserved for scratch memory; buffers may not use them.
+    /// Returns the bytes of the memory limit that are reserved for scratch memory, so that buffers may not use them.
     pub fn scratch_bytes(&self) -> usize {
         self.scratch.bytes()
     }
@@ -105,15 +106,16 @@ impl Kernels {
         self.scratch.clear();
     }
 
-    /// Submits an instruction on matrices of `dtype` that many times; the last submission, if there is one.
+    /// Submits an instruction on matrices of `dtype` `times` times. Returns the last submission, or `None` if the instruction
+    /// needs no kernel.
     ///
     /// # Safety
-    /// As [`instructions::enqueue`].
+    /// The caller upholds the contract of [`instructions::enqueue`].
     pub unsafe fn run(&mut self, dtype: DType, instruction: &Instruction<View<'_>>, times: usize) -> Result<Option<Submission>> {
         let queue = Arc::clone(&self.queue);
-        // an instruction before this one may have panicked
+        // an earlier instruction may have panicked and left calls behind
         self.discard();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         let mut enqueue = |_| unsafe { instructions::enqueue(self, dtype, instruction) };
         let guarded = queue.guarded("launch", |_| (0..times).try_for_each(&mut enqueue));
         let result = guarded.and_then(|enqueued| enqueued).and_then(|()| self.submit());
@@ -121,13 +123,13 @@ impl Kernels {
         self.programs.keep();
         let last = self.submitted.take();
         result.map(|()| last.clone()).map_err(|error| {
-            // what was submitted must not touch memory that the caller takes back
+            // the caller may free memory after an error, so the function waits for the submitted kernels
             let done = last.map_or(Ok(()), |last| self.queue.wait(&last));
             done.err().unwrap_or(error).with("instruction", instruction.name())
         })
     }
 
-    /// Drops calls that were gathered and not submitted, those of an instruction that failed.
+    /// Drops the calls that a failed instruction has collected but not submitted.
     fn discard(&mut self) {
         self.calls.clear();
         self.staged.clear();
@@ -135,12 +137,12 @@ impl Kernels {
         self.room = CALLS_PER_PASS.0;
     }
 
-    /// Submits the gathered calls in one pass.
+    /// Submits the collected calls in one pass.
     fn submit(&mut self) -> Result<()> {
         if self.calls.is_empty() {
             return Ok(());
         }
-        // if the write fails, the contents are unknown
+        // if the write fails, the contents of the buffer are unknown
         let written = std::mem::take(&mut self.written);
         let (queue, calls, staged) = (&self.queue, &self.calls, &self.staged);
         let submission = queue.guarded("launch", |device| {
@@ -164,18 +166,18 @@ impl Kernels {
         Ok(())
     }
 
-    /// Submits the recorded calls and waits until the device is idle. Replaced scratch memory is then free.
+    /// Submits the collected calls and waits until the device is idle. Scratch memory that has been replaced is then free.
     fn finish(&mut self) -> Result<()> {
         self.submit()?;
         self.bound.clear();
         let queue = &self.queue;
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some("finish") };
-        // the queue is in order: what is submitted last ends last
+        // the queue runs submissions in order, so that the last submission ends last
         let last = queue.guarded("launch", |device| queue.submit(device.create_command_encoder(&descriptor)))?;
         queue.wait(&last)
     }
 
-    /// Appends the arguments of a call; where they begin.
+    /// Appends the arguments of a call and returns the offset at which they begin.
     fn stage(&mut self, args: &[Arg<'_, Buffer>]) -> Result<u32> {
         let begin = self.staged.len();
         for arg in args {
@@ -192,18 +194,17 @@ impl Kernels {
         narrow(begin)
     }
 
-    /// Appends a value at a multiple of its size, as WGSL lays structures out.
+    /// Appends a value at the next offset that is a multiple of the value's size, as WGSL structures require.
     fn put(&mut self, bytes: &[u8]) {
         self.staged.resize(self.staged.len().next_multiple_of(bytes.len()), 0);
         self.staged.extend_from_slice(bytes);
     }
 }
 
-/// Bytes that the arguments of one call take at most.
+/// Maximum size of the arguments of one call, in bytes.
 pub(crate) const LONGEST: usize = 256;
 
-/// A size in 32 bits. Offsets within a binding fit; only an application's own
-/// buffer could be larger.
+/// Converts a size to 32 bits. Offsets within a binding fit into 32 bits, except in a larger buffer of the application.
 fn narrow<N: TryFrom<V>, V: Copy + std::fmt::Display>(value: V) -> Result<N> {
     let message = || format!("{value} does not fit the 32 bits that kernels count in");
     N::try_from(value).map_err(|_| Error::new(ErrorKind::Unsupported, "launch", message()))
@@ -264,7 +265,7 @@ mod tests {
     use crate::facts::facts;
     use crate::transfers::Transfers;
 
-    /// The kernels of the first adapter, and transfers both ways; none where there is no adapter.
+    /// Returns the kernels of the first adapter and transfers in both directions, or `None` if there is no adapter.
     fn first() -> Option<(Kernels, [Arc<Transfers>; 2])> {
         let queue = crate::program::tests::queue().map(Arc::new)?;
         let disk = Arc::new(ProgramCache::new(None));
@@ -273,7 +274,7 @@ mod tests {
         Some((kernels, [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode)))))
     }
 
-    /// Arguments are written again where they differ from those of the pass before.
+    /// The arguments of a pass are written again if they differ from the arguments of the previous pass.
     #[test]
     fn passes_with_the_same_arguments_and_with_others_take_turns() {
         let Some((mut kernels, [load, store])) = first() else { return };
@@ -301,7 +302,7 @@ mod tests {
         // SAFETY: the arrays hold the rectangles; the views lie in their buffers.
         unsafe {
             load.run(HostRect::packed(&mut x, 2), &from).unwrap();
-            // a panic comes after its calls were gathered
+            // collects calls as an instruction does before a panic
             let scale = Instruction::Scale { beta: Value::F32(3.0), c: view(&from) };
             instructions::enqueue(&mut kernels, DType::F32, &scale).unwrap();
             let _ = kernels.run(DType::F32, &Instruction::Copy { a: view(&from), b: view(&to) }, 1).unwrap();

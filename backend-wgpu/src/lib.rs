@@ -1,11 +1,10 @@
 //! The wgpu backend of Lapidary: compute shaders on Vulkan, Metal and DX12.
 //!
-//! Everything that wgpu reports while a call runs is an error of that call;
-//! nothing panics, and every wait has an end. The backend holds no policy: it
-//! moves rectangles and runs instructions.
+//! An error that wgpu reports while a call runs is returned by that call. The backend does not panic, and every wait has a time
+//! limit. The backend only moves rectangles and runs instructions, and leaves all decisions to the core.
 //!
-//! Each device has one queue. The host fills and empties staging memory (the host's part of LD and ST) while kernels
-//! run. The copies between staging memory and registers take turns with the kernels.
+//! A device has only one queue. While kernels run, the host fills and empties staging memory, which is the host's part of the
+//! commands LD and ST. The copies between staging memory and registers run between kernels, in the order of the queue.
 
 mod batch;
 mod buffer;

@@ -1,4 +1,5 @@
-//! Whether workgroups may wait for one another. No API reports that, so a small program tries it on the device.
+//! Finds out whether workgroups may wait for one another. No API reports this property, so a small program tests the property on
+//! the device.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,25 +9,27 @@ use lapidary_core::{ProgramCache, Result};
 use crate::device::COHERENT;
 use crate::queue::{Queue, Submission};
 
-/// The probe's WGSL source.
+/// WGSL source of the probe.
 const TEXT: &str = include_str!("probe.wgsl");
-/// Workgroups of the probe: as many as the widest panel has strips.
+/// Number of workgroups of the probe, which equals the maximum number of strips of a panel.
 const GROUPS: u32 = 256;
-/// Invocations per workgroup; `ITEMS` in the WGSL source.
+/// Number of invocations per workgroup, which is `ITEMS` in the WGSL source.
 const ITEMS: u32 = 64;
-/// Longest wait for the probe: far more than a device needs, but bearable where a workgroup hangs.
+/// Maximum time of a wait for the probe. A working device answers in far less time, and a delay of two seconds is bearable if a
+/// workgroup hangs.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause between two polls for the end of the probe.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Whether a workgroup may wait for one that began before it: the earlier one makes progress meanwhile, and the waiting one
-/// sees what it wrote. The probe runs once for each device; the answer is kept in `disk`. If the probe times out or fails, the
-/// answer is no until the device is opened again.
+/// Returns whether a workgroup may wait for one that began before it. The earlier workgroup must make progress meanwhile, and the
+/// waiting workgroup must see the values that the earlier one wrote. The probe runs once for each device, and `disk` keeps the
+/// answer. If the probe times out or fails, the answer is no until the device is opened again.
 pub(crate) fn groups_may_wait(queue: &Queue, disk: &ProgramCache) -> bool {
     queue.device().features().contains(COHERENT) && ask_once(queue, disk, TEXT)
 }
 
-/// The answer kept in `disk`; else that of the probe `text`, which is then kept.
+/// Returns the answer that `disk` keeps. If `disk` keeps no answer, the function runs the probe `text` and stores the answer in
+/// `disk`.
 fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     let key = key(queue, text);
     if let Some(answer) = load(disk, &key) {
@@ -39,12 +42,13 @@ fn ask_once(queue: &Queue, disk: &ProgramCache, text: &str) -> bool {
     answer.unwrap_or(false)
 }
 
-/// The cache key: whatever may change the answer, that is the device, its driver and the probe.
+/// Returns the cache key of the answer. The key contains everything that may change the answer: the device, its driver and the
+/// text of the probe.
 fn key(queue: &Queue, text: &str) -> String {
     format!("probe of waits\n{}\n{text}", queue.identity())
 }
 
-/// The answer that an earlier probe left in `disk`.
+/// Returns the answer that an earlier probe stored in `disk`, or `None` if there is no valid answer.
 fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     if !disk.keeps() {
         return None;
@@ -59,7 +63,8 @@ fn load(disk: &ProgramCache, key: &str) -> Option<bool> {
     }
 }
 
-/// Runs the probe: whether every invocation saw what it waited for; `None` if the probe does not end within `patience`.
+/// Runs the probe and returns whether every invocation saw the expected signal and number. Returns `None` if the probe does not
+/// end within `patience`.
 fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     let (answers, submission) = queue.guarded("probe", |device| submit(queue, device, text))?;
     let start = Instant::now();
@@ -76,7 +81,7 @@ fn ask(queue: &Queue, text: &str, patience: Duration) -> Result<Option<bool>> {
     })?
 }
 
-/// Submits the probe, and a copy of its results to a buffer that can be mapped.
+/// Submits the probe, and a copy of the probe's results to a buffer that can be mapped.
 fn submit(queue: &Queue, device: &wgpu::Device, text: &str) -> (wgpu::Buffer, Submission) {
     use wgpu::BufferUsages as Usages;
     let bytes = u64::from(GROUPS * ITEMS) * size_of::<u32>() as u64;
@@ -121,8 +126,8 @@ mod tests {
     use super::*;
     use crate::device::{WgpuDevice, required_features};
 
-    /// A queue on every adapter with coherent memory, with the name of its driver. On SwiftShader, which runs a workgroup to
-    /// its end before the next, the answer is yes.
+    /// Returns a queue on every adapter with coherent memory, with the name of its driver. The answer on SwiftShader is yes,
+    /// because SwiftShader runs each workgroup to its end before the next workgroup begins.
     fn queues() -> Vec<(String, Queue)> {
         let able = crate::list().devices.into_iter().filter(|found| found.adapter.features().contains(COHERENT));
         let open = |adapter: &wgpu::Adapter| {
@@ -136,13 +141,13 @@ mod tests {
         queues
     }
 
-    /// The probe with `part` replaced.
+    /// Returns the text of the probe with `part` replaced by `instead`.
     fn changed(part: &str, instead: &str) -> String {
         assert!(TEXT.contains(part), "{part}");
         TEXT.replace(part, instead)
     }
 
-    /// A probe in which no workgroup signals.
+    /// Returns a probe in which no workgroup signals.
     fn silent() -> String {
         changed("atomicStore(&turns[1], own + 1u);", "")
     }
@@ -150,7 +155,7 @@ mod tests {
     #[test]
     fn the_answer_is_yes_where_groups_go_on_and_no_where_nobody_signals_or_nothing_is_seen() {
         for (driver, queue) in queues() {
-            // the operating system may suspend one group for longer than the others wait
+            // the operating system may suspend one workgroup for longer than the other workgroups wait
             let patient = changed("LOOKS = 32768u", "LOOKS = 0x10000000u");
             let one_silent = changed("if (t == 0u) { atomicStore", "if (t == 0u && own != 100u) { atomicStore");
             let old = changed("let note = notes[before];", "let note = early * 0u;");
@@ -162,7 +167,7 @@ mod tests {
                 ("an old number", &old, Some(false)),
             ] {
                 let start = Instant::now();
-                // a slow processor may need longer than PATIENCE
+                // a slow CPU may need longer than PATIENCE
                 let answer = ask(&queue, text, 30 * PATIENCE).unwrap();
                 println!("{driver}, {what}: {answer:?} after {:?}", start.elapsed());
                 assert!(answer.is_some() && (expected.is_none() || answer == expected), "{driver}, {what}: {answer:?}");
@@ -185,16 +190,16 @@ mod tests {
                 (answer, [counts.hits, counts.misses, counts.rejected])
             };
             assert_eq!([opened(), opened()], [(false, [0, 1, 0]), (false, [1, 0, 0])], "{driver}");
-            // a kept answer is used without a run
+            // if an answer is stored, the probe does not run
             let key = key(&queue, &text);
             disk.store(&key, &[1]);
             assert_eq!(opened(), (true, [1, 0, 0]), "{driver}");
-            // a byte that is neither yes nor no
+            // stored values that are neither yes nor no
             for kept in [&[2][..], &[], &[1, 1]] {
                 disk.store(&key, kept);
                 assert_eq!([opened(), opened()], [(false, [0, 0, 1]), (false, [1, 0, 0])], "{driver}: {kept:?}");
             }
-            // bytes of another cache entry
+            // a change of one byte damages the stored cache entry
             let path = &disk.entries()[0].path;
             let mut bytes = fs::read(path).unwrap();
             *bytes.last_mut().unwrap() ^= 1;

@@ -1,15 +1,17 @@
-// Tests what the kernel `getrf_strips` relies on: a workgroup that has begun makes progress while a later one waits for
-// it, and the later one then sees what it wrote. Each workgroup takes a ticket, waits for the signal of the workgroup with
-// the ticket before its own, checks the numbers which that one wrote, then writes its own numbers and signals.
+// Tests the assumption of the kernel `getrf_strips`: a workgroup that has begun makes progress while a later workgroup waits for
+// it, and the later workgroup then sees the values that the earlier one wrote. Each workgroup takes a ticket and waits for the
+// signal of the workgroup with the previous ticket. Then the waiting workgroup checks the numbers of the previous workgroup,
+// writes its own numbers, and signals.
 const ITEMS = 64u;
-// Most reads of the signal, so that the wait ends if no signal comes. Some drivers stop loops after 65535 iterations.
+// Maximum number of times that the signal is read, so that the wait ends even without a signal. Some drivers stop loops after
+// 65535 iterations.
 const LOOKS = 32768u;
 
-// turns[0]: tickets taken; turns[1]: workgroups that have signalled
+// turns[0] counts the tickets that are taken, and turns[1] counts the workgroups that have signalled
 @group(0) @binding(0) @coherent var<storage, read_write> turns: array<atomic<u32>>;
 // the numbers that the workgroups write, one for each invocation
 @group(0) @binding(1) @coherent var<storage, read_write> notes: array<u32>;
-// result for each invocation: not zero if it saw the signal and the expected number
+// the result of each invocation, which is not zero if the invocation saw the signal and the expected number
 @group(0) @binding(2) var<storage, read_write> seen: array<u32>;
 
 var<workgroup> ticket: u32;
@@ -19,9 +21,9 @@ var<workgroup> signalled: u32;
 fn probe(@builtin(local_invocation_index) t: u32) {
     if (t == 0u) { ticket = atomicAdd(&turns[0], 1u); }
     let own = workgroupUniformLoad(&ticket);
-    // place of a number written by another invocation; workgroup 0 reads its own place, which holds zero
+    // the index of a number that another invocation writes (workgroup 0 reads one of its own numbers, which is still zero)
     let before = select(own - 1u, 0u, own == 0u) * ITEMS + (t + 1u) % ITEMS;
-    // read before the signal, so that an incoherent cache would keep the old value
+    // the number is read before the signal, so that an incoherent cache would keep the old number
     let early = notes[before];
     if (t == 0u) {
         var is_told = 0u;

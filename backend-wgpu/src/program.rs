@@ -1,4 +1,4 @@
-//! Programs: texts compiled to pipelines, and the pipeline cache on disk.
+//! Compiles the texts of programs to pipelines, and keeps the driver's pipeline cache on disk.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,24 +8,23 @@ use lapidary_kernels::{GENERATOR, Program, Source, wgsl};
 
 use crate::queue::Queue;
 
-/// A compiled kernel.
+/// A compiled kernel with the layout of its bind groups.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub pipeline: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
 }
 
-/// The programs of one device. A kernel is compiled for each way in which its
-/// operands share buffers.
+/// The compiled kernels of one device. A kernel is compiled separately for each way in which its operands share buffers.
 #[derive(Debug)]
 pub(crate) struct Programs {
     limits: Limits,
     checked: bool,
     disk: Arc<ProgramCache>,
-    /// Under which the driver's cache is kept; `None` where there is no such cache.
+    /// The driver's pipeline cache and the key of this cache on disk, or `None` if no pipeline cache is kept on disk.
     pipelines: Option<(String, wgpu::PipelineCache)>,
     kernels: HashMap<(Program, &'static str, Vec<usize>), Kernel>,
-    /// Whether something was compiled since the cache was last stored.
+    /// Whether a kernel was compiled after the pipeline cache was last stored.
     fresh: bool,
 }
 
@@ -36,17 +35,18 @@ impl Programs {
         Ok(Programs { limits, checked: false, disk, pipelines, kernels: HashMap::new(), fresh: false })
     }
 
-    /// Compiles with every check that wgpu can make while a kernel runs.
+    /// Compiles kernels with every check that wgpu can make while a kernel runs.
     pub fn use_checks(&mut self) {
         self.checked = true;
         self.kernels.clear();
     }
 
-    /// A kernel, made when first asked for and then kept.
+    /// Returns a kernel, which is compiled on the first request and then kept.
     pub fn kernel(&mut self, queue: &Queue, program: &Program, name: &'static str, same: &[usize]) -> Result<&Kernel> {
         let key = (*program, name, same.to_vec());
         if !self.kernels.contains_key(&key) {
-            // wgpu does not look at the memory of a group, and drivers may hang
+            // wgpu does not check the size of a kernel's workgroup memory, and some drivers hang if the size exceeds the limit of
+            // the device
             program
                 .check(&self.limits)
                 .map_err(|reason| Error::new(ErrorKind::Unsupported, "compile", reason).with("kernel", name))?;
@@ -57,7 +57,7 @@ impl Programs {
         Ok(&self.kernels[&key])
     }
 
-    /// Keeps on disk what was compiled since last asked.
+    /// Stores the pipeline cache on disk if a kernel was compiled after the previous call.
     pub fn keep(&mut self) {
         if let (true, Some((key, pipelines))) = (std::mem::take(&mut self.fresh), &self.pipelines)
             && let Some(data) = pipelines.get_data()
@@ -72,8 +72,9 @@ impl Programs {
             let text = wgpu::ShaderSource::Wgsl(source.text.as_str().into());
             let descriptor = wgpu::ShaderModuleDescriptor { label: Some(&source.name), source: text };
             let checks = if self.checked { wgpu::ShaderRuntimeChecks::checked() } else { wgpu::ShaderRuntimeChecks::unchecked() };
-            // SAFETY: the kernels' texts access only the rectangles of their arguments, for which the caller of a launch answers.
-            // Their loops end. The loops of groups that wait end if earlier groups make progress, as `Choices::waits` says.
+            // SAFETY: the kernels access only the rectangles that their arguments describe, and the caller of a launch vouches
+            // for these. All loops of the kernels end. A loop in which a workgroup waits ends if earlier workgroups make
+            // progress, which `Choices::waits` guarantees.
             let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
             let layout = layout(device, bindings);
             let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -101,7 +102,7 @@ impl Programs {
     }
 }
 
-/// The arguments, of which many calls lie in one buffer, and the operands in memory.
+/// Creates the layout of a bind group: the uniform buffer with the arguments of many calls, then the operands in memory.
 fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupLayout {
     let entry = |binding, ty, has_dynamic_offset| wgpu::BindGroupLayoutEntry {
         binding,
@@ -116,14 +117,14 @@ fn layout(device: &wgpu::Device, bindings: &[(usize, bool)]) -> wgpu::BindGroupL
     device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries })
 }
 
-/// The driver's cache as it was last stored.
+/// Loads the driver's pipeline cache as it was last stored.
 fn load(queue: &Queue, disk: &ProgramCache) -> Result<(String, wgpu::PipelineCache)> {
     let key = format!("pipelines\ngenerator {GENERATOR}\n{}", queue.identity());
     let data = disk.load(&key);
     let create = |data: Option<&[u8]>| {
         queue.guarded("create_pipeline_cache", |device| {
             let descriptor = wgpu::PipelineCacheDescriptor { label: None, data, fallback: true };
-            // SAFETY: the data passed our checksum, so that it is what this driver gave.
+            // SAFETY: the data passed the checksum of the program cache, which shows that this driver has created the data.
             unsafe { device.create_pipeline_cache(&descriptor) }
         })
     };
@@ -141,7 +142,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::platform::kernel_limits;
 
-    /// The first adapter's queue; none where there is no adapter.
+    /// Returns the queue of the first adapter, or `None` if there is no adapter.
     pub(crate) fn queue() -> Option<Queue> {
         let listing = crate::list();
         let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
@@ -151,7 +152,7 @@ pub(crate) mod tests {
         Some(Queue::new(device, queue))
     }
 
-    /// It with its programs.
+    /// Returns the queue of the first adapter with its programs, or `None` if there is no adapter.
     fn first() -> Option<(Queue, Programs)> {
         let queue = queue()?;
         let limits = kernel_limits(&queue.device().limits());

@@ -1,4 +1,5 @@
-//! The only queue of a device: submissions, waits with a time limit, errors as values.
+//! The queue to which the commands of a device are submitted. Each wait has a time limit, and each failure is returned as an
+//! error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,43 +14,43 @@ use crate::buffer::Meter;
 use crate::conv::caught;
 use crate::platform::largest_binding;
 
-/// Longest wait for a submission. One instruction on a slow processor may take minutes.
+/// Maximum time of a wait for a submission. One instruction on a slow CPU may take minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long a wait polls without a pause.
+/// Time for which a wait polls without pauses.
 const AWAKE: Duration = Duration::from_micros(500);
 
-/// How long [`Queue::check`] waits for the callback of an idle device: a thread of the application may be about to run
-/// the callback.
+/// Time for which [`Queue::check`] waits for the callback after the device has become idle. A thread of the application may be
+/// about to run the callback.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Longest pause between two polls.
+/// Maximum pause between two polls.
 const DOZE: Duration = Duration::from_millis(5);
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Commands on their way.
+/// Commands that have been submitted to the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Submission {
     done: Arc<AtomicBool>,
     since: Instant,
 }
 
-/// A device with its queue. Once lost it stays so.
+/// A wgpu device and its queue. A device that is lost stays lost.
 #[derive(Debug)]
 pub(crate) struct Queue {
     device: wgpu::Device,
     queue: wgpu::Queue,
     lost: Arc<OnceLock<String>>,
-    /// When it was made.
+    /// Time at which this value was created.
     begin: Instant,
-    /// Nanoseconds from then to the last end of a submission.
+    /// Nanoseconds from `begin` to the time at which a submission last ended.
     last_end: Arc<AtomicU64>,
-    /// Nanoseconds that a wait may take.
+    /// Maximum time of a wait, in nanoseconds.
     patience: AtomicU64,
-    /// Bytes of the device's buffers.
+    /// Counter of the bytes in the buffers of the device.
     meter: Arc<Meter>,
 }
 
@@ -64,12 +65,13 @@ impl Queue {
         Queue { device, queue, lost, begin: Instant::now(), last_end: Arc::default(), patience, meter: Arc::default() }
     }
 
-    /// Refuses a lost device, and a queue of another device, with which the first submission would panic. wgpu does not report
-    /// to which device a queue belongs. But polling a device runs the callbacks of its own queue only. If the device is idle
-    /// and has not run the callback of `queue`, the queue belongs to another device.
+    /// Checks that the device is not lost and that the queue belongs to the device. A submission to a queue of another device
+    /// would panic. The API of wgpu does not report to which device a queue belongs, but polling a device runs only callbacks of
+    /// its own queue. If the device is idle and polling has not run the callback of `queue`, then `queue` belongs to another
+    /// device.
     ///
     /// # Errors
-    /// The device is gone, or the queue is another device's.
+    /// The device is lost, or the queue belongs to another device.
     pub fn check(&self) -> Result<()> {
         let told = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&told);
@@ -94,7 +96,7 @@ impl Queue {
         }
     }
 
-    /// The longest wait from now on.
+    /// Sets the maximum time of a wait.
     pub fn set_patience(&self, patience: Duration) {
         self.patience.store(nanoseconds(patience), Ordering::Relaxed);
     }
@@ -107,29 +109,29 @@ impl Queue {
         &self.device
     }
 
-    /// The adapter and its driver as text, the first lines of every cache key.
+    /// Returns a text that names the adapter and its driver. Every cache key contains the text.
     pub fn identity(&self) -> String {
         let info = self.device.adapter_info();
         let wgpu::AdapterInfo { name, driver, driver_info, backend, vendor, device, .. } = &info;
         format!("{backend} {vendor:x}:{device:x}\ndevice {name}\ndriver {driver} {driver_info}\n")
     }
 
-    /// Bytes of the device's buffers.
+    /// Returns the counter of the bytes in the buffers of the device.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Bytes of the largest buffer that a kernel reaches.
+    /// Returns the size in bytes of the largest buffer that a kernel can address.
     pub fn largest_binding(&self) -> usize {
         largest_binding(&self.device.limits())
     }
 
-    /// Why the device is gone, if it is.
+    /// Returns an error with the reason for the loss if the device is lost.
     pub fn lost(&self) -> Option<Error> {
         self.lost.get().map(|reason| Error::new(ErrorKind::DeviceLost, "wgpu", reason.clone()))
     }
 
-    /// Calls wgpu within error scopes. Returns the error that the scopes catch, if any.
+    /// Runs `call` within error scopes of wgpu and returns the error that a scope catches, if any.
     pub fn guarded<R>(&self, operation: &'static str, call: impl FnOnce(&wgpu::Device) -> R) -> Result<R> {
         if let Some(lost) = self.lost() {
             return Err(lost);
@@ -137,12 +139,13 @@ impl Queue {
         use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
         let scopes = [OutOfMemory, Internal, Validation].map(|filter| self.device.push_error_scope(filter));
         let result = call(&self.device);
-        // the last one pushed is the first one popped; its answer is there at once
+        // scopes are popped in the reverse order of their creation, and wgpu returns the result of a scope without delay
         let errors: Vec<wgpu::Error> = scopes.into_iter().rev().filter_map(|scope| pollster::block_on(scope.pop())).collect();
-        // a full device may break what is built on the memory that it refused
+        // after a failed allocation, wgpu may report further errors for objects that need the memory, so OutOfMemory takes
+        // precedence
         let first = errors.iter().max_by_key(|error| matches!(error, wgpu::Error::OutOfMemory { .. }));
         if first.is_some() {
-            // wgpu may refuse an object of a destroyed device before it reports the loss
+            // wgpu may reject an object of a destroyed device before wgpu reports the loss of the device
             self.poll();
         }
         match (self.lost(), first) {
@@ -152,12 +155,12 @@ impl Queue {
         }
     }
 
-    /// Writes into a buffer before the next submission runs.
+    /// Writes bytes to the beginning of a buffer before the next submission runs.
     pub fn write(&self, buffer: &wgpu::Buffer, bytes: &[u8]) {
         self.queue.write_buffer(buffer, 0, bytes);
     }
 
-    /// Submits commands.
+    /// Submits the commands of an encoder to the queue.
     pub fn submit(&self, encoder: wgpu::CommandEncoder) -> Submission {
         self.queue.submit([encoder.finish()]);
         let (done, since) = (Arc::new(AtomicBool::new(false)), Instant::now());
@@ -169,13 +172,14 @@ impl Queue {
         Submission { done, since }
     }
 
-    /// Whether a submission is done.
+    /// Polls the device and returns whether a submission has completed.
     pub fn is_done(&self, submission: &Submission) -> bool {
         self.poll();
         submission.done.load(Ordering::Acquire)
     }
 
-    /// How a submission ended, if it has. A device that has ended none for too long counts as lost.
+    /// Returns the result of a submission that has ended, or `Poll::Pending`. If no submission ends for longer than the maximum
+    /// time of a wait, the device counts as lost.
     pub fn outcome(&self, submission: &Submission) -> Poll<Result<()>> {
         let done = self.is_done(submission);
         let last_end = self.begin + Duration::from_nanos(self.last_end.load(Ordering::Relaxed));
@@ -189,9 +193,9 @@ impl Queue {
         }
     }
 
-    /// Waits until a submission is done: looks again and again, at first at once, then
-    /// after a part of the time that has passed. Waits inside of drivers may end late by
-    /// milliseconds, and those of wgpu may fail when several threads wait.
+    /// Waits until a submission has completed. The function polls the device, at first without pauses, then with pauses in
+    /// proportion to the elapsed time. A wait inside a driver may end milliseconds late, and a wait of wgpu may fail if several
+    /// threads wait.
     pub fn wait(&self, submission: &Submission) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -207,12 +211,12 @@ impl Queue {
         }
     }
 
-    /// Lets wgpu see what has ended. It panics if the device is gone.
+    /// Lets wgpu process completed submissions. If wgpu panics, the device counts as lost.
     fn poll(&self) {
         self.poll_for(wgpu::PollType::Poll);
     }
 
-    /// Lets wgpu see what has ended; whether that is all that the device was given so far.
+    /// Lets wgpu process completed submissions, and returns whether the device has completed all submissions.
     fn is_idle(&self) -> bool {
         self.poll_for(wgpu::PollType::Wait { submission_index: None, timeout: Some(DOZE) })
     }
@@ -227,7 +231,7 @@ impl Queue {
         }
     }
 
-    /// Maps memory that the submission is the last one to use.
+    /// Maps a buffer after `submission`, the last submission that uses the buffer, has completed.
     pub fn map(&self, buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64, submission: &Submission) -> Result<()> {
         let (tell, told) = sync_channel(1);
         buffer.map_async(mode, ..bytes, move |result| {
@@ -235,18 +239,18 @@ impl Queue {
         });
         self.wait(submission)?;
         let answer = told.recv_timeout(self.patience());
-        // memory of a device that is gone is not mapped
+        // wgpu does not map a buffer of a lost device
         answer.map_err(|error| self.unmapped(&error))?.map_err(|error| self.unmapped(&error))
     }
 
-    /// Why memory is not mapped.
+    /// Returns the error for a buffer that could not be mapped.
     pub fn unmapped(&self, error: &dyn std::fmt::Display) -> Error {
         self.poll();
         self.lost().unwrap_or_else(|| Error::new(ErrorKind::DeviceFailed, "map", error.to_string()))
     }
 }
 
-/// An instruction on its way.
+/// An instruction that has been submitted to the queue.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub queue: Arc<Queue>,

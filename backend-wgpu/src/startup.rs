@@ -1,4 +1,4 @@
-//! Where the time of a first call goes, stage by stage.
+//! Measures how long each stage of a first call takes.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use lapidary_core::{ProgramCache, Result, Startup};
 use crate::device::{WgpuDevice, required_limits};
 use crate::platform::list;
 
-/// Opens the device of that number and runs a [first product](Startup::first_product):
-/// the seconds of each stage. The first run makes the pipeline.
+/// Opens device number `index`, runs a [first product](Startup::first_product), and returns the seconds of each stage. The first
+/// run of the product compiles the pipeline.
 ///
 /// # Errors
-/// There is no such adapter, or it refuses.
+/// No adapter has this number, or the adapter returns no device.
 pub fn startup(index: usize, cache: Arc<ProgramCache>) -> Result<Vec<(&'static str, f64)>> {
     let mut startup = Startup::default();
     let listing = list();

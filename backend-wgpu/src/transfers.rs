@@ -1,5 +1,5 @@
-//! Transfers: rectangles between the caller's memory and buffers, in pieces that
-//! pass through mapped memory.
+//! Transfers: copies between rectangles in the caller's memory and buffers of the device. A rectangle passes through mapped
+//! staging memory in pieces.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use lapidary_core::{CopyPool, DType, DeviceBuffer, ErrorKind, HostRect, Piece, R
 use crate::buffer::Buffer;
 use crate::queue::{Queue, Submission};
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 pub(crate) const PIECE: usize = 4 << 20;
-/// Pieces that each thread has on their way from the device at once.
+/// Number of pieces that each thread reads from the device at the same time.
 const READS_IN_FLIGHT: usize = 2;
-/// Pieces on their way to the device at once, in addition to those that threads are filling. Packing thus continues while a
-/// kernel delays the copies in the device's only queue.
+/// Maximum number of pieces that are copied to the device at the same time, in addition to the pieces that threads are filling.
+/// The number is large, so that threads can continue to pack while a kernel delays the copies in the device's only queue.
 const MAX_WRITES_IN_FLIGHT: usize = 32;
 
-/// Mapped memory for transfers in one direction.
+/// Staging memory for transfers in one direction.
 #[derive(Debug)]
 pub(crate) struct Transfers {
     queue: Arc<Queue>,
     mode: wgpu::MapMode,
-    /// Staging buffers that no thread uses, each with the submission after which the device no longer uses it.
+    /// Staging buffers that no thread uses. The submission is the last one that uses the buffer.
     idle: Mutex<VecDeque<(wgpu::Buffer, Option<Submission>)>>,
     piece: usize,
 }
 
-/// A piece from the device whose copy is submitted.
+/// A piece whose copy from the device to staging memory has been submitted.
 struct UnderWay {
     piece: Piece,
     rect: HostRect,
@@ -40,42 +40,42 @@ impl Transfers {
         Transfers { queue, mode, idle: Mutex::default(), piece: PIECE }
     }
 
-    /// The same with pieces of `bytes` bytes, or of one element if that is larger.
+    /// Returns a copy of `self` with pieces of `bytes` bytes, or of one element if an element is larger.
     pub fn in_pieces(self, bytes: usize) -> Self {
         Transfers { piece: bytes.max(DType::LARGEST), idle: Mutex::default(), ..self }
     }
 
-    /// Begins to pack a rectangle into the beginning of a buffer, or to unpack it from there. Work that is submitted after the
-    /// token is done finds the packed rectangle in the buffer.
+    /// Begins to pack a rectangle into the beginning of a buffer, or to unpack a rectangle from the beginning of a buffer. Work
+    /// that is submitted after the token is done finds the packed rectangle in the buffer.
     ///
     /// # Safety
-    /// The rectangle may be read or written, and nothing else touches it or the buffer, until the token says that it is done.
+    /// Until the token is done, the rectangle may be read or written, and nothing else accesses the rectangle or the buffer.
     pub unsafe fn begin(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Token {
         let part = |pieces: Vec<Piece>| {
             let (own, buffer) = (Arc::clone(self), buffer.clone());
-            // SAFETY: as the caller promises; pieces do not overlap.
+            // SAFETY: the caller upholds the contract of `begin`, and pieces do not overlap.
             move || unsafe { own.part(&rect, &buffer, pieces) }
         };
         let pool = if self.mode == wgpu::MapMode::Write { CopyPool::ToDevice } else { CopyPool::ToHost };
         in_background(pool, self.pieces_of_threads(&rect).into_iter().map(part).collect())
     }
 
-    /// Moves a rectangle as [`Transfers::begin`] does, and returns when it is moved.
+    /// Moves a rectangle as [`Transfers::begin`] does, and returns when the transfer is complete.
     ///
     /// # Safety
-    /// The contract of [`Transfers::begin`], until this method returns.
+    /// The caller upholds the contract of [`Transfers::begin`] until this method returns.
     pub unsafe fn run(self: &Arc<Self>, rect: HostRect, buffer: &Buffer) -> Result<()> {
         let parts = self.pieces_of_threads(&rect);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe {
-            // another thread would first have to wake up
+            // a single part is moved by the calling thread, because another thread would first have to wake up
             if parts.len() == 1 { self.part(&rect, buffer, parts.concat()) } else { self.begin(rect, buffer).wait() }
         }
     }
 
     /// Moves some pieces of a rectangle.
     unsafe fn part(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller upholds the contract of `Transfers::begin`.
         unsafe {
             match self.mode {
                 wgpu::MapMode::Write => pieces.into_iter().try_for_each(|piece| self.fill(rect, piece, buffer)),
@@ -84,19 +84,19 @@ impl Transfers {
         }
     }
 
-    /// Moves pieces from the device.
+    /// Copies pieces of a rectangle from the device.
     unsafe fn read_pieces(&self, rect: &HostRect, buffer: &Buffer, pieces: Vec<Piece>) -> Result<()> {
         let mut under_way = VecDeque::new();
         for piece in pieces {
             if under_way.len() == READS_IN_FLIGHT {
                 let first = under_way.pop_front().expect("the ring is full");
-                // SAFETY: as the caller promises; pieces do not overlap.
+                // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
                 unsafe { self.empty(first)? };
             }
             let fetch = || self.submit_copies(&[(buffer, piece, *rect)]);
             let fetched = fetch().or_else(|error| match under_way.pop_front() {
                 Some(first) if error.kind() == ErrorKind::OutOfMemory => {
-                    // SAFETY: as above.
+                    // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
                     unsafe { self.empty(first)? };
                     fetch()
                 }
@@ -104,49 +104,50 @@ impl Transfers {
             });
             under_way.extend(fetched?);
         }
-        // SAFETY: as above.
+        // SAFETY: the caller upholds the contract of `Transfers::begin`, and pieces do not overlap.
         under_way.into_iter().try_for_each(|done| unsafe { self.empty(done) })
     }
 
-    /// Moves the contents of buffers into rectangles. The copies of those that are one piece are submitted together.
+    /// Copies the contents of buffers to rectangles. All rectangles that consist of one piece share one submission.
     ///
     /// # Safety
-    /// The contract of [`Transfers::run`] for each rectangle and its buffer.
+    /// The caller upholds the contract of [`Transfers::run`] for each rectangle and its buffer.
     pub unsafe fn read_each(self: &Arc<Self>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
         let mut single = Vec::new();
         for &(buffer, rect) in reads {
             match Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size())[..] {
                 [piece] => single.push((buffer.get(), piece, rect)),
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller upholds the contract of this function.
                 _ => unsafe { self.run(rect, buffer.get())? },
             }
         }
         match self.submit_copies(&single) {
-            // SAFETY: as the caller promises; rectangles do not overlap.
+            // SAFETY: the caller upholds the contract of this function, and rectangles do not overlap.
             Ok(under_way) => under_way.into_iter().try_for_each(|piece| unsafe { self.empty(piece) }),
-            // there is no staging memory for all at once
+            // if staging memory for all pieces at once is not available, the rectangles are copied one by one
             Err(error) if error.kind() == ErrorKind::OutOfMemory => {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller upholds the contract of this function.
                 single.into_iter().try_for_each(|(buffer, _, rect)| unsafe { self.run(rect, buffer) })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The pieces of a rectangle, in turn to each of several threads.
+    /// Divides the pieces of a rectangle in turn among several threads.
     fn pieces_of_threads(&self, rect: &HostRect) -> Vec<Vec<Piece>> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
         let threads = copy_threads(pieces.len());
         (0..threads).map(|thread| pieces.iter().skip(thread).step_by(threads).copied().collect()).collect()
     }
 
-    /// Submits the copy of a piece to the device.
+    /// Packs a piece into staging memory and submits its copy to the device.
     unsafe fn fill(&self, rect: &HostRect, piece: Piece, buffer: &Buffer) -> Result<()> {
         let staging = self.take()?;
         let (bytes, at) = extent(&piece, rect.rows, rect.dtype.size());
         let submission = self.queue.guarded("write", |device| {
             let mut mapped = staging.get_mapped_range_mut(..bytes).map_err(|error| self.queue.unmapped(&error))?;
-            // SAFETY: the memory is mapped, holds the piece and is ours alone; the rest as the caller promises.
+            // SAFETY: the memory is mapped, has room for the piece, and is used by this thread alone. The caller guarantees that
+            // the rectangle may be read.
             unsafe { piece.pack(rect, mapped.slice(..).as_raw_element_ptr().as_ptr().cast()) };
             drop(mapped);
             staging.unmap();
@@ -176,13 +177,13 @@ impl Transfers {
         Ok(pieces.iter().zip(staging).map(under_way).collect())
     }
 
-    /// Waits for a piece from the device and unpacks it.
+    /// Waits for the copy of a piece from the device, and unpacks the piece into its rectangle.
     unsafe fn empty(&self, UnderWay { piece, rect, staging, submission }: UnderWay) -> Result<()> {
         let (bytes, _) = extent(&piece, rect.rows, rect.dtype.size());
         self.queue.map(&staging, self.mode, bytes, &submission)?;
         self.queue.guarded("read", |_| {
             let mapped = staging.get_mapped_range(..bytes).map_err(|error| self.queue.unmapped(&error))?;
-            // SAFETY: the memory holds the piece; the rest as the caller promises.
+            // SAFETY: the mapped memory holds the piece, and the caller guarantees that the rectangle may be written.
             unsafe { piece.unpack(mapped.as_ptr().cast(), &rect) };
             drop(mapped);
             staging.unmap();
@@ -200,23 +201,25 @@ impl Transfers {
         self.idle().push_back((staging, last));
     }
 
-    /// The oldest idle buffer, if the device no longer uses it or if there are too many to make another.
+    /// Takes the oldest idle buffer if the device no longer uses the buffer, or if the number of idle buffers has reached the
+    /// maximum.
     fn oldest(&self) -> Option<(wgpu::Buffer, Option<Submission>)> {
         let last = self.idle().front()?.1.clone();
-        // without the lock, since the application's callbacks may run
+        // polls without the lock, because polling may run callbacks of the application
         let is_free = last.is_none_or(|last| self.queue.is_done(&last));
         let mut idle = self.idle();
         if is_free || idle.len() >= MAX_WRITES_IN_FLIGHT { idle.pop_front() } else { None }
     }
 
-    /// Prepares a used staging buffer for its next piece. Waits until the device no longer uses it.
+    /// Prepares a used staging buffer for its next piece. The function waits until the device no longer uses the buffer.
     fn again(&self, (staging, last): (wgpu::Buffer, Option<Submission>)) -> Result<wgpu::Buffer> {
-        // a buffer whose contents went to the device must be mapped again
+        // a buffer whose contents were copied to the device is unmapped and must be mapped again
         last.map_or(Ok(()), |last| self.queue.map(&staging, self.mode, staging.size(), &last))?;
         Ok(staging)
     }
 
-    /// Memory for a piece: mapped on its way to the device, unmapped on the way back.
+    /// Returns staging memory for a piece. The memory is mapped for a transfer to the device, and unmapped for a transfer from
+    /// the device.
     fn take(&self) -> Result<wgpu::Buffer> {
         if let Some(oldest) = self.oldest() {
             return self.again(oldest);
@@ -229,14 +232,14 @@ impl Transfers {
         let descriptor = wgpu::BufferDescriptor { label: Some("staging"), size, usage, mapped_at_creation };
         let made = self.queue.guarded("stage", |device| device.create_buffer(&descriptor));
         made.or_else(|error| {
-            // if memory is short, an existing buffer is used again instead
+            // if memory is short, an existing staging buffer is used again
             let kept = if error.kind() == ErrorKind::OutOfMemory { self.idle().pop_front() } else { None };
             kept.map_or(Err(error), |kept| self.again(kept))
         })
     }
 }
 
-/// Bytes of a piece and where they begin in the packed matrix.
+/// Returns the size of a piece in bytes, and its offset in the packed matrix.
 fn extent(piece: &Piece, rows: usize, size: usize) -> (u64, u64) {
     ((piece.count() * size) as u64, (piece.offset(rows) * size) as u64)
 }
@@ -258,12 +261,12 @@ mod tests {
         let rect = |data: &mut [f64]| HostRect::packed(data, rows);
         let [load, store] =
             [wgpu::MapMode::Write, wgpu::MapMode::Read].map(|mode| Arc::new(Transfers::new(Arc::clone(&queue), mode).in_pieces(8)));
-        // keeps the device busy for longer than it takes to pack all pieces
+        // commands that keep the device busy for longer than packing all pieces takes
         let long = Buffer::new(&queue, 64 << 20).unwrap();
         let mut encoder = queue.device().create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         (0..100).for_each(|_| encoder.clear_buffer(&long.raw, 0, None));
         queue.submit(encoder);
-        // SAFETY: both vectors hold the rectangle, and nothing else touches them.
+        // SAFETY: both vectors hold the rectangle, and nothing else accesses them.
         unsafe {
             load.begin(rect(&mut from), &register).wait().unwrap();
             store.begin(rect(&mut to), &register).wait().unwrap();

@@ -1,4 +1,4 @@
-//! What a device does that is slow, full or gone.
+//! Tests the errors of a device that is slow, out of memory or lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapidary_backend_wgpu::{WgpuDevice, list, wgpu};
 use lapidary_core::{DType, Device, ErrorKind, HostRect, Instruction, Op, Operand, ProgramCache, Value};
 
-/// The first adapter as a device; none where there is no adapter.
+/// Opens the first adapter as a device, or returns `None` if there is no adapter.
 fn first() -> Option<WgpuDevice> {
     let listing = list();
     let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
@@ -14,7 +14,7 @@ fn first() -> Option<WgpuDevice> {
     listing.devices.first().map(|_| WgpuDevice::open(0, None, Arc::new(ProgramCache::new(None))).unwrap())
 }
 
-/// A product that takes the fastest device longer than it takes to look once.
+/// The product takes longer, even on the fastest device, than one poll of the device.
 #[test]
 fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     const N: usize = 1024;
@@ -24,10 +24,10 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     let (op_a, op_b) = (Op::NoTrans, Op::NoTrans);
     let (alpha, beta) = (Value::F32(1.0), Value::F32(0.0));
     let product = Instruction::Gemm { alpha, op_a, a: operand(0), op_b, b: operand(1), beta, c: operand(2) };
-    // SAFETY: the buffers are ours and hold the operands.
+    // SAFETY: the buffers belong to this test and hold the operands.
     unsafe { device.launch(&product).unwrap() };
     let device = device.with_patience(Duration::ZERO);
-    // SAFETY: as before.
+    // SAFETY: the buffers belong to this test and hold the operands.
     let error = unsafe { device.launch(&product).unwrap_err() };
     assert_eq!(error.kind(), ErrorKind::DeviceLost);
     assert!(error.to_string().contains("no answer within 0ns"), "{error}");
@@ -35,14 +35,14 @@ fn a_wait_that_lasts_too_long_ends_and_the_device_counts_as_lost() {
     assert!(device.lost().is_some());
 }
 
-/// More memory than there is, in buffers that are each allowed. Drivers for processors promise
-/// whatever is asked, so that only a device with memory of its own is filled.
+/// The test allocates more memory than the device has, in buffers whose size is allowed. CPU drivers grant every request, so the
+/// test runs only on devices with memory of their own.
 #[test]
 fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
     let Some(device) = first().filter(|device| !device.facts().is_cpu()) else { return };
     let largest = device.facts().limits.buffer;
     let mut held = Vec::new();
-    // 16 TiB are more than any machine of today has
+    // no computer of today has 16 TiB of memory
     let refusal = (0..(16_usize << 40) / largest).find_map(|_| device.alloc(largest).map(|buffer| held.push(buffer)).err());
     let error = refusal.expect("memory ends somewhere");
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
@@ -50,7 +50,7 @@ fn memory_that_runs_out_is_an_error_of_its_kind_and_passes() {
     device.alloc(1 << 10).expect("there is memory again");
 }
 
-/// A device of the application's, with its queue; none where there is no adapter.
+/// Returns a device that the application has created, with its queue, or `None` if there is no adapter.
 fn of_application() -> Option<(wgpu::Device, wgpu::Queue)> {
     let listing = list();
     let found = listing.devices.first()?;
@@ -67,7 +67,7 @@ fn a_device_that_was_destroyed_before_counts_as_lost_at_once() {
         let Some((device, queue)) = of_application() else { return };
         device.destroy();
         if polled {
-            // the application's own callback had its turn
+            // the poll runs the application's own callback for the loss
             let _ = device.poll(wgpu::PollType::Poll);
         }
         let error = from_parts(device, queue).unwrap_err();
@@ -80,7 +80,7 @@ fn a_queue_of_another_device_is_refused() {
     let (Some((device, own)), Some((other, queue))) = (of_application(), of_application()) else { return };
     let error = from_parts(device.clone(), queue.clone()).unwrap_err();
     assert!(error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("belong together"), "{error}");
-    // both are as good as before
+    // the failed call has changed neither of the two devices
     assert!(from_parts(device, own).is_ok() && from_parts(other, queue).is_ok());
 }
 
@@ -95,7 +95,7 @@ fn a_queue_at_work_is_waited_for() {
     assert!(from_parts(device, queue).unwrap().alloc(8).is_ok());
 }
 
-/// The application destroys a device after it has shared it with us and before we have run anything on it.
+/// The application destroys a device after it has shared the device with Lapidary, and before Lapidary has run a command on it.
 #[test]
 fn a_device_that_is_destroyed_is_lost_when_it_is_given_work() {
     let Some((device, queue)) = of_application() else { return };

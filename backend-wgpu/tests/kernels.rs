@@ -1,4 +1,4 @@
-//! Every instruction on the adapters of this machine.
+//! Runs every instruction on all adapters of the system.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use lapidary_conformance::Instructions;
 use lapidary_core::{DType, Op, ProgramCache, Scalar};
 use lapidary_kernels::{PanelParams, Products, TileParams, VectorParams, VectorProducts};
 
-/// Every adapter as a device, made in some way; `LAPIDARY_REQUIRE_WGPU` asks for one at least.
+/// Opens every adapter as a device and applies `make` to the device. If `LAPIDARY_REQUIRE_WGPU` is set, there must be an adapter.
 fn devices(make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
     devices_within(None, make)
 }
 
-/// The same with a memory limit.
+/// Opens every adapter as `devices` does, with a memory limit of `memory` bytes.
 fn devices_within(memory: Option<usize>, make: impl Fn(WgpuDevice) -> WgpuDevice) -> Vec<(bool, WgpuDevice)> {
     let listing = list();
     let required = std::env::var_os("LAPIDARY_REQUIRE_WGPU").is_some();
@@ -60,7 +60,7 @@ fn with_workgroup_memory() {
     }
 }
 
-/// Parameters that no device chooses by itself, each far from the others.
+/// Parameters that are chosen for no device, with large differences between the sets.
 #[test]
 fn with_unusual_products() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
@@ -78,8 +78,8 @@ fn with_unusual_products() {
     }
 }
 
-/// Products of operands that lie in whole vectors, so that none is moved and B is turned where it
-/// is not transposed: by the tile of large products in `f64`, which small ones do not choose.
+/// Products of operands that are stored in whole vectors, so that no operand is copied, and the kernel itself transposes the
+/// vectors of B. The test uses the large tile in `f64`, which is not chosen for small products.
 #[test]
 fn with_operands_in_vectors() {
     let tile = TileParams { mwg: 8, nwg: 4, kwg: 4, mr: 4, nr: 1, vwm: 1, stages: 1 };
@@ -94,7 +94,7 @@ fn with_operands_in_vectors() {
     }
 }
 
-/// Products of small integers, which are exact.
+/// Tests products of small integers, which have exact results.
 fn in_vectors<T: Scalar>(device: &WgpuDevice) {
     const N: usize = 144;
     let integers = |seed: usize| (0..N * N).map(|e| T::from_f64(((e * seed + e / 5) % 13) as f64 - 6.0)).collect::<Vec<T>>();

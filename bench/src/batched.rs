@@ -1,4 +1,5 @@
-//! Batches of small problems with matrices on a device, beside cuBLAS where it is.
+//! Group `batched`: times batches of small products and small LU factorisations with matrices in device memory. cuBLAS runs
+//! beside them if its library is found.
 
 use lapidary::{Batch, BatchMut, DType, GemmBatched, GetrfBatched, Machine, MatMut, MatRef, Select};
 
@@ -8,10 +9,10 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Matrices of a batch.
+/// Number of matrices in a batch.
 const COUNT: usize = 10_000;
 
-/// Times products and factorisations on each device but the processor.
+/// Times batched products and batched LU factorisations on each device that has its own memory.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
@@ -33,7 +34,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// A device, what it is compared with, and where the figures go.
+/// A device, the cuBLAS library to compare it with, and the report that takes the figures.
 struct Bench<'a> {
     settings: &'a Settings,
     machine: &'a Machine,
@@ -42,7 +43,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Reports the times of a routine that takes `of_cube`·n³ operations for each matrix.
+    /// Adds the times of a batched routine to the report. The routine takes `of_cube`·n³ operations for each matrix.
     fn report<T: Real>(&mut self, routine: &str, n: usize, of_cube: f64, times: &[Times]) {
         let device = self.machine.devices().next().map_or("", |device| &device.name);
         let name = format!("{} {device}", name::<T>(routine));
@@ -80,8 +81,9 @@ fn products<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     Ok(())
 }
 
-/// Times LU. All sides first copy the matrices on the device. Ours also copies its pivots to host memory; cuBLAS once leaves
-/// them on the device, and once copies them too.
+/// Times batched LU factorisations. Each timed call first copies the matrices within device memory. Lapidary's call also copies
+/// its pivots to host memory. cuBLAS is timed in two ways: one leaves the pivots in device memory, the other also copies the
+/// pivots to host memory.
 fn factors<T: Real>(bench: &mut Bench<'_>, n: usize) -> lapidary::Result<()> {
     let &mut Bench { settings, machine, peer, .. } = bench;
     let a = random::<T>(n * n * COUNT, 3);

@@ -1,4 +1,5 @@
-//! A BLAS with LAPACK, loaded while we run: the Fortran interface with 32-bit integers.
+//! A BLAS with LAPACK that the benchmark loads at run time. The benchmark calls the library through the Fortran interface with
+//! 32-bit integers.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
@@ -15,27 +16,27 @@ type GetrfFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut i32
 const N: c_char = b'N' as c_char;
 const L: c_char = b'L' as c_char;
 
-/// A loaded library.
+/// A loaded BLAS library with LAPACK.
 pub struct Blas {
     dylib: Library,
 }
 
-/// What the libraries must find in the environment, unless it is set: short
-/// spinning, an OpenMP that is there, and kernels for this processor.
+/// Sets environment variables that the peer libraries read, unless the user has set them. With these variables, OpenMP threads
+/// spin only briefly after a call, MKL uses GNU's OpenMP, and OpenBLAS uses kernels for this processor.
 ///
-/// OpenBLAS does not know processors newer than itself and then takes kernels
-/// that are five times slower; that would be no comparison.
+/// An OpenBLAS that does not know the processor takes kernels that are five times slower, which would make the comparison
+/// unfair.
 pub fn prepare_environment() {
     let core = kernels().map(|core| ("OPENBLAS_CORETYPE", core));
     for (name, value) in [("KMP_BLOCKTIME", "1"), ("MKL_THREADING_LAYER", "GNU")].into_iter().chain(core) {
         if std::env::var_os(name).is_none() {
-            // SAFETY: the first thing that `main` does, so that no other thread reads the environment.
+            // SAFETY: `main` calls this function before anything else, so no other thread reads the environment.
             unsafe { std::env::set_var(name, value) };
         }
     }
 }
 
-/// OpenBLAS's name for the kernels that this processor can run.
+/// OpenBLAS's name for the fastest kernels that this processor can run.
 fn kernels() -> Option<&'static str> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512dq") {
@@ -51,50 +52,51 @@ fn ints<const K: usize>(sizes: [usize; K]) -> [i32; K] {
 }
 
 impl Blas {
-    /// Loads a library.
+    /// Loads a BLAS library from the shared library at `path`.
     pub fn open(path: &Path) -> Result<Self, libloading::Error> {
-        // SAFETY: the user names a BLAS; loading one runs its initialisers.
+        // SAFETY: the user vouches that the path names a BLAS, whose initialisers are safe to run.
         unsafe { Library::new(path) }.map(|dylib| Blas { dylib })
     }
 
-    /// The function `name` for numbers `T`.
+    /// The library's function `name` for elements of type `T`.
     ///
     /// # Safety
-    /// `F` is its type.
+    /// `F` must be the type of the function.
     unsafe fn find<T: Scalar, F: Copy>(&self, name: &str) -> F {
         let letter = if T::DTYPE == DType::F32 { 's' } else { 'd' };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `F` is the function's type.
         let symbol = unsafe { self.dylib.get::<F>(format!("{letter}{name}_")) };
         *symbol.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// `C ← A·B` of order `n`.
+    /// `C ← A·B`, where all three matrices are of order `n`.
     pub fn gemm<T: Scalar>(&self, n: usize, a: &[T], b: &[T], c: &mut [T]) {
         assert!([a.len(), b.len(), c.len()].iter().all(|&len| len >= n * n));
         let ([i], one, zero) = (ints([n]), T::ONE, T::ZERO);
-        // SAFETY: the standard function; the matrices are of order n.
+        // SAFETY: the signature is that of the standard function `gemm`. The assertion above checks that each matrix holds n²
+        // elements.
         unsafe {
             let gemm: GemmFn<T> = self.find::<T, _>("gemm");
             gemm(&N, &N, &i, &i, &i, &one, a.as_ptr(), &i, b.as_ptr(), &i, &zero, c.as_mut_ptr(), &i);
         }
     }
 
-    /// `B ← L⁻¹·B` with the lower triangle of A.
+    /// `B ← L⁻¹·B`, where `L` is the lower triangle of A.
     pub fn trsm<T: Scalar>(&self, n: usize, nrhs: usize, a: &[T], b: &mut [T]) {
         assert!(a.len() >= n * n && b.len() >= n * nrhs);
         let ([i, j], one) = (ints([n, nrhs]), T::ONE);
-        // SAFETY: the standard function; A is of order n, B is n×nrhs.
+        // SAFETY: the signature is that of the standard function `trsm`. A is of order n, and B is n×nrhs.
         unsafe {
             let trsm: TrsmFn<T> = self.find::<T, _>("trsm");
             trsm(&L, &L, &N, &N, &i, &j, &one, a.as_ptr(), &i, b.as_mut_ptr(), &i);
         }
     }
 
-    /// `A = P·L·U` of order `n`.
+    /// `A = P·L·U`, where A is of order `n`.
     pub fn getrf<T: Scalar>(&self, n: usize, a: &mut [T], ipiv: &mut [i32]) {
         assert!(a.len() >= n * n && ipiv.len() >= n);
         let ([i], mut info) = (ints([n]), 0);
-        // SAFETY: the standard function; A is of order n, ipiv holds n elements.
+        // SAFETY: the signature is that of the standard function `getrf`. A is of order n, and ipiv holds n elements.
         unsafe {
             let getrf: GetrfFn<T> = self.find::<T, _>("getrf");
             getrf(&i, &i, a.as_mut_ptr(), &i, ipiv.as_mut_ptr(), &mut info);
@@ -102,13 +104,13 @@ impl Blas {
         assert_eq!(info, 0, "a random matrix is regular");
     }
 
-    /// What the library says it is.
+    /// Version text that the library reports about itself, or `unknown`.
     pub fn version(&self) -> String {
         self.openblas_version().or_else(|| self.mkl_version()).unwrap_or_else(|| "unknown".into())
     }
 
     fn openblas_version(&self) -> Option<String> {
-        // SAFETY: the function of OpenBLAS gives back a string that stays.
+        // SAFETY: OpenBLAS's function returns a string that stays valid as long as the library is loaded.
         unsafe {
             let config = self.dylib.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_config").ok()?;
             Some(CStr::from_ptr(config()).to_string_lossy().into_owned())
@@ -117,7 +119,7 @@ impl Blas {
 
     fn mkl_version(&self) -> Option<String> {
         let mut text = [0_u8; 256];
-        // SAFETY: the function of MKL writes at most 256 bytes, here with room for the last.
+        // SAFETY: MKL's function writes at most 255 bytes into the 256 bytes of `text`.
         unsafe {
             let get = self.dylib.get::<unsafe extern "C" fn(*mut c_char, c_int)>("MKL_Get_Version_String").ok()?;
             get(text.as_mut_ptr().cast(), 255);

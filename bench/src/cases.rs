@@ -1,4 +1,4 @@
-//! What is timed: products, factorisations, triangular solves, small calls.
+//! Groups `gemm`, `getrf`, `trsm` and `small`, which time routines on the processor beside other libraries.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::{GROUPS, Settings};
 
-/// The same numbers for the same seed, uniform in [-0.5, 0.5).
+/// Random numbers, uniform in [-0.5, 0.5). Equal seeds give equal numbers.
 pub fn random<T: Scalar>(len: usize, seed: u64) -> Vec<T> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -35,22 +35,23 @@ fn square_mut<T: Scalar>(data: &mut [T], n: usize) -> MatMut<'_, T> {
     MatMut::col_major(data, n, n).expect("n² elements")
 }
 
-/// The name of a routine with the letter of its element type.
+/// The name of a routine after the letter of its element type, such as `dgemm`.
 pub fn name<T: Scalar>(routine: &str) -> String {
     format!("{}{routine}", if T::DTYPE == DType::F64 { 'd' } else { 's' })
 }
 
-/// Differences that rounding explains, in units of `n·u` and of the largest element.
+/// Largest difference between the results of two libraries that rounding explains, in units of `n·u` and of the largest
+/// element.
 pub const ROUNDING: f64 = 10.0;
-/// In a factorisation rounding is magnified by the conditions of leading blocks.
+/// [`ROUNDING`] for factorisations, where the condition numbers of leading blocks magnify rounding errors.
 pub const MAGNIFIED: f64 = 1e6;
 
-/// Overwrites a result, so that a call which computes nothing leaves nothing right behind.
+/// Fills a result with NaN before a call, so that a call which writes nothing is detected by the comparison of results.
 pub fn poison<T: Scalar>(result: &mut [T]) {
     result.fill(T::from_f64(f64::NAN));
 }
 
-/// A speed counts only if the result is right, so that all sides must agree.
+/// Panics unless all libraries computed the same result up to rounding. A speed counts only if the result is right.
 pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<T>]) {
     let ours = &results[0];
     let largest = crate::measure::largest(ours.iter().map(|x| x.to_f64()));
@@ -61,7 +62,7 @@ pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<
     }
 }
 
-/// One group on the processor, beside the libraries that are there.
+/// Runs one group on the processor, beside the peer libraries that are found.
 pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let (machine, peers) = (&processor::open(&Limits::from_env()?)?, &Peers::open(settings)?);
     report.takes_part(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
@@ -81,7 +82,7 @@ pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// Square products in both precisions.
+/// Times square products in both precisions.
 fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[512, 1024, 2048, 4096]) {
         gemm_of::<f64>(n, settings, machine, peers, report);
@@ -89,7 +90,7 @@ fn gemm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
     }
 }
 
-/// `C ← A·B` of order `n`.
+/// `C ← A·B` by Lapidary, where all three matrices are of order `n`.
 pub fn our_gemm<T: Scalar>(machine: &Machine, n: usize, a: &[T], b: &[T], c: &mut [T]) {
     machine.gemm(Gemm::new(square(a, n), square(b, n), square_mut(c, n))).expect("the product works");
 }
@@ -114,7 +115,7 @@ fn gemm_of<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Ma
     report.add(&name, &format!("n={n}"), Unit::Gflops(flops::gemm(n, n, n)), &times);
 }
 
-/// Factorisations with pivoting.
+/// Times LU factorisations with pivoting.
 fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     let a = random::<T>(n * n, 3);
     let mut results = vec![vec![T::ZERO; n * n]; peers.list.len() + 1];
@@ -141,7 +142,7 @@ fn getrf<T: Scalar + ComplexField>(n: usize, settings: &Settings, machine: &Mach
     report.add(&name, &format!("n={n}"), Unit::Gflops(flops::getrf(n, n)), &times);
 }
 
-/// Factorisations of a row-major matrix beside those of a column-major one.
+/// Times LU factorisations of a row-major matrix beside those of a column-major matrix.
 fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
     for n in settings.sizes(&[1000, 4000]) {
         let a = random::<f64>(n * n, 3);
@@ -160,7 +161,7 @@ fn getrf_by_rows(settings: &Settings, machine: &Machine, report: &mut Report) {
     }
 }
 
-/// Triangular solves with few and with many right-hand sides.
+/// Times triangular solves with few and with many right-hand sides.
 fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4000]) {
         for nrhs in [128.min(n), n] {
@@ -170,7 +171,7 @@ fn trsm(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Repo
     }
 }
 
-/// A triangle whose solutions neither grow nor vanish.
+/// A triangular matrix whose solutions neither grow nor vanish: 2 on the diagonal, and at most 1/(2n) elsewhere.
 pub fn triangle<T: Scalar>(n: usize) -> Vec<T> {
     let mut a = random::<T>(n * n, 4);
     a.iter_mut().for_each(|x| *x = T::from_f64(x.to_f64() / n as f64));
@@ -206,7 +207,7 @@ fn trsm_of<T: Scalar + ComplexField>(
     report.add(&name, &format!("n={n} nrhs={nrhs}"), Unit::Gflops(flops::trsm(n, nrhs)), &times);
 }
 
-/// Products where the way to the kernel counts, and calls with nothing to do.
+/// Times small products, where the time before the kernel starts is noticeable, and calls with an empty operand.
 fn small(settings: &Settings, machine: &Machine, peers: &Peers, report: &mut Report) {
     for n in settings.sizes(&[4, 8, 16, 32, 64, 128]) {
         let (a, b) = (random::<f64>(n * n, 1), random::<f64>(n * n, 2));
@@ -241,10 +242,10 @@ fn small_peer<'a>(peer: &'a Peer, n: usize, (a, b): (&'a [f64], &'a [f64]), c: &
     })
 }
 
-/// The kernel without a machine around it.
+/// The product by the CPU kernel itself, without a `Machine` around it.
 fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
     assert!([a.len(), b.len(), c.len()].iter().all(|&len| len >= n * n));
-    // SAFETY: tiles of order n over memory of that size; A and B are only read, C is ours alone.
+    // SAFETY: each tile is of order n, over memory of n² elements. A and B are only read, and C is borrowed exclusively.
     unsafe {
         let tile = |ptr: *const T| Tile::new(ptr.cast_mut(), n, n, n);
         fast::gemm(
@@ -260,7 +261,7 @@ fn kernel<T: Lanes>(n: usize, a: &[T], b: &[T], c: &mut [T]) {
     }
 }
 
-/// Calls that return at once: m, n or k is zero.
+/// Times calls that return at once because m, n or k is zero.
 fn empty(settings: &Settings, machine: &Machine, report: &mut Report) {
     let call = |m: usize, n: usize, k: usize| {
         let (a, b, mut c) = (vec![0.0; m * k], vec![0.0; k * n], vec![0.0; m * n]);

@@ -1,4 +1,4 @@
-//! The default selection beside each of its devices alone, with matrices in host memory.
+//! Group `default`: times the default selection of devices beside each of its devices alone, with matrices in host memory.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -12,40 +12,42 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Number of calls by which the default selection learns how long each set of devices takes, before any call is timed. They come
-/// after a rest or in a row, as the timed calls do.
+/// Number of calls on the default selection before the first timed call. From these calls the machine learns how long each set
+/// of devices takes. The calls come after a rest if the timed calls do.
 const LEARNING: usize = 32;
-/// Number of calls that try three devices: of each, one call that may compile, and three that count.
+/// Number of calls that it takes to try three devices: one call each that may compile kernels, and three calls each that count.
 const FEWEST_LEARNING: usize = 12;
-/// Learning ends when its calls, without the first [`FEWEST_LEARNING`], have taken this many seconds.
+/// Seconds after which learning ends early. The time of the first [`FEWEST_LEARNING`] calls does not count.
 const LONGEST_LEARNING: f64 = 4.0;
-/// Calls that take longer, in seconds, are timed once: that the first one compiles and allocates is negligible.
+/// Duration, in seconds, from which one call is enough to time a device: compilation and allocation are negligible in a call
+/// this long.
 const LONG: f64 = 1.0;
-/// A device that takes more than this many times as long as the fastest is left out.
+/// Largest ratio of a device's time to the fastest device's time. Slower devices are left out.
 const TOO_SLOW: f64 = 4.0;
-/// Number of right-hand sides in the solves that have few.
+/// Number of right-hand sides in the triangular solves with few right-hand sides.
 const NRHS: usize = 128;
 
 type Call<'a, T, R = ()> = Box<dyn Fn(&Machine, &mut [T]) -> R + 'a>;
 
-/// A call whose result overwrites a part of its input.
+/// A call that overwrites one of its operands with the result.
 struct Case<'a, T> {
     routine: Routine,
     size: String,
     flops: f64,
-    /// The matrix before the call, which overwrites it with the result.
+    /// The operand that the call overwrites, as it is before the call.
     input: Vec<T>,
     call: Call<'a, T>,
-    /// Which devices the next such call would take. For `gesv`, the devices of its LU.
+    /// Explains which devices the machine would choose for the next call. For `gesv`, the explanation covers its LU
+    /// factorisation.
     explain: Call<'a, T, lapidary::Result<Explanation>>,
-    /// How far results may lie apart, in units of `n·u`.
+    /// Largest accepted difference between two results, in units of `n·u`.
     slack: f64,
 }
 
-/// The machines that are compared.
+/// The machines that are compared: one with all devices, and one for each device alone.
 struct Machines {
     all: Machine,
-    /// Its devices by name.
+    /// Each device of `all`: its name, and a machine of this device alone.
     alone: Vec<(String, Machine)>,
 }
 
@@ -150,7 +152,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     let is_able = |machine: &Machine| machine.devices().all(|device| device.computes(T::DTYPE));
     let mut alone = Vec::new();
     for (name, machine) in machines.alone.iter().filter(|(_, machine)| is_able(machine)) {
-        let first = seconds(machine, &mut result); // compiles, and allocates
+        let first = seconds(machine, &mut result); // compiles kernels and allocates memory
         let again = if first < LONG { seconds(machine, &mut result) } else { first };
         alone.push((name.as_str(), machine, again));
         assert_alike(case.routine.name(), n, case.slack, &[expected.clone(), result.clone()]);
@@ -164,7 +166,7 @@ fn time<T: Scalar>(case: &Case<'_, T>, n: usize, settings: &Settings, machines: 
     let mut sides = vec![Side::new("default", || {
         let result = &mut result.borrow_mut();
         let seconds = seconds(&machines.all, result);
-        // asked after the call, since a listener would take its time within the call
+        // The machine is asked after the call: a listener would run within the call and lengthen it.
         explanations.borrow_mut().push(explain(result));
         seconds
     })];
@@ -182,8 +184,8 @@ fn columns<T: Scalar>(data: &mut [T], count: usize) -> MatMut<'_, T> {
     MatMut::col_major(data, rows, count).expect("as many elements")
 }
 
-/// The devices of the calls as text such as `cpu ×4, wgpu:0`, then the price of each set. The last explanation is of a call that
-/// does not run.
+/// The chosen devices of the timed calls as text such as `cpu ×4, wgpu:0`, then the price of each set of devices. The last
+/// explanation is of a further call, which is not run.
 fn chosen(explanations: &[Explanation]) -> String {
     let [calls @ .., next] = explanations else { return String::new() };
     let counted = calls.chunk_by(|a, b| a.devices == b.devices).map(|same| match (same[0].devices.join("+"), same.len()) {

@@ -1,11 +1,11 @@
-//! cuBLAS, if it is there.
+//! Calls of cuBLAS, if the library is found on the system.
 
 use std::ffi::c_void;
 use std::ptr;
 
 use libloading::{Library, Symbol};
 
-/// NVIDIA's names of its libraries.
+/// File names of NVIDIA's libraries.
 const CUBLAS: [&str; 3] = ["libcublas.so", "libcublas.so.12", "libcublas.so.13"];
 const RUNTIME: [&str; 3] = ["libcudart.so", "libcudart.so.12", "libcudart.so.13"];
 
@@ -51,7 +51,7 @@ type GemmBatched<T> = unsafe extern "C" fn(
 
 type GetrfBatched<T> = unsafe extern "C" fn(*mut c_void, i32, *const *mut T, i32, *mut i32, *mut i32, i32) -> i32;
 
-/// An element type with the names of its routines.
+/// An element type, with the names of cuBLAS's functions for it.
 pub trait Real: lapidary::Scalar {
     const GEMM: &'static [u8];
     const TRSM: &'static [u8];
@@ -73,17 +73,17 @@ impl Real for f64 {
     const GETRF_BATCHED: &'static [u8] = b"cublasDgetrfBatched";
 }
 
-/// The library on the first device; its memory lives as long as the process.
+/// cuBLAS on the first CUDA device. The libraries and the handle are never released before the process ends.
 pub struct Cublas {
     cublas: Library,
     runtime: Library,
     handle: *mut c_void,
 }
 
-/// A square matrix on the device.
+/// The address of memory on the device, such as that of a square matrix.
 pub struct Memory<T>(pub *mut T);
 
-// derived, these would ask for `T: Copy`
+// A derived `Clone` would require `T: Copy`.
 impl<T> Clone for Memory<T> {
     fn clone(&self) -> Self {
         *self
@@ -91,10 +91,10 @@ impl<T> Clone for Memory<T> {
 }
 impl<T> Copy for Memory<T> {}
 
-/// Matrices on the device that are factored, and what becomes of them.
+/// A batch of matrices on the device, with memory for their LU factors.
 pub struct LuBatch<T> {
     original: Memory<T>,
-    /// The factors.
+    /// The L and U factors of the matrices.
     pub lu: Memory<T>,
     pointers: Memory<*mut T>,
     ipiv: Memory<i32>,
@@ -102,11 +102,11 @@ pub struct LuBatch<T> {
 }
 
 impl Cublas {
-    /// Opens both libraries; the default mode of products rounds as IEEE does, without TF32.
+    /// Opens cuBLAS and the CUDA runtime. cuBLAS's default mode rounds products as IEEE arithmetic does, without TF32.
     pub fn open() -> Result<Self, String> {
         let (cublas, runtime) = (open("LAPIDARY_PEER_CUBLAS", CUBLAS)?, open("LAPIDARY_PEER_CUDART", RUNTIME)?);
         let mut handle = ptr::null_mut();
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in cuBLAS's C header.
         let status = unsafe {
             let create: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void) -> i32> =
                 cublas.get(b"cublasCreate_v2").map_err(|error| error.to_string())?;
@@ -115,10 +115,10 @@ impl Cublas {
         if status == 0 { Ok(Cublas { cublas, runtime, handle }) } else { Err(format!("cublasCreate answers {status}")) }
     }
 
-    /// As it numbers itself.
+    /// Version number that cuBLAS reports.
     pub fn version(&self) -> String {
         let mut version = 0;
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in cuBLAS's C header.
         let status = unsafe {
             let get: Symbol<'_, unsafe extern "C" fn(*mut c_void, *mut i32) -> i32> =
                 self.cublas.get(b"cublasGetVersion_v2").expect("a version");
@@ -128,10 +128,10 @@ impl Cublas {
         version.to_string()
     }
 
-    /// The device's own copy.
+    /// Allocates device memory and copies `data` into it.
     pub fn upload<T: Copy>(&self, data: &[T]) -> Memory<T> {
         let mut memory = ptr::null_mut();
-        // SAFETY: the signature of the C interface; 1 copies to the device.
+        // SAFETY: the types are the signatures in CUDA's C header. Direction 1 copies from host to device.
         unsafe {
             let malloc: Symbol<'_, unsafe extern "C" fn(*mut *mut c_void, usize) -> i32> =
                 self.runtime.get(b"cudaMalloc").expect("cudaMalloc");
@@ -141,16 +141,16 @@ impl Cublas {
         Memory(memory.cast())
     }
 
-    /// Copies a matrix back.
+    /// Copies a matrix from the device to host memory.
     pub fn download<T: Copy>(&self, memory: Memory<T>, data: &mut [T]) {
-        // SAFETY: the matrix has as many elements; 2 copies to the host.
+        // SAFETY: the matrix holds at least `data.len()` elements. Direction 2 copies from device to host.
         let status = unsafe { self.copy(data.as_mut_ptr().cast(), memory.0.cast(), size_of_val(data), 2) };
         assert_eq!(status, 0, "cudaMemcpy");
     }
 
-    /// Gives a matrix back.
+    /// Frees the device memory of a matrix.
     pub fn free<T>(&self, memory: Memory<T>) {
-        // SAFETY: it was allocated above and is not used again.
+        // SAFETY: `upload` allocated the memory with `cudaMalloc`, and the caller does not use it again.
         unsafe {
             let free: Symbol<'_, unsafe extern "C" fn(*mut c_void) -> i32> = self.runtime.get(b"cudaFree").expect("cudaFree");
             free(memory.0.cast());
@@ -158,9 +158,9 @@ impl Cublas {
     }
 
     /// # Safety
-    /// As `cudaMemcpy`.
+    /// The requirements of `cudaMemcpy` hold.
     unsafe fn copy(&self, to: *mut c_void, from: *const c_void, bytes: usize, kind: i32) -> i32 {
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in CUDA's C header.
         unsafe {
             let copy: Symbol<'_, unsafe extern "C" fn(*mut c_void, *const c_void, usize, i32) -> i32> =
                 self.runtime.get(b"cudaMemcpy").expect("cudaMemcpy");
@@ -168,11 +168,11 @@ impl Cublas {
         }
     }
 
-    /// C ← op(A)·op(B) of order n, that many times, and waits.
+    /// Computes C ← op(A)·op(B) of order n `times` times and waits for the last product.
     pub fn gemm<T: Real>(&self, n: usize, trans: [bool; 2], [a, b, c]: [Memory<T>; 3], times: usize) {
         let n = i32::try_from(n).expect("an order of 31 bits");
         let [op_a, op_b] = trans.map(i32::from);
-        // SAFETY: the signatures of the C interfaces; three matrices of n² elements.
+        // SAFETY: the type is the signature in cuBLAS's C header. Each of the three matrices holds n² elements.
         unsafe {
             let gemm: Symbol<'_, Gemm<T>> = self.cublas.get(T::GEMM).expect("the product");
             for _ in 0..times {
@@ -183,12 +183,14 @@ impl Cublas {
         self.wait();
     }
 
-    /// X ← L⁻¹·B with the lower triangle of A, all of order n, that many times, and waits.
+    /// Computes X ← L⁻¹·B `times` times and waits for the last solve. L is the lower triangle of A, and all matrices are of
+    /// order n.
     pub fn trsm<T: Real>(&self, n: usize, [a, b, x]: [Memory<T>; 3], times: usize) {
         let order = i32::try_from(n).expect("an order of 31 bits");
         for _ in 0..times {
             self.duplicate(b, x, n * n);
-            // SAFETY: the signature of the C interface; left, lower, not transposed, any diagonal; three matrices of n² elements.
+            // SAFETY: the type is the signature in cuBLAS's C header. The flags mean: left, lower, not transposed, non-unit
+            // diagonal. Each of the three matrices holds n² elements.
             let status = unsafe {
                 let trsm: Symbol<'_, Trsm<T>> = self.cublas.get(T::TRSM).expect("the solve");
                 trsm(self.handle, 0, 0, 0, 0, order, order, &T::ONE, a.0, order, x.0, order)
@@ -198,11 +200,11 @@ impl Cublas {
         self.wait();
     }
 
-    /// C ← A·B for each of `count` matrices of order n, one after the other in memory, and waits.
+    /// Computes C ← A·B for each of `count` matrices of order n and waits. The matrices of a batch follow each other in memory.
     pub fn gemm_batched<T: Real>(&self, n: usize, count: usize, [a, b, c]: [Memory<T>; 3]) {
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
         let stride = i64::from(order) * i64::from(order);
-        // SAFETY: the signature of the C interface; as many matrices of n² elements.
+        // SAFETY: the type is the signature in cuBLAS's C header. Each of A, B and C holds `count` matrices of n² elements.
         let status = unsafe {
             let gemm: Symbol<'_, GemmBatched<T>> = self.cublas.get(T::GEMM_BATCHED).expect("the product");
             let (one, zero) = (&T::ONE, &T::ZERO);
@@ -213,12 +215,13 @@ impl Cublas {
         self.wait();
     }
 
-    /// Copies `count` matrices of order `n`, factors the copies, to which `work.pointers` point, and waits.
+    /// Copies `count` matrices of order `n` to the memory that `work.pointers` point to, factors these copies, and waits.
     pub fn getrf_batched<T: Real>(&self, n: usize, count: usize, work: &LuBatch<T>) {
         self.duplicate(work.original, work.lu, n * n * count);
         let [order, count] = [n, count].map(|size| i32::try_from(size).expect("31 bits"));
         let LuBatch { pointers, ipiv, info, .. } = work;
-        // SAFETY: the signature of the C interface; as many pointers, pivots and results.
+        // SAFETY: the type is the signature in cuBLAS's C header. `work` holds `count` pointers, n·`count` pivots and `count`
+        // values of `info`.
         let status = unsafe {
             let getrf: Symbol<'_, GetrfBatched<T>> = self.cublas.get(T::GETRF_BATCHED).expect("LU");
             getrf(self.handle, order, pointers.0, order, ipiv.0, info.0, count)
@@ -227,31 +230,31 @@ impl Cublas {
         self.wait();
     }
 
-    /// The row exchanges and the results of the last factorisations.
+    /// Copies the pivots and the values of `info` of the last batch of factorisations to host memory.
     pub fn pivots<T>(&self, work: &LuBatch<T>, ipiv: &mut [i32], info: &mut [i32]) {
         self.download(work.ipiv, ipiv);
         self.download(work.info, info);
     }
 
-    /// The memory of LU of as many matrices of order n, one after the other in `data`.
+    /// Allocates device memory for the LU factorisation of `count` matrices of order n, which follow each other in `data`.
     pub fn prepare_lu<T: Real>(&self, n: usize, count: usize, data: &[T]) -> LuBatch<T> {
         let (original, lu) = (self.upload(data), self.upload(data));
-        // SAFETY: addresses within the memory of `lu`.
+        // SAFETY: each address lies within the memory of `lu`, which holds `count`·n² elements.
         let pointers: Vec<*mut T> = (0..count).map(|i| unsafe { lu.0.add(i * n * n) }).collect();
         let (ipiv, info) = (self.upload(&vec![0; n * count]), self.upload(&vec![0; count]));
         LuBatch { original, lu, pointers: self.upload(&pointers), ipiv, info }
     }
 
-    /// Copies a matrix into another one, in the order of the device's work.
+    /// Copies `elements` numbers within device memory, in the order of the commands on the device.
     pub fn duplicate<T>(&self, from: Memory<T>, to: Memory<T>, elements: usize) {
-        // SAFETY: both have as many elements; 3 copies from device to device.
+        // SAFETY: both matrices hold at least `elements` numbers. Direction 3 copies from device to device.
         let status = unsafe { self.copy(to.0.cast(), from.0.cast(), elements * size_of::<T>(), 3) };
         assert_eq!(status, 0, "cudaMemcpy");
     }
 
-    /// Waits for the device.
+    /// Waits until the device has completed all work.
     pub fn wait(&self) {
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in CUDA's C header.
         unsafe {
             let wait: Symbol<'_, unsafe extern "C" fn() -> i32> = self.runtime.get(b"cudaDeviceSynchronize").expect("wait");
             assert_eq!(wait(), 0, "cudaDeviceSynchronize");
@@ -259,12 +262,12 @@ impl Cublas {
     }
 }
 
-/// The library that a variable names, else the first of these that is there.
+/// Loads the library whose path the environment variable `variable` gives, else the first of `names` that is found.
 pub fn open(variable: &str, names: [&str; 3]) -> Result<Library, String> {
     let named = std::env::var(variable).map_or_else(|_| names.map(str::to_owned).to_vec(), |name| vec![name]);
     let mut refusal = String::new();
     for name in named {
-        // SAFETY: the library's initialisers have no conditions.
+        // SAFETY: the initialisers of NVIDIA's libraries have no requirements.
         match unsafe { Library::new(&name) } {
             Ok(library) => return Ok(library),
             Err(error) => refusal = error.to_string(),

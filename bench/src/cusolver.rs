@@ -1,4 +1,4 @@
-//! cuSOLVER, if it is there.
+//! Calls of cuSOLVER, if the library is found on the system.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -8,21 +8,21 @@ use libloading::{Library, Symbol};
 
 use crate::cublas::{Cublas, Memory, open};
 
-/// NVIDIA's names of the library.
+/// File names of NVIDIA's cuSOLVER library.
 const CUSOLVER: [&str; 3] = ["libcusolver.so", "libcusolver.so.11", "libcusolver.so.12"];
 
 type Create = unsafe extern "C" fn(*mut *mut c_void) -> i32;
 type Size<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut i32) -> i32;
 type Getrf<T> = unsafe extern "C" fn(*mut c_void, i32, i32, *mut T, i32, *mut T, *mut i32, *mut i32) -> i32;
 
-/// The library beside the memory that cuBLAS's runtime gives.
+/// cuSOLVER, with the CUDA runtime of [`Cublas`] for its device memory.
 pub struct Cusolver<'c> {
     cuda: &'c Cublas,
     cusolver: Library,
     handle: *mut c_void,
 }
 
-/// A matrix with the memory for its factors.
+/// A matrix on the device, with memory for its LU factors.
 pub struct Factors<T> {
     n: usize,
     original: Memory<T>,
@@ -33,11 +33,11 @@ pub struct Factors<T> {
 }
 
 impl<'c> Cusolver<'c> {
-    /// Opens the library.
+    /// Loads cuSOLVER and creates a handle.
     pub fn open(cuda: &'c Cublas) -> Result<Self, String> {
         let cusolver = open("LAPIDARY_PEER_CUSOLVER", CUSOLVER)?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in cuSOLVER's C header.
         let status = unsafe {
             let create: Symbol<'_, Create> = cusolver.get(b"cusolverDnCreate").map_err(|error| error.to_string())?;
             create(&raw mut handle)
@@ -45,10 +45,10 @@ impl<'c> Cusolver<'c> {
         if status == 0 { Ok(Cusolver { cuda, cusolver, handle }) } else { Err(format!("cusolverDnCreate answers {status}")) }
     }
 
-    /// As it numbers itself.
+    /// Version number that cuSOLVER reports.
     pub fn version(&self) -> String {
         let mut version = 0;
-        // SAFETY: the signature of the C interface.
+        // SAFETY: the type is the signature in cuSOLVER's C header.
         let status = unsafe {
             let get: Symbol<'_, unsafe extern "C" fn(*mut i32) -> i32> =
                 self.cusolver.get(b"cusolverGetVersion").expect("a version");
@@ -60,16 +60,16 @@ impl<'c> Cusolver<'c> {
 
     fn symbol<T: Scalar, F>(&self, rest: &str) -> Symbol<'_, F> {
         let letter = if T::DTYPE == DType::F64 { 'D' } else { 'S' };
-        // SAFETY: the callers name the signature of the C interface.
+        // SAFETY: each caller names the signature in cuSOLVER's C header as `F`.
         unsafe { self.cusolver.get(format!("cusolverDn{letter}{rest}").as_bytes()).expect("cuSOLVER's function") }
     }
 
-    /// A matrix of order n and the memory for its factors.
+    /// Copies a matrix of order n to the device and allocates memory for its factors.
     pub fn prepare<T: Scalar>(&self, n: usize, a: &[T]) -> Factors<T> {
         let order = i32::try_from(n).expect("an order of 31 bits");
         let (original, lu) = (self.cuda.upload(a), self.cuda.upload(a));
         let mut elements = 0;
-        // SAFETY: n² elements.
+        // SAFETY: the type is the signature in cuSOLVER's C header. `lu` holds n² elements.
         let status =
             unsafe { self.symbol::<T, Size<T>>("getrf_bufferSize")(self.handle, order, order, lu.0, order, &raw mut elements) };
         assert_eq!(status, 0, "cusolverDnXgetrf_bufferSize");
@@ -77,24 +77,24 @@ impl<'c> Cusolver<'c> {
         Factors { n, original, lu, work, ipiv: self.cuda.upload(&vec![0; n]), info: self.cuda.upload(&[0]) }
     }
 
-    /// A = P·L·U of a copy, that many times, and waits.
+    /// Copies the original matrix and factors the copy, A = P·L·U, `times` times, and waits for the last factorisation.
     pub fn getrf<T: Scalar>(&self, factors: &Factors<T>, times: usize) {
         let Factors { n, original, lu, work, ipiv, info } = *factors;
         let order = i32::try_from(n).expect("an order of 31 bits");
         let getrf = self.symbol::<T, Getrf<T>>("getrf");
         for _ in 0..times {
             self.cuda.duplicate(original, lu, n * n);
-            // SAFETY: the signature of the C interface; memory as it asks for it.
+            // SAFETY: the type is the signature in cuSOLVER's C header. `work` is as large as `getrf_bufferSize` requires.
             let status = unsafe { getrf(self.handle, order, order, lu.0, order, work.0, ipiv.0, info.0) };
             assert_eq!(status, 0, "cusolverDnXgetrf");
         }
         self.cuda.wait();
     }
 
-    /// Gives the memory back; the last pivots, counted from 1.
+    /// Frees the device memory and returns the pivots of the last factorisation, counted from 1.
     ///
     /// # Panics
-    /// A pivot was zero.
+    /// If a pivot was zero.
     pub fn finish<T>(&self, factors: &Factors<T>) -> Vec<i32> {
         let Factors { n, original, lu, work, ipiv, info } = *factors;
         let mut pivots = vec![0; n];

@@ -1,27 +1,25 @@
-//! Ours against other libraries, in one process and in turn.
+//! Benchmarks Lapidary beside other libraries, which run in the same process and take turns with it.
 //!
 //! `cargo run --release -p lapidary-bench -- [GROUP...] [--peer LIST] [--n LIST] [--reps R]
-//! [--seconds S] [--dtype T] [--routine LIST] [--json FILE]`
+//! [--before R] [--seconds S] [--dtype T] [--routine LIST] [--json FILE]`
 //!
-//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest`, all but the last five unless named;
-//! `default` times the machine that chooses the devices of each call beside each of its devices alone, for one element type or
-//! some of `gemm trsm getrf gesv` where `--dtype` and `--routine` say so;
-//! `opencl` runs against `CLBlast` (`LAPIDARY_PEER_CLBLAST`, else Debian's), `wgpu`, `batched` and `rest` against
-//! cuBLAS and cuSOLVER where they are (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`,
-//! `LAPIDARY_PEER_CUSOLVER`, else by their own names). Peers:
-//! `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's), `mkl`
-//! (`LAPIDARY_PEER_MKL`, the path of `libmkl_rt.so.2`), `faer`, and for small
-//! products `tile`, the kernel itself without a machine around it. A library
-//! that is not there is left out, unless `--peer` names it. All groups but the last five run
-//! on the processor alone, or on those of its devices that `LAPIDARY_DEVICE` names.
+//! Groups: `gemm getrf trsm small outofcore opencl wgpu default batched rest`. Without a named group, the first five run. The
+//! first five run on the processor alone, or on those CPU devices that `LAPIDARY_DEVICE` names. Group `default` times a machine
+//! with all devices, which chooses the devices of each call, beside each device alone. In this group `--dtype` selects one
+//! element type, and `--routine` selects some of `gemm trsm getrf gesv`. Group `opencl` runs beside `CLBlast`
+//! (`LAPIDARY_PEER_CLBLAST`, else Debian's library). Groups `wgpu`, `batched` and `rest` run beside cuBLAS and cuSOLVER if
+//! these are found (`LAPIDARY_PEER_CUBLAS`, `LAPIDARY_PEER_CUDART`, `LAPIDARY_PEER_CUSOLVER`, else NVIDIA's file names).
 //!
-//! **Threads that spin.** The workers of a BLAS go on looking for work after a
-//! call and would take the cores from whoever is timed next. So before each
-//! timed call we wait until the process's threads use no processor time
-//! ([`rest`](lapidary_host::rest())). Sides take turns, and every other round in reverse order.
+//! Peers of the first four groups: `openblas` (`LAPIDARY_PEER_OPENBLAS`, else Debian's library), `mkl` (`LAPIDARY_PEER_MKL`,
+//! the path of `libmkl_rt.so.2`), `faer`, and for small products `tile`, the CPU kernel without a machine around it. A peer
+//! library that is not found is left out, unless `--peer` names it.
 //!
-//! **Environment.** [`blas::prepare_environment`] sets three variables that the
-//! libraries read, unless they are set; the printed versions name the kernels.
+//! **Threads that spin.** The worker threads of a BLAS spin for a while after each call and would take cores from the library
+//! that is timed next. Before each timed call the benchmark therefore waits until the process's threads use no processor time
+//! ([`rest`](lapidary_host::rest())). The libraries take turns, and every other round runs in reverse order.
+//!
+//! **Environment.** [`blas::prepare_environment`] sets three variables that the peer libraries read, unless the user has set
+//! them. The printed versions name the kernels that OpenBLAS uses.
 
 mod batched;
 mod blas;

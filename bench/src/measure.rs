@@ -1,4 +1,4 @@
-//! Sides in turn.
+//! Times several libraries in turn.
 
 use std::time::Instant;
 
@@ -9,56 +9,56 @@ use crate::settings::Settings;
 /// Fewest and most repetitions of a case.
 const REPS: (usize, usize) = (3, 201);
 
-/// Who is timed: it prepares, then gives back the seconds of what counts.
+/// A library or a device that is timed. `work` prepares a call, runs it and returns the seconds of the call alone.
 pub struct Side<'a> {
-    /// Its name in the table.
+    /// Name of the library or the device in the table.
     pub name: String,
     work: Box<dyn FnMut() -> f64 + 'a>,
 }
 
 impl<'a> Side<'a> {
-    /// A side; see [`timed`].
+    /// A side whose closure `work` measures its own calls with [`timed`].
     pub fn new(name: impl Into<String>, work: impl FnMut() -> f64 + 'a) -> Self {
         Side { name: name.into(), work: Box::new(work) }
     }
 }
 
-/// The times of one side.
+/// The times of all repetitions of one library or device.
 pub struct Times {
-    /// Its name in the table.
+    /// Name of the library or the device in the table.
     pub name: String,
-    /// Seconds, in ascending order.
+    /// Seconds of each repetition, in ascending order.
     pub seconds: Vec<f64>,
 }
 
 impl Times {
-    /// The middle.
+    /// The median of the seconds.
     pub fn median(&self) -> f64 {
         self.seconds[self.seconds.len() / 2]
     }
 }
 
-/// The largest magnitude; NaN if there is one.
+/// The largest magnitude, or NaN if a value is NaN.
 pub fn largest(values: impl Iterator<Item = f64>) -> f64 {
     values.map(f64::abs).fold(0.0, |most, x| if x > most || x.is_nan() { x } else { most })
 }
 
-/// Seconds of some work.
+/// Seconds that `work` takes.
 pub fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64()
 }
 
-/// Seconds of one of many calls, as many as take about a fifth of a millisecond.
+/// Seconds of one call, as the mean of so many calls that they take about 0.2 ms together.
 pub fn timed_each(mut call: impl FnMut()) -> f64 {
     let once = timed(&mut call).max(1e-9);
     let times = (2e-4 / once).ceil().min(1e6);
     timed(|| (0..times as usize).for_each(|_| call())) / times
 }
 
-/// Times the sides in turn, every other round in reverse order. One round
-/// before does not count: it wakes threads and touches memory. Nor do the calls of a side that come right before a timed one.
+/// Times the libraries or devices in turn, every other round in reverse order. Before the timed rounds each library runs once
+/// untimed, which wakes threads and touches memory. The `settings.before` calls right before a timed call are not timed.
 pub fn in_turn(settings: &Settings, mut sides: Vec<Side<'_>>) -> Vec<Times> {
     let mut times: Vec<Times> = sides.iter().map(|side| Times { name: side.name.clone(), seconds: Vec::new() }).collect();
     for side in &mut sides {

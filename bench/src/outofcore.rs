@@ -1,4 +1,4 @@
-//! A system larger than the memory of the devices.
+//! Group `outofcore`: times the solution of a system that is larger than the memory of the devices.
 
 use std::error::Error;
 
@@ -11,19 +11,19 @@ use crate::processor;
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Bytes that each device may use.
+/// Number of bytes of memory that each device may use.
 const LIMIT: usize = 256 << 20;
 
-/// A run's quality and cost beside its time.
+/// Accuracy and memory use of a run.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     residual: f64,
-    /// Of the first run: later ones find memory that the allocator has kept.
+    /// Peak memory of the first run. Later runs reuse memory that the allocator has kept, so their peaks are too low.
     peak_bytes: Option<u64>,
 }
 
-/// `A·x = b` in place, and with devices that keep copies within [`LIMIT`]. In
-/// place stands first: it leaves no memory behind that the other could use.
+/// Times the solution of `A·x = b`, once in place and once on devices that keep copies within [`LIMIT`]. The machine that works
+/// in place runs first, because it leaves no freed memory behind that the other machine could reuse.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let open = |memory_limit| processor::open(&Limits { memory_limit, ..Limits::default() });
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
@@ -63,7 +63,7 @@ fn solve(machine: &Machine, n: usize, a: &mut [f64], b: &mut [f64]) {
     assert_eq!(lu.info(), 0, "a random matrix is regular");
 }
 
-/// `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`: docs/numerics.md, bound 9.
+/// Bound 9 of docs/numerics.md: `‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n)`.
 fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
     let (mut rest, mut sums) = (b.to_vec(), vec![0.0; n]);
     for (column, &x) in a.chunks(n).zip(x) {
@@ -78,14 +78,14 @@ fn hpl(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> f64 {
     residual
 }
 
-/// Makes the peak start from now; what is resident (Linux; 0 elsewhere).
+/// Resets the peak of the resident set and returns the present resident set in bytes (Linux; 0 on other systems).
 fn forget_peak() -> u64 {
-    // "5" resets the peak of the resident set: proc(5), clear_refs
+    // Writing "5" resets the peak of the resident set: proc(5), clear_refs.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     status("VmRSS:")
 }
 
-/// The peak of the resident set.
+/// The peak of the resident set, in bytes (Linux; 0 on other systems).
 fn peak() -> u64 {
     status("VmHWM:")
 }

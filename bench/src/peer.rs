@@ -1,4 +1,4 @@
-//! The other libraries behind one set of routines.
+//! Peer libraries: one set of routines over OpenBLAS, MKL and faer.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::factor;
@@ -12,27 +12,27 @@ use lapidary_backend_cpu::CpuDevice;
 use crate::blas::Blas;
 use crate::settings::Settings;
 
-/// Where Debian's `libopenblas0-pthread` lies.
+/// Path of the library in Debian's package `libopenblas0-pthread`.
 const OPENBLAS: &str = "/usr/lib/x86_64-linux-gnu/openblas-pthread/libopenblas.so.0";
 
-/// A library.
+/// A library that Lapidary is compared with.
 pub enum Peer {
-    /// One with the Fortran interface: its name.
+    /// A library with the Fortran interface, after its name.
     Blas(&'static str, Blas),
-    /// The Rust library, on as many threads.
+    /// The Rust library faer, on the given number of threads.
     Faer(Par),
 }
 
-/// The libraries that take part.
+/// The peer libraries of a benchmark.
 pub struct Peers {
-    /// Whoever is there.
+    /// The libraries that were opened.
     pub list: Vec<Peer>,
-    /// Whether small products are compared with the kernel itself.
+    /// Whether small products are also timed on the CPU kernel alone.
     pub tile: bool,
 }
 
 impl Peers {
-    /// Opens what is asked for, or else whatever is there.
+    /// Opens the libraries that `--peer` names, else all libraries that are found.
     pub fn open(settings: &Settings) -> Result<Self, String> {
         let wanted = |name: &str| settings.peers.as_ref().is_none_or(|list| list.iter().any(|peer| peer == name));
         let mut list = Vec::new();
@@ -58,13 +58,13 @@ fn path(variable: &str, usual: Option<&str>) -> Option<String> {
     std::env::var(variable).ok().or_else(|| usual.map(str::to_owned))
 }
 
-/// Number of threads of each library: that of the processor's device.
+/// Number of threads of each library, equal to that of the CPU device.
 pub fn threads() -> usize {
     CpuDevice::whole(None).facts().compute_units.unwrap_or(1)
 }
 
 impl Peer {
-    /// Its name in the table.
+    /// Name of the library in the table.
     pub fn name(&self) -> &'static str {
         match self {
             Peer::Blas(name, _) => name,
@@ -72,7 +72,7 @@ impl Peer {
         }
     }
 
-    /// What it says it is.
+    /// Version text that the library reports, or `unknown`.
     pub fn version(&self) -> String {
         match self {
             Peer::Blas(_, blas) => blas.version(),
@@ -80,7 +80,7 @@ impl Peer {
         }
     }
 
-    /// `C ← A·B` of order `n`.
+    /// `C ← A·B`, where all three matrices are of order `n`.
     pub fn gemm<T: Scalar + ComplexField>(&self, n: usize, a: &[T], b: &[T], c: &mut [T]) {
         match self {
             Peer::Blas(_, blas) => blas.gemm(n, a, b, c),
@@ -91,7 +91,7 @@ impl Peer {
         }
     }
 
-    /// `B ← L⁻¹·B` with the lower triangle of A.
+    /// `B ← L⁻¹·B`, where `L` is the lower triangle of A.
     pub fn trsm<T: Scalar + ComplexField>(&self, n: usize, nrhs: usize, a: &[T], b: &mut [T]) {
         match self {
             Peer::Blas(_, blas) => blas.trsm(n, nrhs, a, b),
@@ -102,7 +102,7 @@ impl Peer {
         }
     }
 
-    /// `A = P·L·U` of order `n`.
+    /// `A = P·L·U`, where A is of order `n`.
     pub fn getrf<T: Scalar + ComplexField>(&self, n: usize, a: &mut [T], ipiv: &mut [i32]) {
         match self {
             Peer::Blas(_, blas) => blas.getrf(n, a, ipiv),
@@ -117,7 +117,7 @@ impl Peer {
     }
 }
 
-/// The version in the lock file.
+/// The version of faer in the workspace's `Cargo.lock`.
 fn faer_version() -> Option<String> {
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).ok()?;
     let (_, rest) = lock.split_once("name = \"faer\"\nversion = \"")?;

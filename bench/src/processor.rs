@@ -1,11 +1,11 @@
-//! The machine of the groups that compare the processor.
+//! The machine for the groups that measure the processor alone.
 
 use std::error::Error;
 
 use lapidary::{Machine, Select, Settings};
 
-/// Opens the processor alone, or those of its devices that `LAPIDARY_DEVICE` names. A GPU beside
-/// it would do a part of what is then called the processor's.
+/// Opens the processor alone, or those CPU devices that `LAPIDARY_DEVICE` names. A GPU in `LAPIDARY_DEVICE` is refused, since
+/// its work would be counted as the processor's.
 pub fn open(settings: &Settings) -> Result<Machine, Box<dyn Error>> {
     let named = Select::from_env()?;
     let select = if named == Select::all() { "cpu".parse()? } else { named };

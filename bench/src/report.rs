@@ -1,4 +1,4 @@
-//! The table, and the same figures for programs.
+//! The table of times on standard output, and the same figures as JSON.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::measure::Times;
 use crate::peer::threads;
 
-/// How a time is shown.
+/// The unit in which the table shows a time.
 #[derive(Clone, Copy)]
 pub enum Unit {
-    /// As speed, with the operations of a call.
+    /// Speed in GFLOP/s. The value is the number of operations of a call.
     Gflops(f64),
-    /// As time.
+    /// Nanoseconds for a call.
     Nanoseconds,
 }
 
@@ -27,7 +27,7 @@ impl Unit {
     }
 }
 
-/// The figures so far.
+/// The figures of all cases that have been timed so far.
 pub struct Report {
     about: Value,
     devices: Vec<Value>,
@@ -36,7 +36,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Prints and keeps the conditions.
+    /// Starts a report: prints and stores the conditions of the benchmark.
     pub fn new(before: usize) -> Self {
         let state = if before == 0 { "each call after the threads came to rest" } else { "calls in a row" };
         let about = json!({
@@ -51,7 +51,7 @@ impl Report {
         Report { about, devices: Vec::new(), peers: Vec::new(), results: Vec::new() }
     }
 
-    /// Prints and keeps who is measured next: devices of ours, and libraries with their versions.
+    /// Prints and stores which devices and which peer libraries are measured next.
     pub fn takes_part<'a>(
         &mut self,
         devices: impl Iterator<Item = &'a DeviceFacts>,
@@ -73,7 +73,8 @@ impl Report {
         println!("{:<8}{:<26}{:<10}{:>18}{:>10}  {:<28}{:>6}", "", "", "", "median", "ours/peer", "min … max", "reps");
     }
 
-    /// Prints and keeps one case; the first of `times` is ours. A ratio above 1 says that ours is faster.
+    /// Prints and stores the times of one case. The first of `times` is Lapidary's. A ratio above 1 means that Lapidary is
+    /// faster.
     pub fn add(&mut self, routine: &str, size: &str, unit: Unit, times: &[Times]) {
         let ours = times[0].median();
         for side in times {
@@ -90,16 +91,16 @@ impl Report {
         }
     }
 
-    /// Prints and keeps one figure.
+    /// Prints and stores one figure of a case.
     pub fn remark(&mut self, routine: &str, size: &str, key: &str, value: f64) {
         println!("{routine:<8}{size:<26}{key} {value:.4}");
         self.results.push(json!({ "routine": routine, "size": size, key: value }));
     }
 
-    /// Writes everything into a file.
+    /// Writes all figures as JSON into a file.
     pub fn save(mut self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
         for (key, mut list) in [("devices", self.devices), ("peers", self.peers)] {
-            // groups name the same ones
+            // Several groups may have listed the same devices and peers.
             list.dedup();
             self.about[key] = list.into();
         }
@@ -108,13 +109,13 @@ impl Report {
     }
 }
 
-/// What a program prints; empty without it.
+/// Standard output of a program. Empty if the program cannot be started.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
     output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The vector instructions that the processor has.
+/// The AVX and FMA flags that the processor reports (Linux; empty on other systems).
 fn simd_flags() -> Vec<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();

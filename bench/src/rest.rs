@@ -1,5 +1,5 @@
-//! The first calls after a rest, with matrices on a device, beside cuBLAS and cuSOLVER where they are: the clock of a GPU
-//! falls while it idles.
+//! Group `rest`: times the first calls after a rest, with matrices in device memory, because a GPU lowers its clock while it
+//! idles. cuBLAS and cuSOLVER run beside them if their libraries are found.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::measure::timed;
 use crate::report::Report;
 use crate::settings::Settings;
 
-/// Time without a call.
+/// Duration of a rest, during which no call is made.
 const REST: Duration = Duration::from_secs(2);
-/// Calls in a row after each rest.
+/// Number of calls in a row after each rest.
 const CALLS: usize = 6;
-/// Rests of each side.
+/// Number of rests for each library.
 const RESTS: usize = 3;
 
-/// Times products and factorisations on each device but the processor.
+/// Times products and LU factorisations on each device that has its own memory.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let text = |error: lapidary::Error| error.to_string();
     let all = Machine::open(&Select::all()).map_err(text)?;
@@ -77,9 +77,9 @@ fn theirs<T: Real>(peer: Option<&Cublas>, solver: Option<&Cusolver<'_>>, n: usiz
     }
 }
 
-/// Reports the milliseconds of each call after a rest: the median over all rests.
+/// Reports the milliseconds of each call after a rest, as the median over all rests.
 fn time<T: Real>(routine: &str, side: &str, n: usize, report: &mut Report, mut call: impl FnMut()) {
-    call(); // compiles
+    call(); // compiles the kernels
     let mut rounds: Vec<Vec<f64>> = Vec::new();
     for _ in 0..RESTS {
         sleep(REST);

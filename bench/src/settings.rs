@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! Arguments of the command line.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use lapidary::core::Routine;
 
 use crate::choice::ROUTINES;
 
-/// Every group; the last five only where they are named.
+/// Names of all groups. The last five run only if the command line names them.
 pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
 
-/// What the command line asks for.
+/// The arguments of the command line.
 pub struct Settings {
-    /// The groups to run.
+    /// Names of the groups to run.
     pub groups: Vec<String>,
-    /// The peers; whatever is there if `None`.
+    /// Names of the peer libraries. `None` selects all that are found.
     pub peers: Option<Vec<String>>,
-    /// Sizes in place of a group's own.
+    /// Sizes of the matrices. `None` selects each group's own sizes.
     sizes: Option<Vec<usize>>,
-    /// Repetitions in place of as many as fit the time.
+    /// Number of repetitions. `None` selects as many as fit into `seconds`.
     pub reps: Option<usize>,
-    /// Calls right before each timed one: 0 to time calls after a rest, a few to time calls in a row.
+    /// Number of untimed calls right before each timed call: 0 times calls after a rest, a few time calls in a row.
     pub before: usize,
-    /// Seconds for the repetitions of one case.
+    /// Time limit in seconds for the repetitions of one case.
     pub seconds: f64,
-    /// The element type of the groups `default` and `rest`; both if `None`.
+    /// Element type of the groups `default` and `rest`. `None` selects both types.
     pub dtype: Option<DType>,
-    /// The routines of the group `default`; all if `None`.
+    /// Routines of the group `default`. `None` selects all routines.
     pub routines: Option<Vec<Routine>>,
-    /// Where the figures go.
+    /// Path of the JSON file that receives the figures.
     pub json: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Reads the arguments; `--bench` is what cargo adds.
+    /// Parses the arguments. `--bench` is ignored, because cargo adds it.
     pub fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut settings = Settings {
             groups: Vec::new(),
@@ -73,7 +73,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The sizes of a group.
+    /// The sizes from the command line, else the group's own sizes.
     pub fn sizes(&self, own: &[usize]) -> Vec<usize> {
         self.sizes.clone().unwrap_or_else(|| own.to_vec())
     }

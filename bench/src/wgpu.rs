@@ -1,6 +1,6 @@
-//! Products, triangular solves and LU on a wgpu device, with matrices on the device, against
-//! cuBLAS and cuSOLVER where they are. Both sides run batches of at least [`BATCH`], so that the
-//! clock stays up and no submission of a product counts.
+//! Group `wgpu`: times products, triangular solves and LU factorisations on a wgpu device, with matrices in device memory.
+//! cuBLAS and cuSOLVER run beside them if their libraries are found. Each measurement runs calls for at least [`BATCH`]
+//! seconds, so that the GPU keeps its clock high and the cost of submitting a call is negligible.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use crate::measure::{Side, Times, in_turn, timed};
 use crate::report::{Report, Unit};
 use crate::settings::Settings;
 
-/// Differences that rounding explains, in units of `n·u` and of the largest element: both sides sum alike.
+/// Largest difference between two results that rounding explains, in units of `n·u` and of the largest element. Lapidary and
+/// cuBLAS sum in a similar order, so their results are close.
 const ROUNDING: f64 = 4.0;
 
-/// Seconds of a batch.
+/// Shortest duration of a measurement, in seconds.
 const BATCH: f64 = 0.1;
 
-/// Square products on the first adapter, a processor only if there is no other.
+/// Times products, solves and factorisations on the first adapter that is not a processor, else on the first adapter.
 pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let listing = list();
     let index = listing.devices.iter().position(|found| !found.is_cpu).unwrap_or(0);
@@ -66,12 +67,12 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     Ok(())
 }
 
-/// Two sides in turn, each of which makes that many calls and waits for the last.
+/// Times both libraries in turn. Each closure makes the given number of calls and waits for the last.
 fn batches(settings: &Settings, mut ours: impl FnMut(usize), theirs: Option<(&str, impl FnMut(usize))>) -> Vec<Times> {
-    // the first call waits for its kernels to be compiled
+    // The first call waits for the compilation of its kernels.
     ours(1);
     let times = (BATCH / (timed(|| ours(4)) / 4.0)).ceil().max(1.0) as usize;
-    // a side that was at rest has let the clock fall: half a batch brings it up again
+    // A GPU that has idled runs at a lower clock. Half a batch of untimed calls raises the clock again.
     let batch = |call: &mut dyn FnMut(usize)| {
         call(times / 2 + 1);
         timed(|| call(times)) / times as f64
@@ -83,7 +84,7 @@ fn batches(settings: &Settings, mut ours: impl FnMut(usize), theirs: Option<(&st
     in_turn(settings, sides)
 }
 
-/// X ← L⁻¹·B for a copy of B; both sides make the copy on the device.
+/// Times X ← L⁻¹·B. Before each solve both libraries copy B to X on the device.
 fn solution<T: Real>(
     settings: &Settings,
     report: &mut Report,
@@ -116,7 +117,7 @@ fn solution<T: Real>(
     Ok(())
 }
 
-/// LU of a copy of a matrix; both sides make the copy on the device.
+/// Times LU factorisations. Before each factorisation both libraries copy the matrix on the device.
 fn factors<T: Real>(
     settings: &Settings,
     report: &mut Report,
@@ -139,7 +140,8 @@ fn factors<T: Real>(
     let measured = batches(settings, ours, theirs.as_ref().map(|(peer, memory)| ("cusolver", |times| peer.getrf(memory, times))));
     if let Some((peer, theirs)) = theirs {
         let pivots = peer.finish(&theirs);
-        // where two magnitudes are all but equal rounding decides, and from there on all differ
+        // If two candidates for a pivot have nearly equal magnitudes, rounding decides between them, and all later pivots may
+        // differ.
         let same = ipiv.iter().zip(&pivots).take_while(|&(&ours, &theirs)| ours + 1 == theirs).count();
         println!("{same} of {n} pivots are the same before one differs");
         assert!(same > 0, "n={n}: not even the first pivot is the same");

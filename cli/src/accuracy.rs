@@ -1,6 +1,5 @@
-//! Measures the error of a solution against the matrices as they were read. The residuals are
-//! computed in twice the precision of `f64`, without the routines that computed the solution.
-//! The figures are bounds 8 and 13 of `docs/numerics.md`.
+//! Measures the error of a solution against the matrices as they were read. The residuals are computed in twice the precision
+//! of `f64`, without the routines that computed the solution. The error measures are bounds 8 and 13 of `docs/numerics.md`.
 
 use std::panic::resume_unwind;
 use std::thread::{Builder, available_parallelism, scope};
@@ -11,53 +10,53 @@ use lapidary_conformance::oracle::double::two_sum;
 use crate::dense::{Dense, larger, largest};
 use crate::failure::Result;
 
-/// Columns of X that are measured in one pass over A.
+/// Number of columns of X that one pass over A measures.
 const LANES: usize = 4;
 
-/// Multiplications that justify one more thread.
+/// Number of multiplications that justify one more thread.
 const PER_THREAD: usize = 1 << 24;
 
 type Lanes = [f64; LANES];
 
-/// A·X = B as it was read, and the scales at which it is measured.
+/// The system A·X = B as it was read, and the scales R and C at which its residual is measured.
 pub struct Reference<'a, S> {
     a: &'a Dense<S>,
     b: &'a Dense<S>,
     scales: &'a Equilibration,
-    /// ‖R·A·C‖₁.
+    /// The 1-norm of the scaled matrix, ‖R·A·C‖₁.
     norm: f64,
-    /// The largest magnitude in R·A·C.
+    /// The largest magnitude of an element of R·A·C.
     size: f64,
 }
 
-/// What the residual of a solution says.
+/// Error measures of a solution, computed from its residual.
 pub struct Measured {
     /// LAPACK's dget02 of the scaled system, ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), for each column.
     pub backward_errors: Vec<f64>,
-    /// For each row, an upper bound of |b − A·x| / max|x|, the largest over the columns.
+    /// For each row, the largest upper bound of |b − A·x| / max|x| over all columns.
     residual: Vec<f64>,
-    /// For each scaled unknown, its unit in the units of A and B, divided by the largest |x|.
+    /// For each scaled unknown, the size of its unit in the units of A and B, divided by the largest |x|.
     units: Vec<f64>,
 }
 
 /// A column of X, scaled so that its largest element is about one.
 struct Column {
     x: Vec<f64>,
-    /// The power of two that it was divided by, beside the scales of the unknowns.
+    /// Exponent of the power of two by which the column was divided, in addition to the scales of the unknowns.
     shift: i32,
-    /// The largest |x| over `2^shift`, as `mantissa · 2^spread`.
+    /// Significand of the largest |x|, where `mantissa · 2^spread` is the largest |x| divided by `2^shift`.
     mantissa: f64,
     spread: i32,
 }
 
-/// The power of two below a magnitude; none for zero, infinity and NaN.
+/// Exponent of the power of two at or below a magnitude. `None` for zero, infinity and NaN.
 fn exponent(value: f64) -> Option<i32> {
     (value != 0.0 && value.is_finite()).then(|| libm::ilogb(value))
 }
 
 impl Column {
-    /// A column of X for a column of B. Where X is zero the scale is that of B, so that the residual, which is B, does
-    /// not vanish.
+    /// Scales a column of X. If the column is zero, the scale comes from the column of B, so that the residual, which equals B,
+    /// does not vanish.
     fn new<T: Scalar>(x: &[T], b: impl Iterator<Item = f64>, scales: &Equilibration) -> Column {
         let values = || x.iter().map(|value| value.to_f64());
         let sizes = values().zip(scales.cols()).filter_map(|(x, c)| exponent(x).map(|e| e - c));
@@ -71,7 +70,7 @@ impl Column {
 }
 
 impl<'a, S: Scalar> Reference<'a, S> {
-    /// The system, to be measured at the scales.
+    /// A system whose residuals are measured at the given scales. Computes the norm of the scaled A.
     pub fn new(a: &'a Dense<S>, b: &'a Dense<S>, scales: &'a Equilibration) -> Self {
         let (mut sums, mut size) = (vec![0.0; a.cols()], 0.0);
         a.for_each(|i, j, value| {
@@ -82,19 +81,19 @@ impl<'a, S: Scalar> Reference<'a, S> {
         Reference { a, b, scales, norm: largest(&sums), size }
     }
 
-    /// ‖A‖₁ at the scales.
+    /// ‖R·A·C‖₁, the 1-norm of the scaled A.
     pub fn norm_one(&self) -> f64 {
         self.norm
     }
 
-    /// max|u_ij| / max|a_ij|, which the factors lost in precision.
+    /// Growth of the factorisation, max|u_ij| / max|a_ij|. The larger the growth, the less accurate the factors.
     pub fn growth<T: Scalar>(&self, lu: &Lu<'_, T>) -> f64 {
         let (factors, n) = (lu.factors(), self.a.cols());
         let upper = (0..n).flat_map(|j| (0..=j).map(move |i| (i, j)));
         upper.map(|(i, j)| factors.at(i, j).abs().to_f64()).fold(0.0, larger) / self.size
     }
 
-    /// Measures X, column by column, by as many threads as pay.
+    /// Measures all columns of X on as many threads as the size justifies.
     pub fn measure<T: Scalar>(&self, x: &Dense<T>) -> Measured {
         let (n, nrhs) = (self.b.rows(), self.b.cols());
         let columns: Vec<&[T]> = x.data().chunks(n).collect();
@@ -122,7 +121,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
         let (mut errors, mut residual) = (Vec::with_capacity(nrhs), vec![0.0; n]);
         scope(|scope| {
             let parts = firsts.chunks(firsts.len().div_ceil(threads).max(1));
-            // this thread measures what the system starts no thread for
+            // If the system refuses to start a thread, the calling thread measures this part itself.
             let begin = |part| Builder::new().spawn_scoped(scope, move || measure(part)).map_err(|_| measure(part));
             let begun: Vec<_> = parts.map(begin).collect();
             for part in begun {
@@ -135,7 +134,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
         Measured { backward_errors: errors, residual, units }
     }
 
-    /// b − A·x of up to [`LANES`] columns at their scales.
+    /// The scaled residuals b − A·x of up to [`LANES`] columns.
     fn residuals(&self, first: usize, columns: &[Column]) -> Vec<Sum> {
         let lanes = |f: &dyn Fn(usize, &Column) -> f64| {
             let mut values = [0.0; LANES];
@@ -153,7 +152,7 @@ impl<'a, S: Scalar> Reference<'a, S> {
     fn backward_error<T: Scalar>(&self, sums: &[Sum], l: usize, column: &Column) -> f64 {
         let error: f64 = sums.iter().map(|sum| sum.value(l).abs()).sum();
         let x: f64 = column.x.iter().map(|x| x.abs()).sum();
-        // X = 0 is exact if the residual is zero; otherwise its backward error is infinite
+        // The backward error of X = 0 is zero if the residual is zero, else infinite.
         if error == 0.0 { 0.0 } else { error / (2.0 * T::UNIT_ROUNDOFF * self.norm * x) }
     }
 }
@@ -166,23 +165,24 @@ fn scale(scales: &Equilibration, i: usize, j: usize, value: f64) -> f64 {
 }
 
 impl Measured {
-    /// The largest backward error; NaN if there is one.
+    /// The largest backward error of all columns, or NaN if one is NaN.
     pub fn backward_error(&self) -> f64 {
         largest(&self.backward_errors)
     }
 
-    /// Bound 13: how far X may be off, over the largest element of each column, between 0 and 1.
+    /// Bound 13 of `docs/numerics.md`: an upper bound, between 0 and 1, of the error of X, relative to the largest element of
+    /// each column.
     pub fn error_bound<T: Scalar>(&self, lu: &Lu<'_, T>, growth: f64, rcond: f64) -> Result<f64> {
-        let doubt = growth * T::UNIT_ROUNDOFF / rcond; // of the inverse that the factors stand for
+        let doubt = growth * T::UNIT_ROUNDOFF / rcond; // relative uncertainty of the inverse that the factors represent
         let computed = lu.error_bound(&self.residual, &self.units)?;
         let of_inverse = computed / (1.0 - doubt);
         let of_solution = of_inverse / (1.0 - of_inverse);
-        let is_sound = doubt < 0.5 && of_inverse < 0.5; // false for NaN
+        let is_sound = doubt < 0.5 && of_inverse < 0.5; // false if a value is NaN
         Ok(if is_sound { of_solution.max(T::UNIT_ROUNDOFF / rcond).min(1.0) } else { 1.0 })
     }
 }
 
-/// Numbers, and the leading halves of their digits (Dekker): products of halves are exact.
+/// Numbers beside the leading halves of their digits (Dekker). A product of two halves is exact.
 struct Halves {
     value: Lanes,
     head: Lanes,
@@ -195,12 +195,12 @@ impl Halves {
 }
 
 fn head(value: f64) -> f64 {
-    let spread = 134_217_729.0 * value; // 2^27 + 1
+    let spread = 134_217_729.0 * value; // the factor is 2^27 + 1
     spread - (spread - value)
 }
 
-/// Sums of products in twice the precision: `Dot2` of Ogita, Rump and Oishi, with Dekker's
-/// product, which needs no fused multiply-add and so runs in vectors everywhere.
+/// Sums of products in twice the working precision: `Dot2` of Ogita, Rump and Oishi. Dekker's product needs no fused
+/// multiply-add, so the compiler can vectorise the sum on every processor.
 struct Sum {
     value: Lanes,
     lost: Lanes,
@@ -212,7 +212,7 @@ impl Sum {
         Sum { value, lost: [0.0; LANES], magnitudes: value.map(f64::abs) }
     }
 
-    /// Subtracts a·x in each lane.
+    /// Subtracts a·x from the sum in each lane.
     fn subtract(&mut self, a: f64, x: &Halves) {
         let a = -a;
         let a_head = head(a);
@@ -232,11 +232,11 @@ impl Sum {
         self.value[l] + self.lost[l]
     }
 
-    /// An upper bound of the magnitude, what `Dot2` rounds included, times `weight`.
+    /// An upper bound of the sum's magnitude, times `weight`. The bound includes the rounding errors of `Dot2`.
     fn at_least(&self, l: usize, terms: usize, weight: f64) -> f64 {
         let rounding = 2.0 * (terms + 2) as f64 * f64::UNIT_ROUNDOFF;
         let bound = self.value(l).abs() * (1.0 + rounding) + rounding * rounding * self.magnitudes[l];
-        // a column of zeros has no relative error, unless it is wrong
+        // A zero column has an infinite weight. With a bound of zero the product would be NaN, although the column is exact.
         if bound == 0.0 { 0.0 } else { bound * weight }
     }
 }

@@ -1,4 +1,4 @@
-//! Matrices that own their elements.
+//! Matrices in host memory that own their elements.
 
 use lapidary::{DType, Layout, MatMut, MatRef, Op, Scalar};
 
@@ -15,20 +15,20 @@ pub struct Dense<T> {
 }
 
 impl<T: Scalar> Dense<T> {
-    /// Wraps `rows · cols` elements that follow one another as `layout` says.
+    /// Wraps `rows · cols` elements, which `data` holds in the order of `layout`.
     pub fn from_vec(data: Vec<T>, rows: usize, cols: usize, layout: Layout) -> Self {
         debug_assert_eq!(data.len(), rows * cols);
         Dense { data, rows, cols, layout }
     }
 
-    /// A column-major matrix of zeros, or a failure where the memory does not suffice.
+    /// A column-major matrix of zeros. Fails if there is not enough memory.
     pub fn zeros(rows: usize, cols: usize) -> Result<Self> {
         let mut data = Self::room(rows, cols)?;
         data.resize(rows * cols, T::ZERO);
         Ok(Dense { data, rows, cols, layout: Layout::ColMajor })
     }
 
-    /// Room for the elements of a matrix, or a failure where the memory does not suffice.
+    /// An empty vector with capacity for the elements of a matrix. Fails if there is not enough memory.
     pub fn room(rows: usize, cols: usize) -> Result<Vec<T>> {
         let mut data = Vec::new();
         let room = rows.checked_mul(cols).is_some_and(|len| data.try_reserve_exact(len).is_ok());
@@ -52,29 +52,29 @@ impl<T: Scalar> Dense<T> {
         self.cols
     }
 
-    /// The elements in the order of memory.
+    /// The elements in their order in memory.
     pub fn data(&self) -> &[T] {
         &self.data
     }
 
-    /// The elements in the order of memory, for writing.
+    /// The elements in their order in memory, for writing.
     pub fn data_mut(&mut self) -> &mut [T] {
         &mut self.data
     }
 
-    /// The matrix, for reading.
+    /// A view of the matrix for reading.
     pub fn view(&self) -> MatRef<'_, T> {
         let ld = self.line().max(1);
         MatRef::new(&self.data, self.rows, self.cols, ld, self.layout).expect("a packed matrix has a view")
     }
 
-    /// The matrix, for writing.
+    /// A view of the matrix for writing.
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         let ld = self.line().max(1);
         MatMut::new(&mut self.data, self.rows, self.cols, ld, self.layout).expect("a packed matrix has a view")
     }
 
-    /// Length of a contiguous line.
+    /// Number of elements in a column of a column-major matrix, or in a row of a row-major matrix.
     fn line(&self) -> usize {
         match self.layout {
             Layout::ColMajor => self.rows,
@@ -82,7 +82,7 @@ impl<T: Scalar> Dense<T> {
         }
     }
 
-    /// Calls `f(i, j, element)` in the order of memory, which keeps O(n²) passes fast.
+    /// Calls `f(i, j, element)` for each element in the order of memory, which makes a pass over the matrix fast.
     pub fn for_each(&self, mut f: impl FnMut(usize, usize, f64)) {
         for (l, line) in self.data.chunks(self.line().max(1)).enumerate() {
             for (e, value) in line.iter().enumerate() {
@@ -104,7 +104,7 @@ impl<T: Scalar> Dense<T> {
         }
     }
 
-    /// A column-major copy.
+    /// A column-major copy of the matrix.
     pub fn to_col_major(&self) -> Result<Self> {
         let mut copy = Self::zeros(self.rows, self.cols)?;
         let rows = self.rows;
@@ -112,7 +112,7 @@ impl<T: Scalar> Dense<T> {
         Ok(copy)
     }
 
-    /// `op(A)·t` in double precision, over the elements as `weigh(i, j, a_ij)` sees them.
+    /// Computes `op(A)·t` in double precision. `weigh(i, j, a_ij)` takes the place of each element of A.
     pub fn times(&self, op: Op, t: &[f64], weigh: impl Fn(usize, usize, f64) -> f64) -> Vec<f64> {
         let mut y = vec![0.0; op.shape((self.rows, self.cols)).0];
         self.for_each(|i, j, value| {
@@ -122,18 +122,18 @@ impl<T: Scalar> Dense<T> {
         y
     }
 
-    /// ‖A‖₁, the largest sum of magnitudes in a column; NaN if there is one in A.
+    /// The 1-norm ‖A‖₁, which is the largest sum of magnitudes in a column. NaN if an element is NaN.
     pub fn norm_one(&self) -> f64 {
         largest(&self.times(Op::Trans, &vec![1.0; self.rows], |_, _, value| value.abs()))
     }
 }
 
-/// The largest value; NaN if there is one, where [`f64::max`] would drop it.
+/// The largest value, or NaN if a value is NaN. [`f64::max`] would ignore NaN.
 pub fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, larger)
 }
 
-/// The larger of two; NaN if either is.
+/// The larger of two values, or NaN if either is NaN.
 pub fn larger(most: f64, value: f64) -> f64 {
     if most.is_nan() || value <= most { most } else { value }
 }
@@ -143,17 +143,17 @@ fn too_large<T: Scalar>(rows: usize, cols: usize) -> Failure {
     Failure::usage(format!("a {rows}×{cols} matrix of {} takes {gib:.1} GiB, more memory than there is", T::DTYPE))
 }
 
-/// A matrix as it came from a file.
+/// A matrix in the precision of the file that it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
-    /// Single precision.
+    /// A matrix in single precision.
     F32(Dense<f32>),
-    /// Double precision.
+    /// A matrix in double precision.
     F64(Dense<f64>),
 }
 
 impl Numbers {
-    /// The type of the elements.
+    /// The element type of the matrix.
     pub fn dtype(&self) -> DType {
         match self {
             Numbers::F32(_) => DType::F32,
@@ -169,7 +169,7 @@ impl Numbers {
         }
     }
 
-    /// The matrix in double precision, if there is memory for it.
+    /// The matrix in double precision. Fails if there is not enough memory for the copy.
     pub fn into_f64(self) -> Result<Dense<f64>> {
         match self {
             Numbers::F32(a) => {

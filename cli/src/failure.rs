@@ -1,4 +1,4 @@
-//! Why the program stops, and with which exit status.
+//! Reasons for which the program stops, and the exit status of each.
 
 use std::fmt;
 use std::path::Path;
@@ -6,21 +6,21 @@ use std::process::ExitCode;
 
 use lapidary::ErrorKind;
 
-/// The result of everything here that can stop the program.
+/// Result of a function whose failure stops the program.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The exit status: a contract with scripts. Success is 0.
+/// Exit status of the program, which scripts rely on. The exit status 0 means success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// A check failed, or the work could not be done.
     CheckFailed = 1,
-    /// Wrong usage or wrong input.
+    /// The arguments or the input files are wrong.
     BadInput = 2,
     /// No device matches the selection.
     NoSuchDevice = 3,
 }
 
-/// One sentence for the user and the exit status.
+/// A message of one sentence for the user, with the exit status.
 #[derive(Debug)]
 pub struct Failure {
     status: Status,
@@ -28,27 +28,27 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The work was done and is not right, or could not be done.
+    /// A failure with status 1: the result is wrong, or the work could not be done.
     pub fn check(message: impl Into<String>) -> Self {
         Failure { status: Status::CheckFailed, message: message.into() }
     }
 
-    /// The user asked for something that makes no sense.
+    /// A failure with status 2: the user's request is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
         Failure { status: Status::BadInput, message: message.into() }
     }
 
-    /// A file holds something that cannot be used.
+    /// A failure with status 2: a file holds something that cannot be used.
     pub fn file(path: &Path, message: impl fmt::Display) -> Self {
         Failure::usage(format!("{}: {message}", path.display()))
     }
 
-    /// Line `line` of a file holds something that cannot be used.
+    /// A failure with status 2: line `line` of a file holds something that cannot be used.
     pub fn line(path: &Path, line: u64, message: impl fmt::Display) -> Self {
         Failure::usage(format!("{}:{line}: {message}", path.display()))
     }
 
-    /// The failure that another process of this program ended with: its exit code and its message.
+    /// The failure of another process of this program, made from its exit code and its message.
     pub fn with_status(code: Option<i32>, message: impl Into<String>) -> Self {
         let status = match code {
             Some(2) => Status::BadInput,
@@ -58,17 +58,17 @@ impl Failure {
         Failure { status, message: message.into() }
     }
 
-    /// A result could not be written.
+    /// A failure with status 1: a result could not be written.
     pub fn write(path: &Path, error: impl fmt::Display) -> Self {
         Failure::check(format!("{}: cannot write: {error}", path.display()))
     }
 
-    /// The exit status, as a number.
+    /// The exit status as a number.
     pub fn code(&self) -> i32 {
         self.status as i32
     }
 
-    /// The exit status.
+    /// The exit status as the return value of `main`.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status as u8)
     }

@@ -1,4 +1,4 @@
-//! `lapidary`: the command line of Lapidary.
+//! `lapidary`: the command-line program of Lapidary.
 
 mod accuracy;
 mod bench;
@@ -21,12 +21,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // first, while there is one thread
+    // The environment must be set first, while the process has a single thread.
     name_runtime_folder();
     lapidary::probe::answer();
     io::temporary::survive_file_size_limit();
     let cli = verbs::Cli::parse();
-    // SAFETY: no other thread runs yet.
+    // SAFETY: the process has no other thread yet.
     let done = unsafe { verbs::run(&cli) };
     options::note_programs();
     match done.and_then(|()| report::printed()) {
@@ -38,13 +38,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Vulkan drivers look for a display in the folder that `XDG_RUNTIME_DIR` names and complain, line by
-/// line on standard error, where it names none. No display is needed: a folder without one is named.
+/// Names a folder in `XDG_RUNTIME_DIR` if the variable names none. Vulkan drivers search this folder for a display and print
+/// warnings to standard error if the variable is unset. Lapidary needs no display, so the folder need not exist.
 fn name_runtime_folder() {
     const NAME: &str = "XDG_RUNTIME_DIR";
     let named = std::env::var_os(NAME).is_some_and(|folder| std::path::Path::new(&folder).is_absolute());
     if cfg!(all(unix, not(target_vendor = "apple"))) && !named {
-        // SAFETY: no other thread reads the environment, since there is none yet
+        // SAFETY: the process has no other thread yet that could read the environment.
         unsafe { std::env::set_var(NAME, "/nonexistent") };
     }
 }

@@ -1,4 +1,4 @@
-//! Refuses work that needs more host memory than can be had; the system would end the program instead.
+//! Refuses work that needs more host memory than is available. Otherwise the operating system would end the program.
 
 use std::env::VarError;
 
@@ -6,14 +6,14 @@ use lapidary::{Scalar, Settings};
 
 use crate::failure::{Failure, Result};
 
-/// Says how much host memory can be had, where the system tells it wrongly.
+/// Environment variable that states the available host memory, for systems that report a wrong value.
 const VARIABLE: &str = "LAPIDARY_HOST_MEMORY";
 
-/// An upper bound of the memory that a call needs in addition to its matrices, in bytes: packed blocks, thread stacks.
+/// Upper bound, in bytes, of the memory that a call needs in addition to its matrices, for packed blocks and thread stacks.
 const BESIDE: usize = 16 << 20;
 
-/// Refuses work on `what`, whose matrices take `bytes`, if these and what a call needs besides exceed the host memory
-/// available ([`lapidary_host::memory`]). Nothing is refused where the operating system does not report available memory.
+/// Refuses work on `what` if its matrices, which take `bytes`, and the other memory of a call exceed the available host memory
+/// ([`lapidary_host::memory`]). If the operating system does not report the available memory, nothing is refused.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
     let told = told()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
@@ -25,13 +25,13 @@ pub fn check(what: &str, bytes: usize) -> Result<()> {
     )))
 }
 
-/// The same for matrices of these rows and columns.
+/// Refuses work on `what` if its matrices, which have these rows and columns, exceed the available host memory.
 pub fn check_matrices<T: Scalar>(what: &str, shapes: &[(usize, usize)]) -> Result<()> {
     let elements = |&(rows, cols): &(usize, usize)| rows.saturating_mul(cols);
     check(what, shapes.iter().map(elements).fold(0, usize::saturating_add).saturating_mul(T::DTYPE.size()))
 }
 
-/// Bytes of host memory that the environment variable allows; `None` if it is unset.
+/// Bytes of host memory that the environment variable allows. `None` if the variable is unset or empty.
 fn told() -> Result<Option<usize>> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => {
@@ -43,7 +43,7 @@ fn told() -> Result<Option<usize>> {
     }
 }
 
-/// Bytes for people.
+/// A number of bytes as text for users.
 fn size(bytes: usize) -> String {
     let bytes = bytes as f64;
     let (unit, name) = if bytes < f64::from(1 << 30) { (1 << 20, "MiB") } else { (1 << 30, "GiB") };

@@ -1,4 +1,4 @@
-//! Flags that several verbs share.
+//! Options that several commands share.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,28 +10,29 @@ use serde_json::{Value, json};
 use crate::failure::{Failure, Result};
 use crate::report::note;
 
-/// Which devices to use, and how much of their memory.
+/// Options that select devices and limit their memory.
 #[derive(Args, Debug)]
 pub struct DeviceOptions {
-    /// Devices: all, cpu, cpu:0,1, opencl:0, wgpu, wgpu:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
+    /// Devices to use: all, cpu, cpu:0,1, opencl:0, wgpu, wgpu:0 or cpu+opencl:0 [default: $LAPIDARY_DEVICE, else all]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
-    /// Most memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
+    /// Maximum memory to use on each device, for example 512M or 1.5G [default: $LAPIDARY_MEMORY_LIMIT, else all]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
-    /// Say on standard error which devices run a call on host matrices, and why: once for each routine, type, size and choice. Small
-    /// calls, which the processor runs, are left out
+    /// Print to standard error which devices run a call on host matrices, and why. Each combination of routine, type, size and
+    /// devices is printed once. Small calls, which the CPU runs, are not printed
     #[arg(long)]
     explain: bool,
 }
 
 impl DeviceOptions {
-    /// Opens the devices; the flags win over the environment.
+    /// Opens the selected devices. The options take precedence over the environment variables.
     pub fn open(&self) -> Result<Machine> {
         self.open_with(panels(None)?)
     }
 
-    /// Opens the devices with panels of [`panels`] columns.
+    /// Opens the selected devices as a machine with panels of `nb` columns. `None` leaves the width of the panels to the
+    /// library.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let settings = Settings { nb, ..self.settings()? };
         let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?;
@@ -39,24 +40,24 @@ impl DeviceOptions {
         Ok(if self.explain { explained(machine) } else { machine })
     }
 
-    /// An error of what is selected, with who selected it.
+    /// Adds the environment variable to an error about the selection, if the variable made the selection.
     pub fn told(&self, error: lapidary::Error) -> lapidary::Error {
         if self.device.is_some() { error } else { Select::attribute_to_env(error) }
     }
 
-    /// What the environment sets, and the flags.
+    /// The settings from the environment variables, with the memory limit from the command line.
     pub fn settings(&self) -> Result<Settings> {
         let environment = Settings::from_env()?;
         Ok(Settings { memory_limit: self.memory_limit.or(environment.memory_limit), ..environment })
     }
 
-    /// What is selected.
+    /// The selection of devices from `--device`, else from the environment variable.
     pub fn selection(&self) -> Result<Select> {
         Ok(self.device.as_deref().map_or_else(Select::from_env, str::parse)?)
     }
 }
 
-/// The machine, which says once for each kind of call which devices run it.
+/// A machine that prints which devices run a call, once for each kind of call and choice of devices.
 fn explained(machine: Machine) -> Machine {
     let told = Mutex::new(HashSet::new());
     machine.explained(move |explanation| {
@@ -68,27 +69,27 @@ fn explained(machine: Machine) -> Machine {
     })
 }
 
-/// The compiled programs of the first machine; others share the folder.
+/// The program cache of the first machine that was opened. Later machines store their programs in the same folder.
 static PROGRAMS: OnceLock<Arc<ProgramCache>> = OnceLock::new();
 
-/// Remembers what [`note_programs`] is to tell of.
+/// Stores the machine's program cache for [`note_programs`].
 pub fn remember_programs(machine: &Machine) {
     let _ = PROGRAMS.set(Arc::clone(machine.program_cache()));
 }
 
-/// Says why compiled programs are not kept, if they are not.
+/// If compiled programs cannot be stored on disk, prints the reason.
 pub fn note_programs() {
     if let Some(trouble) = PROGRAMS.get().and_then(|programs| programs.trouble()) {
         note(&format!("note: compiled programs are not kept: {trouble}; set LAPIDARY_CACHE_DIR to another folder"));
     }
 }
 
-/// The element type, as a flag.
+/// The element type as a command-line option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DTypeFlag {
-    /// Single precision.
+    /// Single precision
     F32,
-    /// Double precision.
+    /// Double precision
     F64,
 }
 
@@ -101,33 +102,33 @@ impl From<DTypeFlag> for DType {
     }
 }
 
-/// Reads a size such as `1000`, `512M` or `2G`.
+/// Parses a size in bytes such as `1000`, `512M` or `2G`.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     Settings::parse_bytes(text).map_err(str::to_owned)
 }
 
-/// Reads a whole number.
+/// Parses a whole number.
 pub fn parse_whole(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("a whole number from 0 to {} is needed", usize::MAX))
 }
 
-/// Reads a number that is at least one.
+/// Parses a whole number that is at least 1.
 pub fn parse_positive(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&number| number > 0).ok_or_else(|| "a positive number is needed".to_owned())
 }
 
-/// Columns of a panel: the flag, else the environment variable. `None` leaves the choice to the library.
+/// Number of columns of a panel, from the option or else from the environment variable. `None` leaves the number to the
+/// library.
 pub fn panels(flag: Option<usize>) -> Result<Option<usize>> {
     Ok(flag.or(Settings::from_env()?.nb))
 }
 
-/// The devices that take part in calls in `dtype`.
+/// The devices of the machine that compute in `dtype`.
 pub fn computing(machine: &Machine, dtype: DType) -> impl Iterator<Item = &DeviceFacts> {
     machine.devices().filter(move |device| device.computes(dtype))
 }
 
-/// Refuses a machine on which nothing computes in `dtype`, before anything is timed; `advice` says
-/// what to do about it.
+/// Fails if no device of the machine computes in `dtype`. `advice` tells the user what to do.
 pub fn check_dtype(machine: &Machine, dtype: DType, advice: &str) -> Result<()> {
     if computing(machine, dtype).next().is_some() {
         return Ok(());
@@ -136,18 +137,18 @@ pub fn check_dtype(machine: &Machine, dtype: DType, advice: &str) -> Result<()> 
     Err(Failure::usage(format!("{} has no double precision; {advice}", names.join(", "))))
 }
 
-/// Devices, in words.
+/// The names and descriptions of devices as text.
 pub fn names<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> String {
     let name = |d: &DeviceFacts| format!("{} ({})", d.name, d.description);
     devices.map(name).collect::<Vec<_>>().join(" + ")
 }
 
-/// Values as they print.
+/// The values as text.
 fn texts<V: ToString>(values: &[V]) -> Vec<String> {
     values.iter().map(ToString::to_string).collect()
 }
 
-/// Devices, as data.
+/// The properties of devices as JSON.
 pub fn describe<'a>(devices: impl Iterator<Item = &'a DeviceFacts>) -> Value {
     let device = |d: &DeviceFacts| {
         json!({

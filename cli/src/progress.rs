@@ -1,6 +1,6 @@
-//! Where long work stands: a bar on a terminal, plain lines elsewhere.
+//! Shows the progress of long work: a bar on a terminal, plain lines elsewhere.
 //!
-//! Everything goes to standard error, so that results can be piped.
+//! Progress goes to standard error, so that results on standard output can be piped.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::report::{note, out};
 
-/// Steps of unlike length: the bar counts those that are done.
+/// A progress display, which counts the completed steps. The steps may take different times.
 pub struct Progress {
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// A display of `steps` steps.
+    /// Starts a display of `steps` steps.
     pub fn new(steps: usize) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| ProgressBar::new(steps as u64));
         if let Some(bar) = &bar {
@@ -26,7 +26,7 @@ impl Progress {
         Progress { bar }
     }
 
-    /// Names what begins now.
+    /// Shows the name of the step that begins.
     pub fn begin(&self, what: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(what.to_owned()),
@@ -34,14 +34,14 @@ impl Progress {
         }
     }
 
-    /// Counts a step.
+    /// Counts a completed step.
     pub fn done(&self) {
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
     }
 
-    /// Says something on standard error without tearing the bar.
+    /// Prints a line to standard error without disturbing the bar.
     pub fn note(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| note(line)),
@@ -49,7 +49,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line of results without tearing the bar.
+    /// Prints a line of results to standard output without disturbing the bar.
     pub fn println(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out(line)),

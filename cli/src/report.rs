@@ -1,4 +1,4 @@
-//! Figures for the user and, the same ones, for programs.
+//! Prints results for users and writes the same results as JSON for programs.
 
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ mod figure;
 
 pub use figure::{Figure, number};
 
-/// Lines of the form `label  text` with the figures they were made from.
+/// Lines of the form `label  text`, and the figures as JSON values.
 #[derive(Default)]
 pub struct Report {
     lines: Vec<(&'static str, String)>,
@@ -22,19 +22,19 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a figure, its unit in the key.
+    /// Adds a figure to the JSON values. The key contains the unit.
     pub fn figure(&mut self, key: &str, value: impl Into<Figure>) -> &mut Self {
         self.figures.insert(key.to_owned(), value.into().0);
         self
     }
 
-    /// Adds a line to print.
+    /// Adds a line that [`print`](Self::print) prints.
     pub fn line(&mut self, label: &'static str, text: impl Into<String>) -> &mut Self {
         self.lines.push((label, text.into()));
         self
     }
 
-    /// Prints the lines with their texts aligned.
+    /// Prints all lines with aligned texts.
     pub fn print(&self) {
         let width = self.lines.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
         for (label, text) in &self.lines {
@@ -42,29 +42,29 @@ impl Report {
         }
     }
 
-    /// Writes the figures, if a file is asked for.
+    /// Writes the figures as JSON, if `path` names a file.
     pub fn save(self, path: Option<&Path>) -> Result<()> {
         path.map_or(Ok(()), |path| save_json(path, &Value::Object(self.figures)))
     }
 }
 
-/// The first error of writing to standard output.
+/// The first error that a write to standard output returned.
 static UNPRINTED: OnceLock<std::io::Error> = OnceLock::new();
 
-/// Whether standard output belongs to a file that was asked for, such as `--json -`.
+/// Whether standard output receives a requested file, as with `--json -`.
 static RESERVED: AtomicBool = AtomicBool::new(false);
 
-/// Keeps standard output for a file: lines go to standard error from now on.
+/// Reserves standard output for a file. From now on [`out`] prints to standard error.
 pub fn reserve_stdout() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
-/// Prints a line. What goes wrong is told by [`printed`], once the work is done.
+/// Prints a line of results. [`printed`] reports an error of the write after the work is done.
 pub fn out(line: &str) {
     if RESERVED.load(Ordering::Relaxed) { note(line) } else { to_stdout(|stdout| writeln!(stdout, "{line}")) }
 }
 
-/// Writes to standard output. What goes wrong is told by [`printed`], once the work is done.
+/// Writes to standard output. [`printed`] reports an error of the write after the work is done.
 pub fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = fill(&mut stdout).and_then(|()| stdout.flush()) {
@@ -72,12 +72,12 @@ pub fn to_stdout(fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     }
 }
 
-/// Says how the work goes, on standard error: no result, so that nobody need be there to read it.
+/// Prints a message to standard error. An error of this write is ignored, since a message is no result.
 pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Whether all lines were printed. A reader that has gone away (`| head`) is no failure.
+/// Returns the first error of a write to standard output. A closed pipe, as with `| head`, is no failure.
 pub fn printed() -> Result<()> {
     match UNPRINTED.get() {
         Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::write(Path::new("standard output"), error)),
@@ -85,25 +85,25 @@ pub fn printed() -> Result<()> {
     }
 }
 
-/// Writes JSON whole or not at all.
+/// Writes a complete JSON file or none.
 pub fn save_json(path: &Path, value: &Value) -> Result<()> {
     atomic::write(path, |out| writeln!(out, "{value:#}"))
 }
 
-/// A figure with `decimals` digits after the point, in scientific notation where that
-/// would be a run of zeros.
+/// A number with `decimals` digits after the decimal point. A number whose first `decimals` digits would all be zeros is
+/// written in scientific notation.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let least = 1e-4_f64.max(1.0 / 10.0_f64.powi(i32::try_from(decimals).unwrap_or(i32::MAX)));
     let readable = value == 0.0 || !value.is_finite() || (least..1e16).contains(&value.abs());
     if readable { format!("{value:.decimals$}") } else { format!("{value:.decimals$e}") }
 }
 
-/// A number of things: `1 device`, `2 devices`.
+/// A count with its noun, such as `1 device` or `2 devices`.
 pub fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Seconds with three digits that mean something.
+/// A duration as text, in seconds, milliseconds or microseconds.
 pub fn seconds(value: f64) -> String {
     match value {
         v if v >= 100.0 => format!("{v:.1} s"),

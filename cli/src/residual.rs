@@ -1,16 +1,16 @@
-//! How right a result is: the residuals of `docs/numerics.md`, computed on the
-//! host in double precision, by none of the routines under test.
+//! Measures the errors of results by the residuals of `docs/numerics.md`. The residuals are computed on the host in double
+//! precision, without the routines under test.
 
 use lapidary::{Diag, Equilibration, Op, Scalar, Side, Uplo};
 
 use crate::accuracy::Reference;
 use crate::dense::{Dense, largest};
 
-/// Bound 8: the largest accepted residual of a factorisation or a solution.
+/// Threshold of bound 8, the residual of a factorisation or a solution.
 pub const LU_THRESHOLD: f64 = 30.0;
-/// Bound 9: the largest accepted residual of Linpack.
+/// Threshold of bound 9, the residual of Linpack.
 pub const HPL_THRESHOLD: f64 = 16.0;
-/// Bounds 1 and 7, as ratios to the bound.
+/// Threshold of bounds 1 and 7, whose residuals are divided by the bound.
 pub const RATIO_THRESHOLD: f64 = 1.0;
 
 /// ε = 2u of the element type.
@@ -22,9 +22,10 @@ fn sum_abs(values: &[f64]) -> f64 {
     values.iter().map(|value| value.abs()).sum()
 }
 
-/// Zero over zero is a perfect result; anything else over zero is none.
+/// The error divided by the scale. An error of zero gives 0 even for a scale of zero. A larger error over a scale of zero is
+/// infinite.
 fn ratio(error: f64, scale: f64) -> f64 {
-    // an overflow in the scale proves nothing
+    // If the scale overflows, the ratio does not measure the result.
     if !scale.is_finite() {
         return f64::NAN;
     }
@@ -39,25 +40,25 @@ pub fn solution<T: Scalar>(a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
     }
 }
 
-/// A random vector whose elements are neither tiny nor large.
+/// A random vector with elements between 0.5 and 1.5.
 fn probe(len: usize) -> Vec<f64> {
     let mut rng = fastrand::Rng::with_seed(len as u64);
     (0..len).map(|_| 0.5 + rng.f64()).collect()
 }
 
-/// The largest |left − right| over its bound, element by element.
+/// The largest |left − right| / bound over all elements.
 fn worst(left: &[f64], right: &[f64], bound: &[f64]) -> f64 {
     let each = left.iter().zip(right).zip(bound).map(|((l, r), bound)| ratio((l - r).abs(), *bound));
     largest(&each.collect::<Vec<_>>())
 }
 
-/// What the checksum itself rounds, in sums of `terms` terms.
+/// Bound of the relative rounding error of the checksum itself, for sums of `terms` terms.
 fn own_rounding(terms: usize) -> f64 {
     2.0 * (terms + 3) as f64 * f64::UNIT_ROUNDOFF
 }
 
-/// Bound 6 for C = op(A)·op(B): C·t against op(A)·(op(B)·t), each element over
-/// what bound 1 allows. One is the limit.
+/// Bound 6 for C = op(A)·op(B): compares C·t with op(A)·(op(B)·t) for a random vector t. The result is the largest difference
+/// divided by the difference that bound 1 allows, so its limit is 1.
 pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>), c: &Dense<T>) -> f64 {
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
@@ -69,21 +70,21 @@ pub fn product<T: Scalar>((op_a, a): (Op, &Dense<T>), (op_b, b): (Op, &Dense<T>)
     worst(&c.times(Op::NoTrans, &t, plain), &a.times(op_a, &bt, plain), &bound)
 }
 
-/// A triangular matrix and how it enters a solve.
+/// A triangular matrix A and the flags with which a solve reads it.
 #[derive(Clone, Copy, Debug)]
 pub struct Triangle {
-    /// The side on which it stands.
+    /// Side of X on which op(A) stands.
     pub side: Side,
-    /// The triangle that is read.
+    /// The triangle of A that the solve reads.
     pub uplo: Uplo,
-    /// How it enters.
+    /// Whether the solve uses A or its transpose.
     pub op: Op,
-    /// What stands on the diagonal.
+    /// Whether the diagonal is stored or consists of ones.
     pub diag: Diag,
 }
 
 impl Triangle {
-    /// Element (i, j) as the routine must see it.
+    /// Element (i, j) of the triangular matrix: 0 outside the triangle, and 1 on a unit diagonal.
     pub fn weigh(self, i: usize, j: usize, value: f64) -> f64 {
         let outside = if self.uplo == Uplo::Lower { j > i } else { j < i };
         match (outside, i == j && self.diag == Diag::Unit) {
@@ -94,10 +95,10 @@ impl Triangle {
     }
 }
 
-/// Bound 7 for op(A)·X = B or X·op(A) = B: both sides times a random vector,
-/// each element over what the bound allows. One is the limit.
+/// Bound 7 for op(A)·X = B or X·op(A) = B: multiplies both sides by a random vector. The result is the largest difference
+/// divided by the difference that the bound allows, so its limit is 1.
 pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dense<T>) -> f64 {
-    // X·op(A) = B is op(A)ᵀ·Xᵀ = Bᵀ
+    // X·op(A) = B is the same as op(A)ᵀ·Xᵀ = Bᵀ.
     let (op, across) = if how.side == Side::Left { (how.op, Op::NoTrans) } else { (how.op.flip(), Op::Trans) };
     let plain = |_, _, value: f64| value;
     let abs = |_, _, value: f64| value.abs();
@@ -110,8 +111,9 @@ pub fn triangular<T: Scalar>(how: Triangle, a: &Dense<T>, x: &Dense<T>, b: &Dens
     worst(&a.times(op, &xt, |i, j, value| how.weigh(i, j, value)), &bt, &bound)
 }
 
-/// LAPACK's dget01 along a random vector: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε), in O(n²). It never exceeds dget01. `ipiv` is
-/// 0-based. The result is infinite if an |l_ij| above one shows a wrong pivot, or if a row index is out of range.
+/// LAPACK's dget01 along a random vector t: ‖(P·L·U − A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε), computed in O(n²) operations. The result never
+/// exceeds dget01. `ipiv` counts rows from 0. The result is infinite if a row index is out of range, or if an |l_ij| above 1
+/// shows a wrong pivot.
 pub fn factorisation<T: Scalar>(a: &Dense<T>, lu: &Dense<T>, ipiv: &[i32]) -> f64 {
     let (m, n) = (a.rows(), a.cols());
     let t = probe(n);
@@ -141,7 +143,7 @@ pub fn exchanges<T: Scalar>(a: &Dense<T>, ipiv: &[i32], moved: &Dense<T>) -> f64
     columns.map(|(from, to)| rows.iter().zip(to).filter(|&(&row, element)| from[row] != *element).count()).sum::<usize>() as f64
 }
 
-/// L·v for the unit lower trapezoid in `lu`.
+/// L·v, where L is the unit lower trapezoid in `lu`.
 fn lower_times<T: Scalar>(lu: &Dense<T>, v: &[f64]) -> Vec<f64> {
     let mut padded = v.to_vec();
     padded.resize(lu.cols(), 0.0);

@@ -1,4 +1,4 @@
-//! One call of a routine, without its operands: sizes and flags.
+//! A call of a routine without its operands: the routine, its sizes and its flags.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -9,39 +9,39 @@ use crate::failure::{Failure, Result};
 use crate::options::{panels, parse_positive, parse_whole};
 use crate::residual::Triangle;
 
-/// Reads the name of a routine.
+/// Parser of a routine's name.
 fn parse_routine() -> impl TypedValueParser<Value = Routine> {
     let values = Routine::ALL.map(|routine| PossibleValue::new(routine.name()).help(routine.description().formula));
     PossibleValuesParser::new(values).map(|name| Routine::named(&name).expect("only these names are accepted"))
 }
 
-/// One call, without its operands.
+/// A call of a routine without its operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The routine.
+    /// The routine that is called.
     pub routine: Routine,
-    /// Rows of C, B or A.
+    /// Number of rows of C (gemm), B (trsm) or A (getrf).
     pub m: usize,
-    /// Columns of C, B or A; the order of A in a solve.
+    /// Number of columns of C (gemm), B (trsm) or A (getrf), or the order of A in getrs and gesv.
     pub n: usize,
-    /// The inner size of a product.
+    /// Inner size of a product.
     pub k: usize,
-    /// Right-hand sides of a solve.
+    /// Number of right-hand sides of getrs and gesv.
     pub nrhs: usize,
-    /// How B enters a product.
+    /// Whether a product uses B or its transpose.
     pub op_b: Op,
-    /// How A enters, and which part of it.
+    /// The flags of A: side, triangle, transposition and diagonal.
     pub a: Triangle,
 }
 
 impl Shape {
-    /// The sizes that matter to the routine, by name.
+    /// Names and values of the sizes that the routine uses.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         let all = [("m", self.m), ("n", self.n), ("k", self.k), ("nrhs", self.nrhs)];
         named(self.routine.description().sizes, all)
     }
 
-    /// The flags that matter to the routine, by name.
+    /// Names and values of the flags that the routine uses.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
         let Triangle { side, uplo, op, diag } = self.a;
         let all = [
@@ -54,7 +54,7 @@ impl Shape {
         named(self.routine.description().flags, all)
     }
 
-    /// Floating-point operations, as LAPACK counts them.
+    /// Number of floating-point operations, as LAPACK counts them.
     pub fn flops(&self) -> f64 {
         let Shape { m, n, k, nrhs, .. } = *self;
         match self.routine {
@@ -74,50 +74,50 @@ impl Shape {
     }
 }
 
-/// The values of these names.
+/// The pairs of `values` whose names are in `names`.
 fn named<V>(names: &[&str], values: impl IntoIterator<Item = (&'static str, V)>) -> Vec<(&'static str, V)> {
     values.into_iter().filter(|(name, _)| names.contains(name)).collect()
 }
 
-/// Sizes and flags of a routine, from the command line.
+/// Options for the sizes and flags of a routine.
 #[derive(Args, Debug)]
 pub struct ShapeOptions {
-    /// The routine
+    /// Routine to run
     #[arg(value_parser = parse_routine(), required = true)]
     routine: Option<Routine>,
-    /// Rows, one size or a list [default: n]
+    /// Number of rows, or a list of such numbers [default: n]
     #[arg(long, value_delimiter = ',', value_name = "M", value_parser = parse_whole)]
     m: Vec<usize>,
-    /// Columns or order, one size or a list
+    /// Number of columns or order of the matrix, or a list of such numbers
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = parse_whole, default_value = "1024")]
     n: Vec<usize>,
-    /// Inner size of a product, one size or a list [default: n]
+    /// Inner size of a product, or a list of such sizes [default: n]
     #[arg(long, value_delimiter = ',', value_name = "K", value_parser = parse_whole)]
     k: Vec<usize>,
-    /// Right-hand sides of getrs and gesv, one number or a list [default: 1]
+    /// Number of right-hand sides of getrs and gesv, or a list of such numbers [default: 1]
     #[arg(long, value_delimiter = ',', value_name = "NRHS", value_parser = parse_whole)]
     nrhs: Vec<usize>,
-    /// How A enters gemm and trsm: n or t [default: n]
+    /// Use A as it is (n) or its transpose (t), in gemm and trsm [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     transa: Option<Trans>,
-    /// How B enters gemm: n or t [default: n]
+    /// Use B as it is (n) or its transpose (t), in gemm [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     transb: Option<Trans>,
-    /// Where the triangular A of trsm stands: l or r [default: l]
+    /// Side of X on which the triangular A of trsm stands, left (l) or right (r) [default: l]
     #[arg(long, value_enum, ignore_case = true)]
     side: Option<SideFlag>,
-    /// Which triangle of A trsm reads: l or u [default: l]
+    /// Triangle of A that trsm reads, lower (l) or upper (u) [default: l]
     #[arg(long, value_enum, ignore_case = true)]
     uplo: Option<UploFlag>,
-    /// What stands on the diagonal of the A of trsm: n (stored) or u (ones) [default: n]
+    /// Diagonal of the A of trsm, stored (n) or all ones (u) [default: n]
     #[arg(long, value_enum, ignore_case = true)]
     diag: Option<DiagFlag>,
-    /// Columns of a panel of getrf and gesv [default: $LAPIDARY_NB, else the library's choice]
+    /// Number of columns of a panel, in getrf and gesv [default: $LAPIDARY_NB, else chosen by the library]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
 }
 
-/// A flag of the BLAS with two letters.
+/// Defines a command-line option for each BLAS flag with two letters.
 macro_rules! letters {
     ($($name:ident -> $to:ident { $($letter:ident = $variant:ident),+ })+) => {$(
         #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -143,17 +143,18 @@ letters! {
 }
 
 impl ShapeOptions {
-    /// The routine.
+    /// The routine that the command line names.
     pub fn routine(&self) -> Routine {
         self.routine.expect("the command line requires it")
     }
 
-    /// Columns of a panel, if they are given, here or by the environment.
+    /// Number of columns of a panel, from `--nb` or else from `LAPIDARY_NB`. `None` leaves the number to the library.
     pub fn nb(&self) -> Result<Option<usize>> {
         panels(self.nb)
     }
 
-    /// One call for each place in the lists; a single size serves every place.
+    /// The calls that the lists of sizes describe: call i takes element i of each list. A list of one size applies to all
+    /// calls.
     pub fn shapes(&self) -> Result<Vec<Shape>> {
         self.check_flags()?;
         let lists = [("m", &self.m), ("n", &self.n), ("k", &self.k), ("nrhs", &self.nrhs)];
@@ -164,7 +165,7 @@ impl ShapeOptions {
             return Err(Failure::usage(message));
         }
         let shapes: Vec<Shape> = (0..count).map(|i| self.shape(i)).collect();
-        // a size that is not given is 0 only if a given one is
+        // It is enough to check the given sizes, since a default size is 0 only if it equals a given size.
         match lists.iter().find(|(_, list)| list.contains(&0)) {
             Some((name, _)) => Err(Failure::usage(format!("--{name} is 0, there is nothing to do: give 1 or more"))),
             None => Ok(shapes),

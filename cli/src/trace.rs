@@ -1,4 +1,4 @@
-//! Timelines: Chrome's trace format, to look at in Perfetto or chrome://tracing, or a picture.
+//! Writes timelines in Chrome's trace format, for Perfetto or chrome://tracing, or as SVG pictures.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,22 +11,22 @@ use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::report::{note, save_json};
 
-/// One bar of a timeline.
+/// A command on a timeline, drawn as a bar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Index of the device: a process in the viewer.
+    /// Index of the device. The viewer shows a device as a process.
     pub device: usize,
-    /// Name of the queue: a thread in the viewer.
+    /// Name of the queue. The viewer shows a queue as a thread.
     pub queue: String,
-    /// What runs.
+    /// Name of the command.
     pub label: String,
-    /// Begin, in seconds.
+    /// Start time in seconds.
     pub start: f64,
-    /// End, in seconds.
+    /// End time in seconds.
     pub end: f64,
 }
 
-/// The events as a document for the viewer, whose unit is the microsecond.
+/// The events as a JSON document in Chrome's trace format, with times in microseconds.
 pub fn chrome(events: &[Event]) -> Value {
     let queues: BTreeSet<(usize, &str)> = events.iter().map(|e| (e.device, e.queue.as_str())).collect();
     let queues: Vec<_> = queues.into_iter().collect();
@@ -44,7 +44,7 @@ pub fn chrome(events: &[Event]) -> Value {
     json!({ "displayTimeUnit": "ms", "traceEvents": list })
 }
 
-/// Refuses a file that is neither a picture nor a document.
+/// Refuses a file name that ends neither in `.svg` nor in `.json`.
 pub fn check_path(path: &Path) -> Result<()> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg" | "json") => Ok(()),
@@ -52,12 +52,12 @@ pub fn check_path(path: &Path) -> Result<()> {
     }
 }
 
-/// How often compiled programs were found on disk.
+/// Numbers of compiled programs that were found in the cache, compiled anew, or rejected as damaged.
 pub fn cache_counts(CacheCounts { hits, misses, rejected }: CacheCounts) -> Value {
     json!({ "hits": hits, "misses": misses, "rejected": rejected })
 }
 
-/// Writes what a run did: a picture or a document for the viewer, by the file's extension.
+/// Writes the trace of a run: a picture if the file name ends in `.svg`, else a JSON document for the viewer.
 pub fn save(path: &Path, title: &str, run: &[TraceEvent], cache: CacheCounts) -> Result<()> {
     if run.is_empty() {
         note("lapidary: --trace has nothing to draw: the call was one kernel on the caller's thread; take a larger size");

@@ -1,27 +1,25 @@
-//! Every threshold of the suite, as a function that cites its source.
+//! All thresholds of the suite. Each threshold is a function that cites its source.
 //!
-//! The text, the symbols and the literature are in `docs/numerics.md`; the
-//! numbers in the citations are the numbers of its bounds. `u` is the unit
-//! roundoff, `ε = 2u`, `η` the smallest subnormal number.
+//! `docs/numerics.md` contains the text of the bounds, the symbols and the literature. A number of a bound here is its
+//! number on that page. `u` is the unit roundoff, `ε = 2u`, and `η` is the smallest subnormal number.
 
 use std::fmt;
 
 use lapidary_core::Scalar;
 
-/// A limit and where it comes from.
+/// A limit and its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
-    /// Its number in `docs/numerics.md`.
+    /// Number of the bound in `docs/numerics.md`.
     pub number: u32,
-    /// What it is called.
+    /// Name of the bound.
     pub name: &'static str,
     /// The largest ratio that passes.
     pub limit: f64,
 }
 
 impl Bound {
-    /// How far two results that each keep the bound may be apart, over the mean of
-    /// their scales.
+    /// Twice the bound: two results that each keep the bound differ by at most this multiple of the mean of their scales.
     #[must_use]
     pub fn twice(self) -> Self {
         Bound { limit: 2.0 * self.limit, ..self }
@@ -34,19 +32,19 @@ impl fmt::Display for Bound {
     }
 }
 
-/// Sizes are far below 2^53, so this conversion is exact.
+/// Converts the size of a matrix to `f64`. The conversion is exact, since sizes are far below 2^53.
 #[allow(clippy::cast_precision_loss, reason = "sizes stay far below 2^53")]
 pub(crate) fn real(size: usize) -> f64 {
     size as f64
 }
 
-/// The distance between one and the next number, `ε = 2u`.
+/// The distance between one and the next larger number, `ε = 2u`.
 #[must_use]
 pub fn epsilon<T: Scalar>() -> f64 {
     2.0 * T::UNIT_ROUNDOFF
 }
 
-/// The smallest positive number of the type, `η`; a subnormal one.
+/// The smallest positive number of the type, `η`, which is subnormal.
 #[must_use]
 pub fn eta<T: Scalar>() -> f64 {
     T::MIN_POSITIVE * epsilon::<T>()
@@ -58,55 +56,53 @@ pub fn gemm_componentwise<T: Scalar>(k: usize) -> Bound {
     Bound { number: 1, name: "componentwise", limit: 2.0 * real(k + 3) * T::UNIT_ROUNDOFF }
 }
 
-/// The exponent of the worst ratio of bound 1 against k is at most one.
+/// Limit of the exponent with which the worst ratio of bound 1 grows with k.
 #[must_use]
 pub fn gemm_growth() -> Bound {
     Bound { number: 1, name: "growth with k", limit: 1.0 }
 }
 
-/// What results in the subnormal range may be off in addition to bound 1:
-/// `2·(k+3)·max(1, |α|)` times the [smallest](crate::Subject::smallest) number, which is
-/// `η` unless subnormal numbers are zero.
+/// The error that bound 1 allows in addition where results are subnormal: `2·(k+3)·max(1, |α|)·smallest`.
+/// [`smallest`](crate::Subject::smallest) is `η` unless the device flushes subnormal numbers to zero.
 #[must_use]
 pub fn underflow(k: usize, alpha: f64, smallest: f64) -> f64 {
     2.0 * real(k + 3) * alpha.abs().max(1.0) * smallest
 }
 
-/// `‖Ĉ − C‖_F ≤ 3u·(√(k+2)·|α|·‖A‖_F·‖B‖_F + 2·|β|·‖C₀‖_F)`; the ratio divides
-/// by [`gemm_normwise_scale`].
+/// `‖Ĉ − C‖_F ≤ 3u·(√(k+2)·|α|·‖A‖_F·‖B‖_F + 2·|β|·‖C₀‖_F)`. The ratio is the norm of the error divided by
+/// [`gemm_normwise_scale`].
 #[must_use]
 pub fn gemm_normwise<T: Scalar>() -> Bound {
     Bound { number: 2, name: "norm-wise", limit: 3.0 * T::UNIT_ROUNDOFF }
 }
 
-/// The denominator of bound 2 from `|α|·‖A‖_F·‖B‖_F` and `|β|·‖C₀‖_F`.
+/// The denominator of bound 2, from `product = |α|·‖A‖_F·‖B‖_F` and `old = |β|·‖C₀‖_F`.
 #[must_use]
 pub fn gemm_normwise_scale(k: usize, product: f64, old: f64) -> f64 {
     real(k + 2).sqrt() * product + 2.0 * old
 }
 
-/// Largest multiple of `ε·(|α||A||B| + |β||C₀|)` that Netlib's test programs pass.
+/// The largest multiple of `|α||A||B| + |β||C₀|` that passes Netlib's test programs.
 #[must_use]
 pub fn netlib_gemm<T: Scalar>() -> Bound {
     Bound { number: 3, name: "Netlib dblat3", limit: 16.0 * epsilon::<T>() }
 }
 
-/// Relative error of the precision oracle: `1e-10` in double precision; bound 1
-/// where `u` is larger than that.
+/// Limit of the relative error of the precision oracle: `1e-10`, or bound 1 where it is larger.
 #[must_use]
 pub fn precision<T: Scalar>(k: usize) -> Bound {
     let limit = gemm_componentwise::<T>(k).limit.max(1e-10);
     Bound { number: 4, name: "precision oracle", limit }
 }
 
-/// Exact-integer cases have no error at all.
+/// Limit of cases with exact integers, which have no rounding errors.
 #[must_use]
 pub fn exact() -> Bound {
     Bound { number: 5, name: "exact integers", limit: 0.0 }
 }
 
-/// The checksum of a product, element by element: bound 1 with one more
-/// rounding for the product with the test vector.
+/// Limit of the checksum of a product, element by element: bound 1 with one more rounding, since the result is multiplied
+/// by the test vector.
 #[must_use]
 pub fn checksum<T: Scalar>(k: usize) -> Bound {
     Bound { number: 6, name: "checksum", limit: 2.0 * real(k + 4) * T::UNIT_ROUNDOFF }
@@ -130,7 +126,7 @@ pub fn getrf_residual() -> Bound {
     Bound { number: 8, name: "dget01", limit: 30.0 }
 }
 
-/// `|l_ij| − 1 ≤ 4u`: partial pivoting took place.
+/// `|l_ij| − 1 ≤ 4u`, which shows that rows were exchanged by partial pivoting.
 #[must_use]
 pub fn multiplier<T: Scalar>() -> Bound {
     Bound { number: 8, name: "multipliers", limit: 4.0 * T::UNIT_ROUNDOFF }

@@ -1,4 +1,4 @@
-//! A subject behind a pointer: properties are compiled for this one type, whatever they grade.
+//! A subject behind a pointer, so that the properties are compiled for one type and not once for each subject.
 #![allow(unsafe_code, reason = "arguments of a type that is known by its dtype")]
 
 use std::mem::ManuallyDrop;
@@ -10,36 +10,36 @@ use lapidary_core::{
 use crate::report::Identity;
 use crate::{Subject, for_routines};
 
-/// Any [`Subject`].
+/// A [`Subject`] of any type.
 pub type AnySubject = dyn Erased;
 
-/// What a [`Subject`] is without type parameters.
+/// The methods of [`Subject`] without type parameters, so that a trait object can have them.
 pub trait Erased: Sync {
-    /// See [`Subject::name`].
+    /// Calls [`Subject::name`].
     fn name(&self) -> String;
-    /// See [`Subject::smallest`].
+    /// Calls [`Subject::smallest`].
     fn smallest(&self, dtype: DType) -> f64;
-    /// See [`Subject::identity`].
+    /// Calls [`Subject::identity`].
     fn identity(&self) -> Identity;
-    /// See [`Subject::computes`].
+    /// Calls [`Subject::computes`].
     fn computes(&self, dtype: DType) -> bool;
-    /// See [`Subject::memory_limit`].
+    /// Calls [`Subject::memory_limit`].
     fn memory_limit(&self) -> Option<usize>;
-    /// See [`Subject::devices`].
+    /// Calls [`Subject::devices`].
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device));
-    /// See [`Subject::took_part`].
+    /// Calls [`Subject::took_part`].
     fn took_part(&self) -> Option<usize>;
-    /// See [`Subject::lacks`].
+    /// Calls [`Subject::lacks`].
     fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String>;
-    /// A routine in single precision, and its `info`.
+    /// Runs a routine in single precision and returns its `info`.
     ///
     /// # Errors
-    /// Those of the routine.
+    /// The routine of the subject returned an error.
     fn single(&self, call: Call<'_, f32>) -> Result<usize>;
-    /// The same in double precision.
+    /// Runs a routine in double precision and returns its `info`.
     ///
     /// # Errors
-    /// Those of the routine.
+    /// The routine of the subject returned an error.
     fn double(&self, call: Call<'_, f64>) -> Result<usize>;
 }
 
@@ -87,7 +87,7 @@ macro_rules! define_call {
 for_routines! { define_call!() }
 
 impl<'a, T: Scalar> Call<'a, T> {
-    /// The same call as one of type `U`, which `T` is.
+    /// Returns the call with the type `U` in place of `T`. `T` and `U` must be the same type.
     fn typed<U: Scalar>(self) -> Call<'a, U> {
         assert_eq!(T::DTYPE, U::DTYPE, "both are one type");
         // SAFETY: `Scalar` is sealed and each scalar type has its own dtype, so that equal dtypes mean equal types.
@@ -128,7 +128,7 @@ impl<S: Subject> Erased for S {
     }
 }
 
-/// Runs a routine of a subject in the precision of its arguments.
+/// Calls the routine of the subject in the precision of the arguments.
 fn run<T: Scalar>(subject: &AnySubject, call: Call<'_, T>) -> Result<usize> {
     if T::DTYPE == DType::F32 { subject.single(call.typed()) } else { subject.double(call.typed()) }
 }

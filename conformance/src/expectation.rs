@@ -1,8 +1,8 @@
 //! Known failures of devices and drivers, as data: `conformance/expectations.toml`.
 //!
-//! An entry excuses a trial on certain devices, for one reason. A trial that passes although an entry excuses it counts as
-//! a failure, so that entries do not outlive their reasons. A trial that fails in a check that the entry does not name is a
-//! failure too.
+//! An entry names trials that are known to fail on certain devices for one reason. If a trial of an entry passes, the run
+//! counts as failed, so that entries do not outlive their reasons. If a trial of an entry fails in a check that the entry
+//! does not name, the run counts as failed too.
 
 use serde::Deserialize;
 use wildmatch::WildMatch;
@@ -10,26 +10,28 @@ use wildmatch::WildMatch;
 use crate::Failure;
 use crate::report::{Identity, Verdict};
 
-/// A failure that is known.
+/// One entry: a known failure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expectation {
-    /// The trials, for example `f32::*::keeps_subnormals`; `*` and `?` stand for anything.
+    /// Pattern of the names of the trials, for example `f32::*::keeps_subnormals`. `*` stands for any text and `?` for any
+    /// character.
     pub pattern: String,
-    /// The devices, each in the same way, against model, driver and interface.
+    /// Patterns of the devices that are known to fail. Each pattern is compared with the model, and with model, driver and
+    /// interface together.
     pub devices: Vec<String>,
-    /// The first version of the driver that fails; all before the end if none is named.
+    /// The first driver version that fails. `None` means that all versions before `before` fail.
     pub from: Option<String>,
-    /// The first version that fails no more; all if none is named.
+    /// The first driver version that no longer fails. `None` means that all versions from `from` on fail.
     pub before: Option<String>,
-    /// Only devices that are seen to flush subnormal numbers.
+    /// Whether the entry is only about devices that flush subnormal numbers, as two products show.
     #[serde(default)]
     pub flushes: bool,
-    /// The checks that fail, as failures name them.
+    /// The checks that fail, under the names that failures give.
     pub checks: Vec<String>,
-    /// Why.
+    /// Reason of the known failure.
     pub reason: String,
-    /// Where it is reported or decided.
+    /// Link to the place where the failure is reported or decided.
     pub link: String,
 }
 
@@ -40,25 +42,25 @@ struct File {
     expectation: Vec<Expectation>,
 }
 
-/// The entries that come with the suite.
+/// The entries of `expectations.toml`.
 ///
 /// # Panics
-/// Never: a test reads them.
+/// The function never panics, since a test reads the file.
 #[must_use]
 pub fn known() -> Vec<Expectation> {
     read(include_str!("../expectations.toml")).expect("the file is right")
 }
 
-/// Reads entries.
+/// Reads entries from TOML text.
 ///
 /// # Errors
-/// The text is no TOML, or has other fields.
+/// The text is not TOML, or it has unknown fields or lacks fields.
 pub fn read(text: &str) -> Result<Vec<Expectation>, String> {
     toml::from_str(text).map(|file: File| file.expectation).map_err(|error| error.to_string())
 }
 
 impl Expectation {
-    /// Whether the entry is about this device.
+    /// Whether the entry is about this subject, which flushes subnormal numbers or not.
     #[must_use]
     pub fn is_about(&self, subject: &Identity, flushes: bool) -> bool {
         let Identity { device, driver, api, .. } = subject;
@@ -70,23 +72,24 @@ impl Expectation {
         is_named && is_in_range && (flushes || !self.flushes)
     }
 
-    /// Whether the entry excuses the trial.
+    /// Whether the entry is about the trial with this name.
     #[must_use]
     pub fn covers(&self, trial: &str) -> bool {
         WildMatch::new(&self.pattern).matches(trial)
     }
 }
 
-/// The version in what a driver says: the first number with dots, `25.0.7` in `Mesa 25.0.7-2
-/// (git)`. An OpenCL device tells those of its platform and of the standard first, and the driver's
-/// after the last semicolon. None is below every version.
+/// The version in the description of a driver: the first number with dots, as `25.0.7` in `Mesa 25.0.7-2 (git)`. The
+/// description of an OpenCL device gives the versions of its platform and of the standard first; that of the driver stands
+/// after the last semicolon. A description without a version counts as lower than every version.
 fn version(text: &str) -> Vec<u64> {
     let numbers = text.rsplit("; ").next().unwrap_or_default().split(|c: char| !c.is_ascii_digit() && c != '.');
     let first = numbers.map(|number| number.trim_matches('.')).find(|number| number.contains('.'));
     first.unwrap_or_default().split('.').filter_map(|part| part.parse().ok()).collect()
 }
 
-/// The verdict of an outcome under the entries for a device, and the reason.
+/// Returns the verdict of a trial, and the reason of the entry that decided it. `expectations` are the entries about the
+/// subject.
 #[must_use]
 pub fn judge(expectations: &[Expectation], trial: &str, outcome: Result<(), &Failure>) -> (Verdict, String) {
     let mut covering = expectations.iter().filter(|entry| entry.covers(trial)).peekable();
@@ -156,7 +159,7 @@ link = "https://example.org/1"
         assert!(!entries()[0].is_about(&other, true));
     }
 
-    /// What an H100, PoCL and rusticl say of themselves through OpenCL.
+    /// Descriptions of an H100, of PoCL and of rusticl, as OpenCL returns them.
     #[test]
     fn the_version_of_an_opencl_device_is_that_of_its_driver() {
         let told = [
@@ -178,7 +181,7 @@ link = "https://example.org/1"
         assert!(entry.is_about(&device("1.9"), true) && !entry.is_about(&device("1.9"), false));
     }
 
-    /// OpenCL and Vulkan let a device flush in single precision; nothing lets others.
+    /// OpenCL and Vulkan allow a device to flush subnormal numbers in single precision. No other interface allows it.
     #[test]
     fn flushing_is_excused_on_graphics_interfaces_in_single_precision_alone() {
         let excused = |device: &str, driver: &str, api: &str, trial: &str| {
@@ -204,7 +207,8 @@ link = "https://example.org/1"
         }
     }
 
-    /// OpenBLAS picks its kernels by the processor: what those for one lack is no excuse on another.
+    /// OpenBLAS selects its kernels by the CPU. An entry about the kernels of one CPU must not excuse the kernels of
+    /// another CPU.
     #[test]
     fn pivots_of_either_zero_are_excused_with_the_kernels_that_spread_nan() {
         let excused = |kernels: &str, trial: &str| {

@@ -1,4 +1,4 @@
-//! What a failed check says: its name, the bound, the worst place, the case.
+//! A failed check: its name, the bound, the worst element and the case.
 
 use std::fmt;
 
@@ -8,90 +8,90 @@ use crate::bounds::Bound;
 use crate::cases::Case;
 use crate::report::FailureReport;
 
-/// A check that a subject does not pass, with the evidence.
+/// A check that the subject did not pass, with the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// The check, for example `gemm: componentwise`.
+    /// Name of the check, for example `gemm: componentwise`.
     pub check: &'static str,
-    /// The bound that was exceeded; none where the check is a plain yes or no.
+    /// The bound that was exceeded. `None` if the check compares no ratio with a bound.
     pub bound: Option<Bound>,
     /// Row and column of the worst element.
     pub at: Option<(usize, usize)>,
-    /// Observed ratio, to be compared with the bound's limit.
+    /// The observed ratio, which is compared with the limit of the bound.
     pub ratio: f64,
-    /// What was seen, in words.
+    /// Description of the failure.
     pub detail: String,
-    /// The case, if there is one.
+    /// The case in which the check failed, if there is one.
     pub case: Option<Box<InCase>>,
-    /// Whether a call was refused for lack of memory, so that nothing was compared.
+    /// Whether a call failed for lack of memory, so that no results were compared.
     pub lacks_memory: bool,
 }
 
-/// Where a check failed.
+/// The case in which a check failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InCase {
-    /// The case, as it prints.
+    /// The case in its printed form.
     pub text: String,
-    /// Its flags, as in the figures.
+    /// Flags of the case, in the same form as in the figures.
     pub flags: String,
 }
 
 impl Failure {
-    /// A plain yes-or-no check that does not hold.
+    /// Creates the failure of a check without a bound.
     pub fn new(check: &'static str, detail: impl fmt::Display) -> Self {
         Failure { check, bound: None, at: None, ratio: f64::NAN, detail: detail.to_string(), case: None, lacks_memory: false }
     }
 
-    /// A call that did not complete.
+    /// Creates the failure of a call that returned an error.
     #[must_use]
     pub fn of_call(check: &'static str, error: &Error) -> Self {
         Failure { lacks_memory: error.kind().is_out_of_memory(), ..Failure::new(check, error) }
     }
 
-    /// Names the worst element.
+    /// Records the row and column of the worst element.
     #[must_use]
     pub fn at(self, at: (usize, usize)) -> Self {
         Failure { at: Some(at), ..self }
     }
 
-    /// Names the bound and the ratio that exceeds it.
+    /// Records the bound and the ratio that exceeds it.
     #[must_use]
     pub fn exceeds(self, bound: Bound, ratio: f64) -> Self {
         Failure { bound: Some(bound), ratio, ..self }
     }
 
-    /// Names the case.
+    /// Records the case in which the check failed.
     #[must_use]
     pub fn in_case(self, case: &impl Case) -> Self {
         Failure { case: Some(Box::new(InCase { text: case.to_string(), flags: case.flags() })), ..self }
     }
 
-    /// Names the device.
+    /// Adds the name of the device to the description.
     #[must_use]
     pub fn on(self, device: &str) -> Self {
         Failure { detail: format!("{device}: {}", self.detail), ..self }
     }
 
-    /// Says which case came before, where that matters.
+    /// Adds the case of the preceding call to the description.
     #[must_use]
     pub fn after(self, before: &impl Case) -> Self {
         Failure { detail: format!("{}, after {before}", self.detail), ..self }
     }
 
-    /// Whether a call ended in an error, so that nothing was compared: the checks of calls are
-    /// named so.
+    /// Whether a call returned an error, so that no results were compared. Names of checks that a call completes end in `:
+    /// completes`.
     #[must_use]
     pub fn is_of_a_call(&self) -> bool {
         self.check.ends_with(": completes")
     }
 
-    /// Whether a call or the trial broke off, so that no result was found wrong.
+    /// Whether a call or the whole trial ended early, so that no result was found wrong.
     #[must_use]
     pub(crate) fn compares_nothing(&self) -> bool {
         self.is_of_a_call() || ["suite: no panic", "suite: repeatable", "faults: no panic"].contains(&self.check)
     }
 
-    /// The failure as data.
+    /// Returns the failure in the form that the report stores.
     #[must_use]
     pub fn report(&self) -> FailureReport {
         FailureReport {
@@ -115,7 +115,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The worst ratio seen so far and where.
+/// The largest of several ratios, and the row and column of its element.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worst {
     ratio: f64,
@@ -123,7 +123,7 @@ pub struct Worst {
 }
 
 impl Worst {
-    /// Takes another ratio into account; NaN is worse than any number.
+    /// Takes another ratio into account. A ratio that is NaN counts as infinity.
     pub fn see(&mut self, ratio: f64, at: (usize, usize)) {
         let ratio = if ratio.is_nan() { f64::INFINITY } else { ratio };
         if self.at.is_none() || ratio > self.ratio {
@@ -131,16 +131,16 @@ impl Worst {
         }
     }
 
-    /// The worst ratio; zero if there was none.
+    /// The largest ratio that was recorded. Returns zero if no ratio was recorded.
     #[must_use]
     pub fn ratio(self) -> f64 {
         self.ratio
     }
 
-    /// Whether the worst ratio is within the bound.
+    /// Checks the largest ratio against the bound.
     ///
     /// # Errors
-    /// It is not; the failure names the place.
+    /// The largest ratio exceeds the bound. The failure names its row and column.
     pub fn within(self, check: &'static str, bound: Bound) -> Result<(), Failure> {
         match self.at {
             Some(at) if self.ratio > bound.limit => Err(Failure::new(check, "error too large").at(at).exceeds(bound, self.ratio)),
@@ -149,16 +149,16 @@ impl Worst {
     }
 }
 
-/// `error / scale`, with zero error always within any bound.
+/// Returns `error / scale`. Returns zero if the error is zero, even where the scale is zero too.
 #[must_use]
 pub fn ratio(error: f64, scale: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / scale }
 }
 
-/// Whether one number is within a bound.
+/// Checks one ratio against a bound.
 ///
 /// # Errors
-/// It is not, or it is NaN.
+/// The ratio exceeds the bound or is NaN.
 pub fn within(check: &'static str, bound: Bound, ratio: f64) -> Result<(), Failure> {
     if ratio <= bound.limit { Ok(()) } else { Err(Failure::new(check, "residual too large").exceeds(bound, ratio)) }
 }

@@ -1,4 +1,4 @@
-//! Tries a property on a subject, and reports the trial.
+//! The grader runs a property on a subject and reports the trial.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -12,45 +12,48 @@ use crate::suite::Property;
 use crate::trial::Ledger;
 use crate::{Failure, Scope, Subject, flushes, room};
 
-/// What decides how a subject's trials are judged.
+/// Settings by which the trials of one subject are judged.
 #[derive(Clone, Debug)]
 pub struct Grader {
     scope: Scope,
-    /// Entries about the subject in single and in double precision.
+    /// Known failures of the subject, in single and in double precision.
     expectations: [Vec<Expectation>; 2],
 }
 
 impl Grader {
-    /// A grader of one subject; asks it whether it flushes subnormal numbers.
+    /// Creates a grader for one subject. If a known failure depends on flushing, the function calls the subject to find out
+    /// whether it flushes subnormal numbers.
     #[must_use]
     pub fn new<S: Subject>(subject: &S, identity: &Identity, scope: Scope, known: &[Expectation]) -> Self {
         let expectations = [about::<S, f32>(subject, identity, known), about::<S, f64>(subject, identity, known)];
         Grader { scope, expectations }
     }
 
-    /// A grader that expects no failure.
+    /// Creates a grader that expects no failure.
     #[must_use]
     pub fn strict(scope: Scope) -> Self {
         Grader { scope, expectations: [Vec::new(), Vec::new()] }
     }
 
-    /// Tries a property, unless the subject lacks what it needs.
+    /// Runs the trial of a property on a subject. The trial is skipped if the subject lacks something that the property
+    /// needs.
     pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let lacks = subject.lacks(property.dtype, property.calls, property.name);
         let why = lacks.or_else(|| room::given(room::SMALL).err());
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }
 
-    /// Tries a property. A panic is a failure; the case is named where the subject is [`Guarded`](crate::Guarded).
+    /// Runs the trial of a property on a subject. A panic counts as a failure. The failure names its case if the subject is
+    /// [`Guarded`](crate::Guarded).
     pub fn grade<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         self.grade_within(subject, property, subject.memory_limit())
     }
 
-    /// Tries a property of something that need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
-    /// `memory_limit` is the memory limit of each of its devices, in bytes.
+    /// Runs a trial on something that need not be a [`Subject`], such as a [`Pair`](crate::properties::agreement::Pair).
+    /// `memory_limit` is the memory limit of each device, in bytes.
     pub fn grade_within<S>(&self, subject: &S, property: &Property<S>, memory_limit: Option<usize>) -> TrialReport {
         let (start, ledger) = (Instant::now(), Ledger::default());
-        // nothing of ours is left half-way: the ledger is whole after each figure
+        // a panic leaves the ledger consistent, since each figure is recorded in one step
         let outcome = catch_unwind(AssertUnwindSafe(|| property.check(subject, &self.scope, &ledger)));
         let outcome = outcome.unwrap_or_else(|panic| Err(Failure::new("suite: no panic", message(&*panic))));
         let (cases, skipped, figures) = ledger.close();
@@ -61,7 +64,7 @@ impl Grader {
             Ok(()) => skipped,
             Err(failure) if failure.check == room::CHECK => Some(failure.detail.clone()),
             Err(failure) if failure.lacks_memory => too_little_memory(memory_limit),
-            // lack of memory elsewhere, such as for a thread, shows as other errors
+            // where memory is lacking elsewhere, such as for a thread, calls end in errors of other kinds
             Err(failure) if failure.compares_nothing() => room::given(room::SPARE).err(),
             Err(_) => None,
         };
@@ -74,19 +77,21 @@ impl Grader {
     }
 }
 
-/// The report of a property that does not apply.
+/// Returns the report of a trial that is skipped for the reason `why`.
 #[must_use]
 pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
     TrialReport { why: why.to_owned(), ..blank(property) }
 }
 
-/// Why a call may lack memory through no fault of the subject.
+/// Why a call may lack memory although the subject has no fault. `None` if memory is sufficient, so that the lack of memory
+/// is a fault of the subject.
 pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
     let limited = |bytes| format!("too little memory: the limit is {bytes} bytes; raise it to run this trial");
     memory_limit.map(limited).or_else(|| room::given(room::ALWAYS).err())
 }
 
-/// The report of a property whose trial has begun and never ended; `detail` says how that is known.
+/// Returns the report of a trial that began and never ended. `detail` tells how the suite noticed that the trial did not
+/// end.
 #[must_use]
 pub fn unended<S>(property: &Property<S>, detail: &str) -> TrialReport {
     let failure = Some(Failure::new(ENDS, detail).report());
@@ -109,9 +114,9 @@ fn blank<S>(property: &Property<S>) -> TrialReport {
     }
 }
 
-/// The entries about a subject. It is asked whether it flushes only where an entry depends on that:
-/// a call may end the process, and none is made outside its trials for nothing. A subject that cannot
-/// say whether it flushes will say why in its trials.
+/// Selects the known failures of a subject. The function tests whether the subject flushes subnormal numbers only if an
+/// entry depends on it, since a call may end the process. If the call fails, the subject counts as one that does not flush,
+/// and its trials report the error.
 fn about<S: Subject, T: Scalar>(subject: &S, identity: &Identity, known: &[Expectation]) -> Vec<Expectation> {
     let matters = known.iter().any(|entry| entry.flushes && entry.is_about(identity, true));
     let seen = || matters && subject.computes(T::DTYPE) && flushes::<S, T>(subject).unwrap_or(false);

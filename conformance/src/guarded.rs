@@ -1,8 +1,7 @@
-//! A subject whose panics are errors.
+//! A subject whose panics become errors.
 //!
-//! A panic that left a check would take the case with it. As the error of a call it is one
-//! more way not to give a result: the check fails in its case, which is shrunk like any other,
-//! and the run goes on.
+//! A panic that leaves a check would end the trial, and the failing case would be lost. If the panic becomes the error of a
+//! call, the check fails in its case, the case is shrunk, and the run continues.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,18 +14,18 @@ use lapidary_core::{
 use crate::report::Identity;
 use crate::{Subject, for_routines};
 
-/// A subject whose routines end in an error where they would panic.
+/// A subject whose routines return an error where they would panic.
 #[derive(Clone, Copy, Debug)]
 pub struct Guarded<S>(pub S);
 
 fn guarded<R>(operation: &'static str, call: impl FnOnce() -> Result<R>) -> Result<R> {
-    // what the panic leaves half-way are operands of this call, which nobody reads after it
+    // a panic can leave only the operands of this call half-written, and no check reads them afterwards
     let failed =
         |panic: Box<dyn Any + Send>| Error::new(ErrorKind::DeviceFailed, operation, format!("panic: {}", message(&*panic)));
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(failed(panic)))
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())

@@ -1,6 +1,6 @@
-//! The suite as tests: a trial for each property, run by `cargo test`.
+//! Runs the suite under `cargo test`, with one test for each trial.
 //!
-//! A backend's whole test file, with `harness = false` in its manifest:
+//! The whole test file of a backend, which sets `harness = false` for it in its manifest:
 //!
 //! ```text
 //! fn main() -> std::process::ExitCode {
@@ -8,7 +8,7 @@
 //! }
 //! ```
 //!
-//! `cargo test npu:0::f64::gemm` runs what begins with that.
+//! `cargo test npu:0::f64::gemm` runs the tests whose names contain this text.
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
@@ -21,8 +21,7 @@ use crate::report::{TrialReport, Verdict};
 use crate::suite::{Property, properties};
 use crate::{Guarded, Scope, Subject};
 
-/// Tests one subject after the other, each under its name. A subject is opened when its
-/// first test runs, and once.
+/// Runs the tests of each subject under its name. A subject is opened once, when its first test runs.
 pub fn run<S: Subject + Send + 'static, O: Fn() -> S + Send + 'static>(
     subjects: impl IntoIterator<Item = (&'static str, O, Scope)>,
 ) -> ExitCode {
@@ -30,13 +29,13 @@ pub fn run<S: Subject + Send + 'static, O: Fn() -> S + Send + 'static>(
     conclude(tests)
 }
 
-/// Runs tests as the command line asks.
+/// Runs the tests that the command line selects.
 #[must_use]
 pub fn conclude(tests: Vec<Test>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
 }
 
-/// The tests of one subject.
+/// One test for each trial of a subject.
 pub fn tests<S: Subject + Send + 'static>(name: &str, open: impl Fn() -> S + Send + 'static, scope: Scope) -> Vec<Test> {
     let opened = Arc::new(LazyLock::new(move || {
         let subject = Guarded(open());
@@ -53,10 +52,10 @@ pub fn tests<S: Subject + Send + 'static>(name: &str, open: impl Fn() -> S + Sen
     properties::<Guarded<S>>().into_iter().map(test).collect()
 }
 
-/// The result of the test that stands for a trial.
+/// The result of a trial as the result of a test.
 ///
 /// # Errors
-/// The trial failed, or passed although it is expected to fail.
+/// The trial failed, or it passed although a failure was expected.
 pub fn verdict(trial: &TrialReport) -> Result<(), Failed> {
     match (trial.verdict, &trial.failure) {
         (Verdict::Failed, Some(failure)) => Err(failure.to_string().into()),

@@ -1,19 +1,20 @@
 //! The conformance suite of Lapidary.
 //!
-//! It grades anything that computes the routines: a [`Subject`]. One check goes through [`cases`] (a printable description
-//! of operands) → operands in memory with canaries around them → one call of the subject → [`oracle`]
-//! (independent, in higher precision) → [`bounds`] (cited formulas) →
-//! [`Failure`].
-//! [`Failure`].
+//! The suite grades a [`Subject`]: anything that computes the routines of the BLAS and LAPACK. One check takes these steps:
+//! - A case of [`cases`], which can be printed, describes the operands.
+//! - The operands are stored in memory with canaries around them.
+//! - The suite calls the subject once.
+//! - The [`oracle`] computes the result independently, in higher precision.
+//! - A formula of [`bounds`], which cites its source, limits the difference between the two results.
+//! - A difference beyond the limit is returned as a [`Failure`].
 //!
-//! Nothing here knows a backend, the engine or the facade, and no code is
-//! shared with them beyond the views and argument structs of the core.
-//! [`suite::properties`] lists every property by name, weakest assumption
-//! first: memory, then what devices do (transfers, ordering, instructions), laswp, gemm, trsm,
-//! getrf, solve, pinned cases, faults, what is large.
+//! The suite depends on no backend, and neither on the engine nor on the facade. The suite uses the types of the core
+//! (views, argument structs, the trait of a device), but none of its algorithms. [`suite::properties`] lists every property
+//! by name. A property comes after the properties that it builds on: memory, devices (transfers, ordering of commands,
+//! instructions), laswp, gemm, trsm, getrf, solve, batches, pinned cases, faults, large matrices.
 //!
-//! One module looks below the routines: [`device`] tries transfers, the order of commands and
-//! each instruction on the devices themselves.
+//! The module [`device`] tests the devices of a subject below the level of the routines: transfers, the order of commands,
+//! and each instruction.
 #![deny(unsafe_code)]
 
 pub mod bounds;

@@ -1,46 +1,46 @@
-//! Whether the machine has memory left for a trial with large operands. If not, the trial is skipped, since the system
-//! might end the program.
+//! Checks whether the host has memory left for a trial with large operands. Without enough memory the trial is skipped,
+//! since the system might end the program.
 
 use lapidary_host::memory;
 
 use crate::Failure;
 
-/// Bytes that every machine is taken to have.
+/// Number of bytes that every host is assumed to have.
 pub(crate) const ALWAYS: usize = 1 << 30;
 
-/// Bytes that a trial takes whose matrices are small.
+/// Number of bytes that a trial with small matrices needs.
 pub(crate) const SMALL: usize = 16 << 20;
 
-/// Bytes without which calls break off in any way: threads and drivers take memory too.
+/// Number of bytes below which calls may fail with errors of any kind, since threads and drivers need memory too.
 pub(crate) const SPARE: usize = 128 << 20;
 
-/// Whether a trial may use `bytes` of memory: at most `ALWAYS`, or at most half of the free memory. The rest is left to
-/// other programs.
+/// Checks whether a trial may use `bytes` of memory: at most `ALWAYS`, or at most half of the free memory. The other half
+/// remains for other programs.
 ///
 /// # Errors
-/// The trial may not; the text says why.
+/// The trial may not use so much memory. The text gives the reason.
 pub fn room_for(bytes: usize) -> Result<(), String> {
     enough(bytes, memory::left().map(|left| usize::try_from(left.free).unwrap_or(usize::MAX)))
 }
 
-/// The check of [`for_elements`].
+/// Name of the check in failures of [`for_elements`].
 pub(crate) const CHECK: &str = "suite: room";
 
-/// Whether the system grants `bytes` now. They are not written. This finds a limit on the process's address space, which
-/// the amount of free memory does not show.
+/// Checks whether the system allocates `bytes` now. The function does not write the memory. The attempt detects a limit on
+/// the address space of the process, which the amount of free memory does not show.
 ///
 /// # Errors
-/// It does not; the text says so.
+/// The system refuses the allocation. The text gives the amount.
 pub(crate) fn given(bytes: usize) -> Result<(), String> {
     let refused = |_| format!("too little memory: the system refuses this process {} MiB more", bytes >> 20);
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
 }
 
-/// Whether the system grants the memory of a case whose matrices have `count` elements together: the operands, their
-/// copies, and the oracle's pairs of numbers.
+/// Checks whether the system allocates the memory of a case whose matrices have `count` elements together: the operands,
+/// their copies, and the pairs of numbers of the oracle.
 ///
 /// # Errors
-/// It does not, which is no failure of the subject.
+/// The system refuses the allocation, which is no failure of the subject.
 pub(crate) fn for_elements(count: usize) -> Result<(), Failure> {
     let lacking = |why| Failure { lacks_memory: true, ..Failure::new(CHECK, why) };
     given(64 * count).map_err(lacking)

@@ -1,51 +1,50 @@
-//! What the suite grades.
+//! The interface of anything that the suite can grade.
 
 use lapidary_core::{DType, Device, MatMut, MatRef, Routine};
-// the types in the methods of `Subject`; the macro `routines_of` uses them too
+// types in the signatures of `Subject`, which the macro `routines_of` names too
 pub use lapidary_core::{Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Laswp, Result, Scalar, Trsm};
 
 use crate::bounds::eta;
 use crate::report::Identity;
 
-/// Anything that computes the routines on host matrices.
+/// A library, a device or a machine that computes the routines on host matrices.
 ///
-/// Each method owes what the argument struct's documentation says; the suite
-/// assumes nothing else. Wrong shapes are to be answered with
-/// [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument)
-/// before anything is written.
+/// Each method must do what the documentation of its argument struct says; the suite assumes nothing else. If shapes do not
+/// agree, the method must return [`ErrorKind::InvalidArgument`](lapidary_core::ErrorKind::InvalidArgument) before it writes
+/// anything.
 pub trait Subject: Sync {
-    /// How reports call it, for example `cpu:0`.
+    /// Name of the subject in reports, for example `cpu:0`.
     fn name(&self) -> String;
 
-    /// The smallest positive number that the subject must compute with. A device that [flushes](Flushing) takes smaller ones
-    /// for zero.
+    /// The smallest positive number that the subject must compute with. A device that [flushes](Flushing) treats smaller
+    /// numbers as zero.
     fn smallest<T: Scalar>(&self) -> f64 {
         eta::<T>()
     }
 
-    /// What it is, as far as it tells.
+    /// Device, driver and interface of the subject, as far as it reports them.
     fn identity(&self) -> Identity {
         let os = format!("{} {}", std::env::consts::OS, std::env::consts::ARCH);
         Identity { name: self.name(), os, ..Identity::default() }
     }
 
-    /// Whether it computes in a precision; where not, its trials are skipped.
+    /// Whether the subject computes in a precision. Trials in a precision in which the subject does not compute are
+    /// skipped.
     fn computes(&self, _dtype: DType) -> bool {
         true
     }
 
-    /// Bytes of memory that each of its devices may use, where somebody limits them: then a call
-    /// that is refused for lack of memory is no failure, and its trial is skipped.
+    /// The memory limit of each device in bytes, if the user set one. A trial is then skipped, and does not fail, if a call
+    /// lacks memory.
     fn memory_limit(&self) -> Option<usize> {
         None
     }
 
-    /// Shows the devices behind it; to a subject without any, what is asked of devices
-    /// does not apply.
+    /// Passes each device of the subject to `visit`. Without devices, the trials of devices are skipped.
     fn devices(&self, _visit: &mut dyn FnMut(&dyn Device)) {}
 
-    /// The same subject on one device and on several. `None` if that makes no difference, as for a library; an error if one of
-    /// the two does not open.
+    /// The same subject on one device and on several. `None` if the subject cannot choose the number of devices, for
+    /// example because it is a library. The value is an error if one of the two cannot be opened.
     fn one_and_several(&self) -> Option<Result<[Self; 2]>>
     where
         Self: Sized,
@@ -53,14 +52,14 @@ pub trait Subject: Sync {
         None
     }
 
-    /// How many devices had a task since last asked; none if it cannot tell. Devices take tasks
-    /// as they come, so that one of several may do all.
+    /// The number of devices that ran a task since the last call of this method. `None` if the subject does not know it.
+    /// The number may be one on several devices, since a device takes a task when it is free.
     fn took_part(&self) -> Option<usize> {
         None
     }
 
-    /// The reason for which a property that calls these routines does not apply to the subject, if there is one: the trial is
-    /// skipped. Only a subject that lacks what the property needs may give a reason.
+    /// The reason for which a property does not apply to the subject; the trial is then skipped. A subject may return a
+    /// reason only if it lacks something that the property needs.
     fn lacks(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
@@ -68,48 +67,49 @@ pub trait Subject: Sync {
     /// `C ← α·op(A)·op(B) + β·C`.
     ///
     /// # Errors
-    /// Wrong shapes, or a failed device.
+    /// Shapes do not agree, or a device failed.
     fn gemm<T: Scalar>(&self, args: Gemm<'_, T>) -> Result<()>;
 
     /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`.
     ///
     /// # Errors
-    /// Wrong shapes, or a failed device.
+    /// Shapes do not agree, or a device failed.
     fn trsm<T: Scalar>(&self, args: Trsm<'_, T>) -> Result<()>;
 
-    /// `A = P·L·U` in place. The value is LAPACK's `info`: zero, or the 1-based
-    /// index of the first pivot that is exactly zero.
+    /// `A = P·L·U` in place. Returns LAPACK's `info`: zero, or the 1-based index of the first pivot that is exactly zero.
     ///
     /// # Errors
-    /// Wrong shapes, or a failed device; never a zero pivot.
+    /// Shapes do not agree, or a device failed. A zero pivot is no error.
     fn getrf<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<usize>;
 
     /// `B ← op(A)⁻¹·B` from the factors of A.
     ///
     /// # Errors
-    /// Wrong shapes or row indices, or a failed device.
+    /// Shapes do not agree, a row index is outside the matrix, or a device failed.
     fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()>;
 
-    /// Row exchanges.
+    /// Exchanges rows of A.
     ///
     /// # Errors
-    /// Wrong row indices, or a failed device.
+    /// A row index is outside the matrix, or a device failed.
     fn laswp<T: Scalar>(&self, args: Laswp<'_, T>) -> Result<()>;
 
-    /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch; by default one call for each.
+    /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch. The default implementation calls [`Subject::gemm`] for each
+    /// matrix.
     ///
     /// # Errors
-    /// Wrong shapes, or a failed device.
+    /// Shapes do not agree, or a device failed.
     fn gemm_batched<T: Scalar>(&self, args: GemmBatched<'_, T>) -> Result<()> {
         let GemmBatched { alpha, op_a, a, op_b, b, beta, c } = args.check()?.into_inner();
         let mut each = c.into_matrices().enumerate();
         each.try_for_each(|(i, c)| self.gemm(Gemm { alpha, op_a, a: a.get(i), op_b, b: b.get(i), beta, c }))
     }
 
-    /// `A = P·L·U` of each matrix of a batch, in place; by default one call for each.
+    /// `A = P·L·U` in place for each matrix of a batch. The default implementation calls [`Subject::getrf`] for each
+    /// matrix.
     ///
     /// # Errors
-    /// Wrong shapes, or a failed device; never a zero pivot.
+    /// Shapes do not agree, or a device failed. A zero pivot is no error.
     fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
         let GetrfBatched { a, ipiv, info, pivoting } = args.check()?.into_inner();
         let order = a.shape().0.min(a.shape().1);
@@ -121,10 +121,11 @@ pub trait Subject: Sync {
         })
     }
 
-    /// `B ← op(A)⁻¹·B` from the factors of each matrix of a batch; by default one call for each.
+    /// `B ← op(A)⁻¹·B` from the factors of each matrix of a batch. The default implementation calls [`Subject::getrs`] for
+    /// each matrix.
     ///
     /// # Errors
-    /// Wrong shapes or row indices, or a failed device.
+    /// Shapes do not agree, a row index is outside the matrix, or a device failed.
     fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
         let GetrsBatched { op, lu, ipiv, b } = args.check()?.into_inner();
         let order = lu.shape().0;
@@ -133,7 +134,8 @@ pub trait Subject: Sync {
     }
 }
 
-/// Passes the routines of a [`Subject`] to a macro, as `method: Arguments => value` for each routine, after what the caller adds.
+/// Implements each routine of a [`Subject`] by calling the same routine of one of its fields. `$getrf` is the name of the
+/// field's method for the factorisation.
 #[macro_export]
 macro_rules! for_routines {
     ($($macro:ident)::+!($($added:tt)*)) => {
@@ -151,7 +153,8 @@ macro_rules! for_routines {
     };
 }
 
-/// Implements the routines of a [`Subject`] by those of one of its fields, whose factorisation may have another name.
+/// Implements each routine of a [`Subject`] by calling the same routine of one of its fields. `$getrf` is the name of the
+/// field's method for the factorisation.
 #[macro_export]
 macro_rules! routines_of {
     ($field:tt, $getrf:ident) => {
@@ -165,7 +168,7 @@ macro_rules! routines_of {
 macro_rules! methods_of {
     (($field:tt, $getrf:ident) $($method:ident: $Args:ident => $value:ty,)*) => {$(
         fn $method<T: $crate::subject::Scalar>(&self, args: $crate::subject::$Args<'_, T>) -> $crate::subject::Result<$value> {
-            // the field's factorisation may return `info` in a type of its own
+            // the field's method may return a type of its own, which converts to the number `info`
             $crate::methods_of!(@call $method, $getrf, self.$field, args).map(::std::convert::Into::into)
         }
     )*};
@@ -173,7 +176,7 @@ macro_rules! methods_of {
     (@call $method:ident, $getrf:ident, $to:expr, $args:ident) => { $to.$method($args) };
 }
 
-/// A subject that takes subnormal operands and results for zero. All other requirements apply to it.
+/// A subject that may treat subnormal operands and results as zero. All other requirements apply to this subject unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Flushing<'a, S: ?Sized> {
     subject: &'a S,
@@ -181,15 +184,16 @@ pub struct Flushing<'a, S: ?Sized> {
 }
 
 impl<'a, S: Subject + ?Sized> Flushing<'a, S> {
-    /// The subject, owing nothing below the normal numbers.
+    /// Wraps a subject that need not compute with subnormal numbers.
     pub fn of(subject: &'a S) -> Self {
         Flushing { subject, flushes: true }
     }
 
-    /// The subject, owing nothing below the normal numbers if it is seen to [flush](flushes) them.
+    /// Wraps a subject. If two products show that the subject [flushes](flushes) subnormal numbers, the subject need not
+    /// compute with them.
     ///
     /// # Errors
-    /// A call failed.
+    /// A call of the subject returned an error.
     pub fn if_seen<T: Scalar>(subject: &'a S) -> Result<Self> {
         Ok(Flushing { subject, flushes: flushes::<S, T>(subject)? })
     }
@@ -217,19 +221,19 @@ impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     routines_of!(subject, getrf);
 }
 
-/// Whether a subject takes subnormal numbers for zero, operands and results.
+/// Whether a subject treats subnormal numbers as zero, both as operands and as results.
 ///
 /// # Errors
-/// A call failed.
+/// A call of the subject returned an error.
 pub fn flushes<S: Subject + ?Sized, T: Scalar>(subject: &S) -> Result<bool> {
     flushed::<S, T>(subject).map(|(operands, results)| operands && results)
 }
 
-/// Whether a subject takes subnormal numbers for zero: as operands (a subnormal number times
-/// four), and as results (the smallest normal number times a half).
+/// Whether a subject treats subnormal operands as zero, and whether it treats subnormal results as zero. One product
+/// multiplies a subnormal number by four; the other multiplies the smallest normal number by one half.
 ///
 /// # Errors
-/// A call failed.
+/// A call of the subject returned an error.
 pub fn flushed<S: Subject + ?Sized, T: Scalar>(subject: &S) -> Result<(bool, bool)> {
     let is_zero = |x: f64, y: f64| {
         let (x, y, mut z) = ([T::from_f64(x)], [T::from_f64(y)], [T::ONE]);

@@ -1,7 +1,7 @@
-//! A running trial: the subject that it grades, the number and size of its cases, and the figures that its checks have recorded.
+//! A running trial: the subject, the scope, and the figures that its checks have recorded.
 //!
-//! Every check records its worst ratio in the [`Ledger`], even if it passes, so that a report shows the worst ratio of each check
-//! beside its bound. Only the ledger holds figures; functions pass it on.
+//! Every check records its worst ratio in the [`Ledger`], even if the check passes, so that a report shows the worst ratio
+//! of each check beside its bound. All figures of a trial are stored in its ledger.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,18 +12,18 @@ use crate::failure::{Failure, Worst};
 use crate::report::Figure;
 use crate::{Scope, failure};
 
-/// A property that is being tried on a subject.
+/// A property that is being tested on a subject.
 #[derive(Debug)]
 pub struct Trial<'a, S: ?Sized> {
-    /// Who is graded.
+    /// The subject.
     pub subject: &'a S,
-    /// How much is tried.
+    /// Sizes and number of cases.
     pub scope: &'a Scope,
-    /// What was seen.
+    /// The ledger that records the figures.
     pub ledger: &'a Ledger,
 }
 
-// derived, these would ask for `S: Clone`
+// `derive` would require `S: Clone`
 impl<S: ?Sized> Clone for Trial<'_, S> {
     fn clone(&self) -> Self {
         *self
@@ -32,7 +32,7 @@ impl<S: ?Sized> Clone for Trial<'_, S> {
 impl<S: ?Sized> Copy for Trial<'_, S> {}
 
 impl<'a, S: ?Sized> Trial<'a, S> {
-    /// The same trial of another subject.
+    /// The same trial with another subject.
     #[must_use]
     pub fn of<'b, R: ?Sized>(self, subject: &'b R) -> Trial<'b, R>
     where
@@ -41,28 +41,28 @@ impl<'a, S: ?Sized> Trial<'a, S> {
         Trial { subject, scope: self.scope, ledger: self.ledger }
     }
 
-    /// The same trial in another scope.
+    /// The same trial with another scope.
     #[must_use]
     pub fn within(self, scope: &'a Scope) -> Self {
         Trial { scope, ..self }
     }
 
-    /// Says that the property does not apply, and why.
+    /// Records that the property does not apply, for the reason `why`.
     ///
     /// # Errors
-    /// Never: it reads as the end of a check.
+    /// The function never returns an error. A check can return the value of this function as its own result.
     pub fn skip(&self, why: impl Into<String>) -> Result<(), Failure> {
         self.ledger.0.borrow_mut().skipped = Some(why.into());
         Ok(())
     }
 
-    /// Begins a case.
+    /// Begins a case: counts it, and returns the recorder of its figures.
     pub fn case(&self, case: &impl Case) -> Evidence<'a> {
         self.ledger.evidence(case.flags(), case.size())
     }
 }
 
-/// What a trial has seen: the worst figure of each check, by flags and size.
+/// The records of a trial: the worst figure of each check for each combination of flags and size.
 #[derive(Debug, Default)]
 pub struct Ledger(RefCell<Entries>);
 
@@ -74,24 +74,24 @@ struct Entries {
 }
 
 impl Ledger {
-    /// Begins a case with flags and a size that are not those of a [`Case`].
+    /// Begins a case with the given flags and size, which need not be those of a [`Case`].
     pub fn evidence(&self, flags: impl Into<String>, size: usize) -> Evidence<'_> {
         self.0.borrow_mut().cases += 1;
         Evidence { ledger: self, flags: flags.into(), size }
     }
 
-    /// Why the trial was skipped, which is forgotten here.
+    /// Returns the reason for which the trial was skipped, and removes it from the ledger.
     pub(crate) fn take_skipped(&self) -> Option<String> {
         self.0.borrow_mut().skipped.take()
     }
 
-    /// The worst figures so far.
+    /// Returns the worst figures that were recorded so far.
     #[must_use]
     pub fn figures(&self) -> Vec<Figure> {
         self.0.borrow().worst.values().cloned().collect()
     }
 
-    /// Cases that were begun, why the trial was skipped if it was, and the figures.
+    /// Returns the number of cases, the reason if the trial was skipped, and the figures.
     #[must_use]
     pub fn close(self) -> (usize, Option<String>, Vec<Figure>) {
         let Entries { cases, skipped, worst } = self.0.into_inner();
@@ -99,7 +99,7 @@ impl Ledger {
     }
 }
 
-/// Where the figures of one case go.
+/// Records the figures of one case.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     ledger: &'a Ledger,
@@ -108,28 +108,28 @@ pub struct Evidence<'a> {
 }
 
 impl Evidence<'_> {
-    /// Records a ratio, and whether it is within its bound.
+    /// Records a ratio and checks it against its bound.
     ///
     /// # Errors
-    /// It is not, or it is NaN.
+    /// The ratio exceeds the bound or is NaN.
     pub fn within(&self, check: &'static str, bound: Bound, ratio: f64) -> Result<(), Failure> {
         self.record(check, bound, ratio);
         failure::within(check, bound, ratio)
     }
 
-    /// Records the worst of many ratios, and whether it is within its bound.
+    /// Records the largest of several ratios and checks it against its bound.
     ///
     /// # Errors
-    /// It is not; the failure names the place.
+    /// The ratio exceeds the bound. The failure names the row and column.
     pub fn worst(&self, check: &'static str, bound: Bound, worst: Worst) -> Result<(), Failure> {
         self.record(check, bound, worst.ratio());
         worst.within(check, bound)
     }
 
-    /// Records that nothing may differ, and whether that is so (bound 5).
+    /// Records the result of a comparison that allows no difference (bound 5), and returns it.
     ///
     /// # Errors
-    /// That of the comparison.
+    /// The error of the comparison.
     pub fn exact(&self, check: &'static str, compared: Result<(), Failure>) -> Result<(), Failure> {
         self.record(check, bounds::exact(), if compared.is_ok() { 0.0 } else { f64::INFINITY });
         compared

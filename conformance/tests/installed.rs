@@ -1,7 +1,7 @@
-//! The libraries of this machine have the properties that they are not known to lack: the
-//! suite asks for nothing that a careful library cannot give.
+//! Grades the libraries that are installed on this computer. Each library must have every property except those that
+//! `expectations.toml` names.
 //!
-//! A library that is not installed stands in the list as a test that is ignored.
+//! For a library that is not installed, the list contains one test that is ignored.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,10 @@ use lapidary_conformance::foreign::Library;
 use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
 
-/// Where Debian puts netlib's libraries, beside those that it prefers.
+/// The path where Debian installs the libraries of Netlib.
 const NETLIB: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3,/usr/lib/x86_64-linux-gnu/lapack/liblapack.so.3";
 
-/// Its BLAS alone, which has no function for its version.
+/// The BLAS of Netlib alone, which has no function for its version.
 const NETLIB_BLAS: &str = "blas:/usr/lib/x86_64-linux-gnu/blas/libblas.so.3";
 
 fn main() -> ExitCode {
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     )
 }
 
-/// The tests of a library through one of its interfaces; through Fortran's those that cblas
-/// answers otherwise.
+/// The tests of a library through one of its interfaces. With `#fortran`, only the tests of gemm and trsm remain, since the
+/// other tests call the same routines with and without `#fortran`.
 fn tests(name: &str, way: &str) -> Vec<Trial> {
     let name = format!("{name}{way}");
     if let Err(error) = Library::open(&name) {

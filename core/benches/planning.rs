@@ -1,8 +1,9 @@
-//! What planning and scheduling cost: at most 1 µs per command, linear to 10⁶ commands.
+//! This benchmark measures the time of planning and scheduling. The time is at most 1 µs per command, for up to 10⁶ commands
+//! (`bench/results/2026-11-22-planning.txt`).
 //!
-//! Each group plans, schedules and dispatches (without doing anything) the
-//! same routine at growing numbers of commands; the throughput is commands per
-//! second. The memory of a plan with its graph is printed beside it.
+//! Each group of the benchmark plans, schedules and dispatches the same routine with growing numbers of commands. The commands
+//! are dispatched but not executed. The throughput is the number of commands per second. The benchmark also prints how many bytes
+//! of memory a plan and its graph take for each command.
 
 use std::hint::black_box;
 
@@ -10,7 +11,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use lapidary_core::algorithms::{gemm, getrf};
 use lapidary_core::{Blocking, DType, Layout, Op, Plan, Reach, Schedule, Step, Value};
 
-/// `C ← A·B + C` for a C of order n and an inner extent k.
+/// The problem `C ← A·B + C` for a C of order n and an inner dimension k.
 fn product(n: usize, k: usize) -> gemm::Problem {
     let (alpha, beta) = (Value::F64(1.0), Value::F64(1.0));
     gemm::Problem { m: n, n, k, alpha, op_a: Op::NoTrans, op_b: Op::NoTrans, beta }
@@ -22,13 +23,14 @@ fn gemm_plan(tiles: usize) -> Plan {
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
-/// One task: a small result, to which two sets of tiles of a long inner extent are added in turn.
+/// A plan with only one task. The task adds products of tiles along a long inner dimension to a small result, and uses two sets
+/// of tiles in turn.
 fn long_plan(pieces: usize) -> Plan {
     let problem = product(8, pieces * 8);
     gemm::plan(&problem, &Blocking { mc: 8, nc: 8, kc: 8, nb: 0, share: usize::MAX })
 }
 
-/// Bytes of two sets of tiles.
+/// Number of bytes of device memory for two sets of tiles.
 const TWO_SETS: usize = 6 * 8 * 8 * 8;
 
 fn getrf_plan(panels: usize) -> Plan {
@@ -37,7 +39,7 @@ fn getrf_plan(panels: usize) -> Plan {
     getrf::plan(&problem, &Blocking { mc: n, nc: 8, kc: 8, nb: 8, share: usize::MAX })
 }
 
-/// Lets two devices take every command and report it done at once.
+/// Dispatches all commands to two devices, and reports each command as completed at once.
 fn dispatch(schedule: &Schedule) {
     let mut dispatcher = schedule.dispatcher();
     let lanes: Vec<_> = dispatcher.lanes().collect();

@@ -1,7 +1,8 @@
-//! Views of batches: many matrices of one shape, at equal distances.
+//! Views of batches, which consist of many matrices of one shape at equal distances in memory.
 //!
-//! Matrix i begins `i·stride` elements after the first one. Distances larger than a matrix leave gaps, which no routine
-//! touches; matrices that are only read may overlap, or be one matrix (`stride = 0`).
+//! Matrix i begins `i·stride` elements after the first matrix. A stride larger than a matrix leaves gaps between the matrices,
+//! and no routine accesses these gaps. Matrices that are only read may overlap. With `stride = 0` all matrices of the batch are
+//! the same matrix.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{MatMut, MatRef, RawMat};
 use crate::scalar::Element;
 
-/// The shape of a batch.
+/// The shape of a batch: the sizes of the matrices, and the distances of elements and matrices in memory.
 ///
 /// ```
 /// use lapidary_core::{Batch, BatchShape};
@@ -23,48 +24,49 @@ use crate::scalar::Element;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchShape {
-    /// Rows of each matrix.
+    /// Number of rows of each matrix.
     pub rows: usize,
-    /// Columns of each matrix.
+    /// Number of columns of each matrix.
     pub cols: usize,
-    /// How the elements of a matrix follow one another.
+    /// Whether the matrices are column-major or row-major.
     pub layout: Layout,
-    /// Elements between neighbouring columns (column-major) or rows (row-major) of a matrix.
+    /// Number of elements from one column (column-major) or row (row-major) of a matrix to the next.
     pub ld: usize,
-    /// Elements from the first element of a matrix to that of the next.
+    /// Number of elements from the first element of a matrix to the first element of the next matrix.
     pub stride: usize,
-    /// Number of matrices.
+    /// Number of matrices in the batch.
     pub count: usize,
 }
 
 impl BatchShape {
-    /// Column-major matrices one after the other, without gaps.
+    /// The shape of a batch of column-major matrices, which lie one after the other without gaps.
     #[must_use]
     pub fn col_major(rows: usize, cols: usize, count: usize) -> Self {
         let layout = Layout::ColMajor;
         BatchShape { rows, cols, layout, ld: rows.max(1), stride: rows.saturating_mul(cols), count }
     }
 
-    /// Row-major matrices one after the other, without gaps.
+    /// The shape of a batch of row-major matrices, which lie one after the other without gaps.
     #[must_use]
     pub fn row_major(rows: usize, cols: usize, count: usize) -> Self {
         let layout = Layout::RowMajor;
         BatchShape { rows, cols, layout, ld: cols.max(1), stride: rows.saturating_mul(cols), count }
     }
 
-    /// Sets the elements between neighbouring columns or rows. The stride stays: set it, too, unless matrices interleave.
+    /// Sets the number of elements from one column or row to the next. The stride of the batch does not change, so the caller
+    /// must set a new stride too, unless the matrices are to interleave.
     #[must_use]
     pub fn ld(self, ld: usize) -> Self {
         BatchShape { ld, ..self }
     }
 
-    /// Sets the elements from a matrix to the next.
+    /// Sets the number of elements from the first element of a matrix to the first element of the next matrix.
     #[must_use]
     pub fn stride(self, stride: usize) -> Self {
         BatchShape { stride, ..self }
     }
 
-    /// Checks the strides and counts the elements that the batch spans.
+    /// Checks `ld` and the stride, and returns the number of elements that the batch spans.
     fn span(&self) -> Result<usize> {
         let BatchShape { rows, cols, layout, ld, stride, count } = *self;
         let each = RawMat::span(rows, cols, ld, layout)?;
@@ -78,11 +80,12 @@ impl BatchShape {
             .ok_or_else(|| Error::invalid("batch", format!("stride = {stride}, count = {count} overflow the address space")))
     }
 
-    /// Refuses matrices that share elements.
+    /// Returns an error if two matrices of the batch share an element.
     fn check_apart(&self) -> Result<()> {
         let BatchShape { rows, cols, layout, ld, stride, count } = *self;
         let (line, lines) = if layout == Layout::ColMajor { (rows, cols) } else { (cols, rows) };
-        // lines l and l' of two matrices that lie so far apart meet if l − l' is one of two numbers
+        // line l (a column or a row) of one matrix shares elements with line l' of the other only if l − l' is `down` or `down +
+        // 1`
         let meet = |apart: usize| {
             let (down, across) = (apart / ld, apart % ld);
             (down < lines && across < line) || (down + 1 < lines && ld - across < line)
@@ -99,39 +102,40 @@ impl BatchShape {
     }
 }
 
-/// An untyped batch: the common part of [`Batch`] and [`BatchMut`].
+/// A batch without its element type and lifetime: the common part of [`Batch`] and [`BatchMut`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBatch {
-    /// The first matrix.
+    /// The first matrix of the batch.
     pub first: RawMat,
-    /// Number of elements from the beginning of a matrix to that of the next one.
+    /// Number of elements from the first element of a matrix to the first element of the next matrix.
     pub stride: usize,
-    /// Number of matrices.
+    /// Number of matrices in the batch.
     pub count: usize,
 }
 
 impl RawBatch {
-    /// Matrix i.
+    /// Returns matrix i of the batch.
     #[must_use]
     pub fn get(&self, i: usize) -> RawMat {
         RawMat { offset: self.first.offset + i * self.stride, ..self.first }
     }
 
-    /// The transposed matrices.
+    /// Returns the batch of the transposed matrices.
     #[must_use]
     pub fn t(self) -> Self {
         RawBatch { first: self.first.t(), ..self }
     }
 
-    /// All matrices side by side in one column-major matrix, as batched instructions take them; `None` if they lie otherwise.
+    /// Returns all matrices side by side as one column-major matrix, the form in which batched instructions take them. Returns
+    /// `None` if the matrices do not lie side by side in memory.
     #[must_use]
     pub fn side_by_side(&self) -> Option<RawMat> {
         let RawMat { rows, cols, ld, layout, .. } = self.first;
-        // a single column is the same in both layouts
+        // a contiguous column lies in memory in the same way in both layouts
         let is_column = cols == 1 && (layout == Layout::ColMajor || ld == 1);
         let ld = match (is_column, self.count) {
             (true, 0 | 1) => rows.max(1),
-            // columns may be at any distance
+            // matrices of one column may lie at any distance from each other
             (true, _) => self.stride,
             (false, _) => ld,
         };
@@ -140,29 +144,31 @@ impl RawBatch {
     }
 }
 
-/// A batch of matrices, to be read. They have equal shapes and lie at equal distances in memory.
+/// A batch of matrices that can be read. The matrices of the batch have equal shapes and lie at equal distances in memory.
 #[derive(Clone, Copy)]
 pub struct Batch<'a, T> {
     raw: RawBatch,
     marker: PhantomData<&'a T>,
 }
 
-/// A batch of matrices, to be read and written. They have equal shapes, lie at equal distances in memory, and do not overlap.
+/// A batch of matrices that can be read and written. The matrices of the batch have equal shapes, lie at equal distances in
+/// memory, and do not overlap.
 pub struct BatchMut<'a, T> {
     raw: RawBatch,
     marker: PhantomData<&'a mut T>,
 }
 
-// SAFETY: a batch is a reference (shared or unique) to elements that are Send and Sync.
+// SAFETY: a batch acts as a reference (shared or unique) to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Send for Batch<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a `Batch` acts as a shared reference to elements that are `Sync`.
 unsafe impl<T: Element> Sync for Batch<'_, T> {}
-// SAFETY: as above; the unique borrow moves with the batch.
+// SAFETY: a `BatchMut` acts as a unique reference to elements that are `Send`.
 unsafe impl<T: Element> Send for BatchMut<'_, T> {}
-// SAFETY: a shared reference to the batch gives shared access only.
+// SAFETY: a shared reference to a `BatchMut` gives only shared access to its elements.
 unsafe impl<T: Element> Sync for BatchMut<'_, T> {}
 
-/// The distance of matrices, which is never used if there is one matrix only: multiples of a huge one would overflow.
+/// Returns the stride of a batch, or 0 if the batch has at most one matrix. The stride of a single matrix is never used, but
+/// multiples of a huge stride could overflow.
 fn bounded(shape: &BatchShape) -> usize {
     if shape.count <= 1 { 0 } else { shape.stride }
 }
@@ -173,19 +179,19 @@ fn too_short(len: usize, span: usize, shape: &BatchShape) -> Error {
     Error::invalid("batch", format!("data holds {len} elements, {what} need {span}"))
 }
 
-/// The matrices that `shape` describes in memory of `len` elements.
+/// Checks that the `len` elements at `data` hold a batch of this shape, and describes the batch.
 fn described<T: Element>(data: *const T, len: usize, shape: BatchShape) -> Result<RawBatch> {
     let BatchShape { rows, cols, ld, layout, count, .. } = shape;
     let span = shape.span()?;
     if len < span {
         return Err(too_short(len, span, &shape));
     }
-    // SAFETY: the memory holds the first matrix, if there is one that is read; the view ends here.
+    // SAFETY: the memory at `data` holds the first matrix, unless the batch is empty; in an empty batch nothing reads the matrix.
     let first = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
     Ok(RawBatch { first: first.raw(), stride: bounded(&shape), count })
 }
 
-/// The batch of a matrix whose columns are divided equally among `count` matrices.
+/// Divides the columns of the matrix `raw` equally among the `count` matrices of a batch.
 fn divided(raw: RawMat, count: usize) -> Result<RawBatch> {
     let cols = match raw.cols.checked_div(count) {
         Some(cols) if cols * count == raw.cols => cols,
@@ -197,132 +203,136 @@ fn divided(raw: RawMat, count: usize) -> Result<RawBatch> {
 }
 
 impl<'a, T: Element> Batch<'a, T> {
-    /// The matrices in `data` that `shape` describes.
+    /// Views `data` as a batch of the given shape.
     ///
     /// # Errors
-    /// `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    /// `ld` is less than the length of a column (column-major) or row (row-major), `data` is too short, or the size of the batch
+    /// overflows.
     pub fn new(data: &'a [T], shape: BatchShape) -> Result<Self> {
         Ok(Batch { raw: described(data.as_ptr(), data.len(), shape)?, marker: PhantomData })
     }
 
-    /// `count` column-major matrices one after the other, without gaps.
+    /// Views `data` as `count` column-major matrices, which lie one after the other without gaps.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// `data` is too short, or the size of the batch overflows.
     pub fn col_major(data: &'a [T], rows: usize, cols: usize, count: usize) -> Result<Self> {
         Self::new(data, BatchShape::col_major(rows, cols, count))
     }
 
-    /// `count` row-major matrices one after the other, without gaps.
+    /// Views `data` as `count` row-major matrices, which lie one after the other without gaps.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// `data` is too short, or the size of the batch overflows.
     pub fn row_major(data: &'a [T], rows: usize, cols: usize, count: usize) -> Result<Self> {
         Self::new(data, BatchShape::row_major(rows, cols, count))
     }
 
-    /// `count` matrices of equal width, side by side in the columns of one. So a matrix on a device is a batch.
+    /// Divides the columns of a matrix among `count` matrices of equal width. With this function a matrix on a device can be used
+    /// as a batch.
     ///
     /// # Errors
-    /// `count` does not divide the number of columns.
+    /// `count` does not divide the number of columns of the matrix.
     pub fn from_columns(matrix: MatRef<'a, T>, count: usize) -> Result<Self> {
         Ok(Batch { raw: divided(matrix.raw(), count)?, marker: PhantomData })
     }
 
-    /// Matrix i.
+    /// Returns matrix i of the batch.
     ///
     /// # Panics
-    /// If there is no matrix i.
+    /// If the batch has no matrix i.
     #[must_use]
     pub fn get(&self, i: usize) -> MatRef<'a, T> {
         assert!(i < self.count(), "there is no matrix {i} of {}", self.count());
-        // SAFETY: a matrix of the batch, which is borrowed for 'a.
+        // SAFETY: the batch contains matrix i, and its elements are borrowed for `'a`.
         unsafe { MatRef::of(self.raw.get(i)) }
     }
 }
 
 impl<'a, T: Element> BatchMut<'a, T> {
-    /// The matrices in `data` that `shape` describes.
+    /// Views `data` as a batch of the given shape.
     ///
     /// # Errors
-    /// Matrices overlap, `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    /// Matrices of the batch overlap, `ld` is less than the length of a column (column-major) or row (row-major), `data` is too
+    /// short, or the size of the batch overflows.
     pub fn new(data: &'a mut [T], shape: BatchShape) -> Result<Self> {
         shape.check_apart()?;
-        // the pointer comes from the unique borrow, since matrices are written by it
+        // the matrices are written through this pointer, so it must come from the unique borrow
         Ok(BatchMut { raw: described(data.as_mut_ptr(), data.len(), shape)?, marker: PhantomData })
     }
 
-    /// `count` column-major matrices one after the other, without gaps.
+    /// Views `data` as `count` column-major matrices, which lie one after the other without gaps.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// `data` is too short, or the size of the batch overflows.
     pub fn col_major(data: &'a mut [T], rows: usize, cols: usize, count: usize) -> Result<Self> {
         Self::new(data, BatchShape::col_major(rows, cols, count))
     }
 
-    /// `count` row-major matrices one after the other, without gaps.
+    /// Views `data` as `count` row-major matrices, which lie one after the other without gaps.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// `data` is too short, or the size of the batch overflows.
     pub fn row_major(data: &'a mut [T], rows: usize, cols: usize, count: usize) -> Result<Self> {
         Self::new(data, BatchShape::row_major(rows, cols, count))
     }
 
-    /// `count` matrices of equal width, side by side in the columns of one. So a matrix on a device is a batch.
+    /// Divides the columns of a matrix among `count` matrices of equal width. With this function a matrix on a device can be used
+    /// as a batch.
     ///
     /// # Errors
-    /// `count` does not divide the number of columns.
+    /// `count` does not divide the number of columns of the matrix.
     #[expect(clippy::needless_pass_by_value, reason = "the unique borrow moves into the batch")]
     pub fn from_columns(matrix: MatMut<'a, T>, count: usize) -> Result<Self> {
         Ok(BatchMut { raw: divided(matrix.raw(), count)?, marker: PhantomData })
     }
 
-    /// The same matrices, for reading.
+    /// Returns this batch as a [`Batch`], for reading only.
     #[must_use]
     pub fn as_ref(&self) -> Batch<'_, T> {
         Batch { raw: self.raw, marker: PhantomData }
     }
 
-    /// The same matrices, borrowed for a shorter lifetime.
+    /// Returns this batch, borrowed for a shorter lifetime.
     #[must_use]
     pub fn reborrow(&mut self) -> BatchMut<'_, T> {
         BatchMut { raw: self.raw, marker: PhantomData }
     }
 
-    /// Matrix i, for reading and writing.
+    /// Returns matrix i of the batch, for reading and writing.
     ///
     /// # Panics
-    /// If there is no matrix i.
+    /// If the batch has no matrix i.
     #[must_use]
     pub fn get_mut(&mut self, i: usize) -> MatMut<'_, T> {
         assert!(i < self.count(), "there is no matrix {i} of {}", self.count());
-        // SAFETY: a matrix of the batch, which is borrowed uniquely.
+        // SAFETY: the batch contains matrix i, and this method borrows the batch uniquely.
         unsafe { MatMut::of(self.raw.get(i)) }
     }
 
-    /// The matrices one by one.
+    /// Returns the matrices of the batch one by one, for reading and writing.
     pub fn into_matrices(self) -> impl Iterator<Item = MatMut<'a, T>> {
         let raw = self.raw;
-        // SAFETY: each matrix is given away once, and none overlaps another.
+        // SAFETY: the iterator returns each matrix only once, and the matrices do not overlap.
         (0..raw.count).map(move |i| unsafe { MatMut::of(raw.get(i)) })
     }
 }
 
-/// What both views answer alike.
+/// Implements the methods that `Batch` and `BatchMut` have in common.
 macro_rules! shared_access {
     ($($view:ident),+) => {$(
         impl<T: Element> $view<'_, T> {
-            /// Number of matrices.
+            /// Number of matrices in the batch.
             #[must_use]
             pub fn count(&self) -> usize {
                 self.raw.count
             }
-            /// Rows and columns of each matrix.
+            /// Number of rows and number of columns of each matrix.
             #[must_use]
             pub fn shape(&self) -> (usize, usize) {
                 (self.raw.first.rows, self.raw.first.cols)
             }
-            /// The batch without its type and lifetime.
+            /// The batch without its element type and lifetime.
             #[must_use]
             pub fn raw(&self) -> RawBatch {
                 self.raw

@@ -1,21 +1,31 @@
 //! The contract between the core and a backend.
 //!
-//! **The core promises**: arguments are validated before a command is made;
-//! rectangles lie inside their matrices and buffers; a host rectangle is
-//! touched only while the caller lends it; two commands that conflict never run at the same time: one is done before the
-//! other is submitted, or their queue or a token keeps them in order; only the engine calls a device.
+//! **Guarantees of the core:**
 //!
-//! **A backend owes**: when a method returns `Ok`, or the token of [`Device::submit`] says so, its effect is complete and
-//! visible to every thread. The exceptions are [`Device::write`] and [`Device::copy_from`], which may complete later:
-//! later methods of the devices involved see their effect, and may report their errors. A buffer that is dropped while
-//! the device uses it stays allocated until the device is done with it; an error leaves other buffers as they were; the
-//! methods may be called from several threads at once; results are as the
-//! [`Instruction`] specifies. An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
-//! [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) means that memory was lacking for the moment: other devices do
-//! the work, and later calls may use the device again. [`DeviceLost`](crate::ErrorKind::DeviceLost) means that the device
-//! is gone for good: other devices do its work, and later calls do not use it. Any other failure is
-//! [`DeviceFailed`](crate::ErrorKind::DeviceFailed). The engine sets no time limit: a backend itself must detect that a
-//! device no longer answers. A backend holds no policy: the core decides what runs when.
+//! - The core validates all arguments before it makes a command.
+//! - All rectangles lie inside their matrices and buffers.
+//! - The engine accesses a host rectangle only while the caller of the library lends the matrix.
+//! - Two conflicting commands never run at the same time. The engine submits a command only after all conflicting commands are
+//!   complete, unless a queue or a token keeps the commands in order.
+//! - Only the engine calls a device.
+//!
+//! **Duties of a backend:**
+//!
+//! - When a method returns `Ok`, or the token of [`Device::submit`] reports success, the effect is complete and visible to every
+//!   thread. As exceptions, [`Device::write`] and [`Device::copy_from`] may return before their effect is complete. A method of
+//!   the same device that is called later sees the effect of the earlier transfer, and may return the error of that transfer.
+//! - A buffer that is dropped while the device uses it stays allocated until the device has finished with the buffer.
+//! - A method that returns an error leaves all buffers unchanged, except those that the method was to write.
+//! - Several threads may call the methods at the same time.
+//! - A kernel computes what the documentation of its [`Instruction`] specifies.
+//! - An error of the kind [`OutOfMemory`](crate::ErrorKind::OutOfMemory) or
+//!   [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) means that memory is lacking at the moment: other devices do the
+//!   work, and later calls may use the device again.
+//! - An error of the kind [`DeviceLost`](crate::ErrorKind::DeviceLost) means that the device is permanently lost: other devices
+//!   do its work, and later calls do not use the device.
+//! - A backend reports failures of all other kinds as [`DeviceFailed`](crate::ErrorKind::DeviceFailed).
+//! - The engine sets no time limit, so the backend itself must detect that a device no longer answers.
+//! - A backend makes no scheduling decisions: the core decides when each command runs.
 
 use std::any::Any;
 use std::fmt;
@@ -29,47 +39,48 @@ use crate::matrix::{Home, RawMat};
 use crate::scalar::{DType, Element};
 use crate::token::Token;
 
-/// A column-major rectangle in memory that a device reaches.
+/// A column-major rectangle in memory that a device can access.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
-    /// The memory.
+    /// The memory in which the rectangle lies.
     pub memory: Memory<'a>,
-    /// Elements before element (0, 0).
+    /// Number of elements in the memory before element (0, 0).
     pub offset: usize,
-    /// Number of rows.
+    /// Number of rows of the rectangle.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the rectangle.
     pub cols: usize,
-    /// Elements between neighbouring columns.
+    /// Leading dimension: the number of elements from one column to the next.
     pub ld: usize,
-    /// Type of the elements.
+    /// Element type of the rectangle.
     pub dtype: DType,
 }
 
-/// The memory of an operand.
+/// The memory in which an operand lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory<'a> {
-    /// Host memory, only for a device with [`DeviceFacts::host_memory`].
+    /// An address in host memory, allowed only for a device with [`DeviceFacts::host_memory`].
     Host(NonNull<u8>),
-    /// A buffer of the device.
+    /// A buffer that the device allocated.
     Buffer(&'a DeviceBuffer),
 }
 
-// SAFETY: the value is only an address or a reference. Only unsafe functions access host memory through it, and their callers
-// rule out data races.
+// SAFETY: a `Memory` is only an address or a reference. Only unsafe functions access host memory through the address in a
+// `Memory`, and the callers of these functions rule out data races.
 unsafe impl Send for Memory<'_> {}
-// SAFETY: as above.
+// SAFETY: a `Memory` is only an address or a reference, and the callers of the unsafe functions that use a `Memory` rule out data
+// races.
 unsafe impl Sync for Memory<'_> {}
 
 impl<'a> Operand<'a> {
-    /// A column-major matrix, in the memory where it lies.
+    /// Describes a column-major matrix in `memory` as an operand.
     #[must_use]
     pub fn of(raw: &RawMat, memory: Memory<'a>) -> Self {
         let RawMat { offset, rows, cols, ld, dtype, .. } = *raw;
         Operand { memory, offset, rows, cols, ld, dtype }
     }
 
-    /// A matrix without gaps that begins where a buffer begins.
+    /// Describes as an operand a matrix without gaps that begins at the start of a buffer.
     #[must_use]
     pub fn packed(buffer: &'a DeviceBuffer, rows: usize, cols: usize, dtype: DType) -> Self {
         Operand { memory: Memory::Buffer(buffer), offset: 0, rows, cols, ld: rows.max(1), dtype }
@@ -83,7 +94,7 @@ impl Extent for Operand<'_> {
 }
 
 impl Instruction<Operand<'_>> {
-    /// Type of the elements of its matrices.
+    /// Element type of the instruction's first operand.
     #[inline]
     #[must_use]
     pub fn dtype(&self) -> DType {
@@ -93,29 +104,29 @@ impl Instruction<Operand<'_>> {
     }
 }
 
-/// A rectangle of host memory: one side of a transfer. Element (i, j) lies
-/// `i·row_stride + j·col_stride` elements after `origin`.
+/// A rectangle of host memory, which is the source or the destination of a transfer. Element (i, j) lies `i·row_stride +
+/// j·col_stride` elements after `origin`.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRect {
-    /// Element (0, 0), at an address that is aligned for the type unless the rectangle is empty.
+    /// Address of element (0, 0). The address is aligned for the element type unless the rectangle is empty.
     pub origin: *mut u8,
-    /// Type of the elements.
+    /// Element type of the rectangle.
     pub dtype: DType,
-    /// Elements between neighbouring rows.
+    /// Number of elements from one row to the next.
     pub row_stride: usize,
-    /// Elements between neighbouring columns.
+    /// Number of elements from one column to the next.
     pub col_stride: usize,
-    /// Number of rows.
+    /// Number of rows of the rectangle.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the rectangle.
     pub cols: usize,
 }
 
 impl HostRect {
-    /// A slice as a matrix of so many rows, column-major without gaps.
+    /// Describes a slice as a column-major matrix of `rows` rows without gaps.
     ///
     /// # Panics
-    /// The slice holds no whole number of columns.
+    /// If the length of the slice is not a multiple of `rows`.
     #[must_use]
     pub fn packed<E: Element>(data: &mut [E], rows: usize) -> Self {
         assert!(data.len().is_multiple_of(rows), "{} elements are no columns of {rows}", data.len());
@@ -123,23 +134,23 @@ impl HostRect {
         HostRect { origin: data.as_mut_ptr().cast(), dtype: E::DTYPE, row_stride: 1, col_stride: rows, rows, cols }
     }
 
-    /// A matrix in host memory.
+    /// Describes a whole matrix in host memory as a rectangle.
     ///
     /// # Panics
-    /// The matrix lies on a device.
+    /// If the matrix lies on a device.
     #[must_use]
     pub fn whole(raw: &RawMat) -> Self {
         Self::part(raw, 0, 0, raw.rows, raw.cols)
     }
 
-    /// The rectangle of `rows` × `cols` at (`row`, `col`) of a matrix in host memory.
+    /// Describes the rectangle of `rows` × `cols` elements at (`row`, `col`) of a matrix in host memory.
     ///
     /// # Panics
-    /// The matrix lies on a device.
+    /// If the matrix lies on a device.
     #[must_use]
     pub fn part(raw: &RawMat, row: usize, col: usize, rows: usize, cols: usize) -> Self {
         let Home::Host(base) = raw.home else { panic!("a rectangle of the host lies in host memory") };
-        // wrapping: an empty rectangle may lie anywhere
+        // `wrapping_add` is needed, because the address of an empty rectangle may lie outside the matrix
         let origin = base.as_ptr().wrapping_add((raw.offset + raw.index(row, col)) * raw.dtype.size());
         let (row_stride, col_stride) = match raw.layout {
             Layout::ColMajor => (1, raw.ld),
@@ -149,31 +160,34 @@ impl HostRect {
     }
 }
 
-// SAFETY: a `HostRect` only describes memory. Only unsafe functions access that memory; their callers rule out data races.
+// SAFETY: a `HostRect` only describes memory. Only unsafe functions access the memory of a `HostRect`, and the callers of these
+// functions rule out data races.
 unsafe impl Send for HostRect {}
-// SAFETY: as above.
+// SAFETY: a `HostRect` only describes memory, and the callers of the unsafe functions that access the memory rule out data races.
 unsafe impl Sync for HostRect {}
 
-/// A region of a device's memory, of the type that its backend chose. Dropping it gives the memory back.
+/// A region of a device's memory. Each backend chooses its own type for the region. Dropping a `DeviceBuffer` frees the device
+/// memory of the buffer.
 #[derive(Debug)]
 pub struct DeviceBuffer(Box<dyn Region>);
 
-/// Every type that a backend may put into a [`DeviceBuffer`].
+/// Trait of all types that a backend may put into a [`DeviceBuffer`].
 trait Region: Any + fmt::Debug + Send + Sync {}
 
 impl<R: Any + fmt::Debug + Send + Sync> Region for R {}
 
 impl DeviceBuffer {
-    /// Wraps a backend's own buffer, of type `R`.
+    /// Wraps a buffer whose type `R` the backend has chosen.
     #[must_use]
     pub fn new<R: Any + fmt::Debug + Send + Sync>(region: R) -> Self {
         DeviceBuffer(Box::new(region))
     }
 
-    /// The backend's own buffer, of type `R`.
+    /// Returns the wrapped buffer, whose type `R` the backend has chosen.
     ///
     /// # Panics
-    /// If another backend made the buffer. The engine gives a device its own buffers only.
+    /// If the wrapped buffer has another type than `R`, because another backend made the buffer. The engine passes to a device
+    /// only buffers of that device.
     #[must_use]
     pub fn get<R: Any>(&self) -> &R {
         let region: &dyn Any = &*self.0;
@@ -183,135 +197,143 @@ impl DeviceBuffer {
 
 /// Host memory that a device's transfers read and write directly, without a staging copy.
 pub trait PinnedMemory: fmt::Debug + Send + Sync {
-    /// Where it begins, aligned for every element type.
+    /// Address of the memory, aligned for every element type.
     fn ptr(&self) -> *mut u8;
 }
 
-/// What a device is given to do.
+/// Work that the engine submits to a device.
 #[derive(Clone, Copy, Debug)]
 pub enum Work<'a> {
-    /// As [`Device::write`].
+    /// Copies a host rectangle into a buffer, as [`Device::write`] does.
     Write {
-        /// The rectangle.
+        /// The host rectangle to copy from.
         from: HostRect,
-        /// The buffer.
+        /// The buffer to copy to.
         to: &'a DeviceBuffer,
     },
-    /// As [`Device::read`].
+    /// Copies a buffer into a host rectangle, as [`Device::read`] does.
     Read {
-        /// The buffer.
+        /// The buffer to copy from.
         from: &'a DeviceBuffer,
-        /// The rectangle.
+        /// The host rectangle to copy to.
         to: HostRect,
     },
-    /// As [`Device::launch`].
+    /// Runs an instruction, as [`Device::launch`] does.
     Run {
-        /// The instruction.
+        /// The instruction to run.
         instruction: &'a Instruction<Operand<'a>>,
-        /// Number of the kernel queue, less than [`DeviceFacts::queues`].
+        /// Number of the kernel queue that runs the instruction, less than [`DeviceFacts::queues`].
         queue: usize,
     },
 }
 
-/// A device: memory, transfers, kernels.
+/// A device, which allocates memory, transfers matrices and runs kernels.
 pub trait Device: Any + fmt::Debug + Send + Sync {
-    /// What the device is and has.
+    /// Returns the facts about the device, such as its name and its limits.
     fn facts(&self) -> &DeviceFacts;
 
-    /// Memory of `bytes`, aligned for every element type.
+    /// Allocates a buffer of `bytes`, aligned for every element type.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory), or
-    /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) where the host's memory is lacking.
+    /// Returns [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory) if device memory is lacking, or
+    /// [`OutOfHostMemory`](crate::ErrorKind::OutOfHostMemory) if host memory is lacking.
     fn alloc(&self, bytes: usize) -> Result<DeviceBuffer>;
 
-    /// Packs a host rectangle into a buffer, column-major with `ld = rows`. On return the rectangle has been read. The device
-    /// may still be writing the buffer, but every later method of the device finds it written.
+    /// Copies a host rectangle into a buffer, packed column-major with `ld = rows`. When the method returns, the device has read
+    /// the rectangle. The device may still be writing the buffer, but every later method of the device finds the data in the
+    /// buffer.
     ///
     /// # Safety
-    /// The rectangle may be read and nothing writes it or the buffer, which is the device's, meanwhile.
+    /// The rectangle must be readable, and `to` must be a buffer of this device. Nothing else may write the rectangle or the
+    /// buffer until the transfer is complete.
     ///
     /// # Errors
     /// The transfer failed.
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()>;
 
-    /// Unpacks a buffer into a host rectangle; memory between its lines is not written.
+    /// Copies a packed buffer into a host rectangle. The method does not write the memory between the columns or rows of the
+    /// rectangle.
     ///
     /// # Safety
-    /// The rectangle may be written and nothing else touches it, nor writes the buffer, which is the device's, meanwhile.
+    /// The rectangle must be writable, and `from` must be a buffer of this device. Until the method returns, nothing else may
+    /// access the rectangle or write the buffer.
     ///
     /// # Errors
     /// The transfer failed.
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()>;
 
-    /// Runs an instruction.
+    /// Runs an instruction and returns after its completion.
     ///
     /// # Safety
-    /// Operands may be read and written as the instruction says, nothing conflicting touches them
-    /// meanwhile, and their buffers are the device's.
+    /// The operands must be readable and writable as the instruction requires, and their buffers must belong to this device. No
+    /// conflicting access to the operands may take place until the method returns.
     ///
     /// # Errors
-    /// The kernel could not be built or failed.
+    /// The kernel could not be built, or failed.
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()>;
 
-    /// Runs an instruction, then reads buffers into host rectangles. By default each step is waited for; a backend in which a wait
-    /// takes long submits all of them and waits once.
+    /// Runs an instruction, then copies buffers into host rectangles. The default implementation waits for the completion of each
+    /// step. A backend in which a wait takes long should submit all steps and wait only once.
     ///
     /// # Safety
-    /// As [`Device::launch`] and [`Device::read`]; the instruction may write the buffers.
+    /// The requirements of [`Device::launch`] and [`Device::read`] must hold, but the instruction may write the buffers that are
+    /// read.
     ///
     /// # Errors
-    /// As those.
+    /// The instruction or a transfer failed.
     unsafe fn launch_and_read(&self, instruction: &Instruction<Operand<'_>>, reads: &[(&DeviceBuffer, HostRect)]) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contracts of `launch` and `read`.
         unsafe {
             self.launch(instruction)?;
             reads.iter().try_for_each(|&(from, to)| self.read(from, to))
         }
     }
 
-    /// Runs sequences of `length` instructions each. Instructions of one sequence run in order; those of different sequences
-    /// do not conflict and may run in any order, or at the same time. By default they run one after the other.
+    /// Runs sequences of `length` instructions each. The instructions of one sequence run in order. Instructions of different
+    /// sequences do not conflict, so that a device may run them in any order or at the same time. The default implementation runs
+    /// all instructions one after the other.
     ///
     /// # Safety
-    /// As [`Device::launch`].
+    /// Each instruction must meet the requirements of [`Device::launch`].
     ///
     /// # Errors
-    /// As [`Device::launch`]; other sequences may have run.
+    /// A kernel could not be built, or failed. Instructions of other sequences may have run.
     unsafe fn launch_sequences(&self, instructions: &[Instruction<Operand<'_>>], length: usize) -> Result<()> {
         let _ = length;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that each instruction meets the requirements of `launch`.
         instructions.iter().try_for_each(|instruction| unsafe { self.launch(instruction) })
     }
 
-    /// LU of a row-major matrix in host memory, in place, with partial pivoting if `pivoting`: the rectangles are the matrix, its
-    /// min(m, n) row indices and its `info`, as of [`Instruction::Getrf`]. `None`, with nothing written, if the device factors
-    /// column-major matrices only, which is the default. The facade calls this for the CPU backend only.
+    /// Factors a row-major matrix in host memory in place, with partial pivoting if `pivoting` is true. The rectangles `a`,
+    /// `ipiv` and `info` hold the matrix, its min(m, n) pivot indices and its `info`, as in [`Instruction::Getrf`]. The default
+    /// implementation returns `None` and writes nothing, which means that the device factors column-major matrices only. The
+    /// crate `lapidary` calls this method for the CPU backend only.
     ///
     /// # Safety
-    /// The rectangles may be read and written, and nothing else touches them meanwhile.
+    /// The rectangles must be readable and writable, and nothing else may access them until the method returns.
     ///
     /// # Errors
-    /// As [`Device::launch`].
+    /// A kernel could not be built, or failed.
     unsafe fn getrf_by_rows(&self, pivoting: bool, a: HostRect, ipiv: HostRect, info: HostRect) -> Option<Result<()>> {
         let _ = (pivoting, a, ipiv, info);
         None
     }
 
-    /// Gives work to the device and returns when the device has accepted it, which may be long before the work is done.
-    /// Kernels of one queue run in the order of submission. A kernel also waits for the kernels of other queues whose tokens
-    /// are in `after`: tokens of [`Work::Run`] of this device. The default implementation returns when the work is done, which
-    /// suffices for a device without queues of its own.
+    /// Submits work to the device. The method returns as soon as the device has accepted the work, possibly before the work is
+    /// complete. Kernels of one queue run in the order of submission. A kernel also waits for the kernels of other queues whose
+    /// tokens are in `after`. Each token in `after` must be the result of a [`Work::Run`] on this device. The default
+    /// implementation returns only after the work is complete, which suffices for a device without queues of its own.
     ///
     /// # Safety
-    /// The contract of [`Device::write`], [`Device::read`] or [`Device::launch`] holds until the token says that the work is
-    /// done. Other work on the same memory may be under way if the order of the queue or `after` keeps the two in order.
+    /// The requirements of [`Device::write`], [`Device::read`] or [`Device::launch`] must hold until the token reports that the
+    /// work is complete. Conflicting work on the same memory may be in flight only if the queue or `after` keeps this work and
+    /// the submitted work in order.
     ///
     /// # Errors
-    /// The device does not accept the work, or the work has failed already. The token reports later failures.
+    /// The device does not accept the work, or the work has already failed. The token reports later failures.
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
         after.iter().try_for_each(|earlier| earlier.wait())?;
-        // SAFETY: as the caller promises; what it waits for is done.
+        // SAFETY: the caller fulfils the safety contract of `submit`, and all work in `after` is complete.
         unsafe {
             match work {
                 Work::Write { from, to } => self.write(from, to)?,
@@ -322,31 +344,31 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
         Ok(Token::DONE)
     }
 
-    /// Why the device is gone for good, if the backend learned of it in another way than by an error of this device. The
-    /// engine itself remembers errors of the kind [`DeviceLost`](crate::ErrorKind::DeviceLost).
+    /// Returns the error that says why the device is permanently lost, if the backend learned of the loss in another way than by
+    /// an error of this device. The engine itself remembers errors of the kind [`DeviceLost`](crate::ErrorKind::DeviceLost).
     fn lost(&self) -> Option<Error> {
         None
     }
 
-    /// Bytes of [`DeviceFacts::memory`] that buffers may not use, since the device holds or reserves them as scratch memory of
-    /// its kernels.
+    /// Returns the bytes of [`DeviceFacts::memory`] that buffers may not use, because the device holds or reserves these bytes as
+    /// scratch memory of its kernels.
     fn scratch_bytes(&self) -> usize {
         0
     }
 
-    /// Frees the memory that the device keeps for later calls, apart from buffers. Work under way keeps what it uses.
+    /// Frees the memory that the device keeps for later calls, except buffers. Work in flight keeps the memory that it uses.
     fn trim(&self) {}
 
-    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. `peer` may be this device. The
-    /// copy may still run when the method returns; methods of either device that are called later see its result. Returns `None`
-    /// if copying through host memory is at least as fast.
+    /// Copies the first `bytes` of `from`, a buffer of `peer`, into `to`, a buffer of this device. The device `peer` may be this
+    /// device. The method may return before the copy is complete; later methods of both devices see the copied data. Returns
+    /// `None` if a copy through host memory is at least as fast.
     fn copy_from(&self, peer: &dyn Device, from: &DeviceBuffer, to: &DeviceBuffer, bytes: usize) -> Option<Result<()>> {
         let _ = (peer, from, to, bytes);
         None
     }
 
-    /// Host memory of `bytes` that this device's transfers read and write directly, without a staging copy; `None` if
-    /// the device has no such memory.
+    /// Allocates `bytes` of host memory that this device's transfers read and write directly, without a staging copy. Returns
+    /// `None` if the device has no pinned memory.
     fn alloc_pinned(&self, bytes: usize) -> Option<Box<dyn PinnedMemory>> {
         let _ = bytes;
         None
@@ -354,7 +376,7 @@ pub trait Device: Any + fmt::Debug + Send + Sync {
 }
 
 impl dyn Device {
-    /// The device as its backend knows it, if that is a `D`.
+    /// Returns the device as its concrete type `D`; `None` if the device is of another type.
     #[must_use]
     pub fn downcast<D: Device>(&self) -> Option<&D> {
         let device: &dyn Any = self;

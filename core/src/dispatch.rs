@@ -1,27 +1,28 @@
-//! The dispatcher: which command may run next, on which device, in which memory.
+//! The dispatcher decides which command runs next, on which device, and in which memory.
 //!
-//! This is the whole policy of a run as one state machine without threads or
-//! clocks. The engine drives it under a lock, the simulator with a model of
-//! time, the tests in every legal order. Its rules:
+//! The dispatcher contains all scheduling rules of a run. The dispatcher is a state machine without threads or clocks. The engine
+//! calls the dispatcher under a lock, the simulator with a model of time, and the tests in every legal order. The dispatcher
+//! follows these rules:
 //!
-//! - A device takes the first task, in plan order, whose predecessors are done.
-//!   A device that copies may have one task for each of its queues, so that the
-//!   ST of one overlaps the EXEC of the next and the LD of the one after.
-//! - A device with two queues of kernels alternates between them from task to task. If it works in place, the
-//!   kernels of a task may be queued behind those of its predecessors before these are done (`dispatch/follow.rs`).
-//! - Registers get memory in plan order, as far as the device's limit allows;
-//!   memory is given back after the last use. Since the order of the plan needs
-//!   at most [`Schedule::footprint`](crate::Schedule::footprint) bytes, nothing can deadlock.
-//!   The dispatcher calls no device: [`Step::Obtain`] and [`Step::Release`] ask the caller to.
-//! - A slow device does not take a task if the faster devices would finish all remaining tasks before it had
-//!   finished this one.
-//! - A device that turns out to have less memory than its limit continues with the memory that it has. If that does
-//!   not suffice for its first task, or a command lacks memory, the device is out of the run (`dispatch/shortage.rs`)
-//!   and other devices run its tasks. The run fails when all devices are out.
-//! - Each queue of kernels runs in order: a kernel is issued when the kernels that it depends on have been issued
-//!   and its other dependencies are done. LD and ST start in order. A lane holds a few commands at a time.
-//! - A transfer between a register and a window that the device reaches in
-//!   place does nothing and is done at once.
+//! - A device takes the first task, in plan order, whose predecessors are done. A device that copies matrices may hold one task
+//!   for each of its queues, so that the ST of one task, the EXEC of the next task and the LD of a third task run at the same
+//!   time.
+//! - A device with two kernel queues alternates between the two queues from task to task. If a device with two kernel queues
+//!   works in place, the kernels of a task may be queued behind the kernels of the task's predecessors before the predecessors
+//!   are done (`dispatch/follow.rs`).
+//! - The dispatcher assigns memory to registers in plan order, as far as the memory limit of the device allows. The memory of a
+//!   register is free again after the last command that uses the register. A task whose commands run in plan order needs at most
+//!   [`Schedule::footprint`](crate::Schedule::footprint) bytes, so a run cannot deadlock for lack of memory.
+//! - The dispatcher calls no device: [`Step::Obtain`] and [`Step::Release`] ask the caller to allocate and to free memory.
+//! - A slow device does not take a task if the faster devices would finish all remaining tasks before the slow device finished
+//!   this task.
+//! - If a device turns out to have less memory than its memory limit, the run continues with the memory that the device has. If
+//!   the memory of a device does not suffice for the device's first task, or if a command lacks memory, the device leaves the run
+//!   (`dispatch/shortage.rs`) and other devices run its tasks. The run fails when all devices have left the run.
+//! - Each kernel queue runs in order: the dispatcher issues a kernel when the kernels on which it depends have been issued and
+//!   its other dependencies are done. LD commands start in plan order, and so do ST commands. A lane holds only a few commands at
+//!   a time.
+//! - A transfer between a register and a window on which the device works in place does nothing and is done at once.
 
 mod device;
 mod follow;
@@ -41,48 +42,48 @@ use crate::slots::{Slot, SlotId};
 use device::{DeviceState, Taken};
 use memory::Memory;
 
-/// How one device sees the matrices of a plan.
+/// The properties of one device that the dispatcher needs for its decisions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reach {
-    /// Bytes of device memory for copies.
+    /// Maximum number of bytes of device memory for registers.
     pub memory: usize,
-    /// For each matrix, whether the device works on it without a copy.
+    /// For each matrix of the plan, whether the device works on the matrix in place, without a copy.
     pub in_place: Vec<bool>,
-    /// Floating-point operations per second, to compare devices by.
+    /// Floating-point operations per second, by which the dispatcher compares devices.
     pub flops: f64,
-    /// Queues of kernels of the device; at most [`KERNEL_QUEUES`] are used.
+    /// Number of kernel queues of the device. The dispatcher uses at most [`KERNEL_QUEUES`].
     pub queues: usize,
 }
 
 impl Reach {
-    /// Whether a register needs no memory, since the device works on the matrix itself.
+    /// Whether a register needs no memory, because the device works on the matrix in place.
     pub(crate) fn works_in_place(&self, register: &RegisterInfo) -> bool {
         register.window.is_some_and(|window| self.in_place[window.matrix.0 as usize])
     }
 }
 
-/// Most queues of kernels used on a device: one for a panel and one for the update that runs beside it.
+/// Maximum number of kernel queues used on a device: one for a panel, and one for the update that runs at the same time.
 pub const KERNEL_QUEUES: usize = 2;
 
 /// One queue of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// Index of the device.
+    /// Index of the device in the run.
     pub device: usize,
-    /// The queue.
+    /// Kind of the queue: loads, kernels or stores.
     pub queue: Queue,
-    /// Number of the kernel queue, less than [`KERNEL_QUEUES`]; 0 for transfers.
+    /// Number of the kernel queue, less than [`KERNEL_QUEUES`]; 0 for a queue of transfers.
     pub number: usize,
 }
 
 impl Lane {
-    /// The first lane of a device for that kind of command.
+    /// The first lane of a device for commands of the kind `queue`.
     #[must_use]
     pub fn new(device: usize, queue: Queue) -> Self {
         Lane { device, queue, number: 0 }
     }
 
-    /// Index among the lanes of its device.
+    /// Index of this lane among the lanes of its device.
     fn index(self) -> usize {
         match self.queue {
             Queue::Ld => 0,
@@ -92,72 +93,73 @@ impl Lane {
     }
 }
 
-/// Memory of the registers that a command touches, in the order of its
-/// operands; `None` for a register that is reached in place.
+/// The physical registers that a command uses, in the order of its operands. An entry is `None` if the device works on the
+/// operand in place.
 pub type Operands = [Option<Slot>; 3];
 
-/// A command to run.
+/// A command that the dispatcher has issued to a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// The command.
+    /// Index of the command in the plan.
     pub command: CommandId,
-    /// Memory of its registers.
+    /// The physical registers of the command's operands.
     pub operands: Operands,
-    /// The kernel of the device's other queue that must end before this command starts; `None` if there is none or it has ended.
+    /// The last kernel in the device's other queue that must complete before this command starts; `None` if there is no such
+    /// kernel.
     pub after: Option<CommandId>,
 }
 
-/// What a lane should do.
+/// What the caller of [`Dispatcher::next`] must do next for a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Run this command, then report it by [`Dispatcher::complete`].
+    /// Run this command, then report its completion by [`Dispatcher::complete`].
     Run(Issue),
-    /// Free the device memory of this physical register, then ask again.
+    /// Free the device memory of this physical register, then call [`Dispatcher::next`] again.
     Release(SlotId),
     /// Allocate device memory for this physical register, then report the result by [`Dispatcher::obtained`].
     Obtain(Slot),
-    /// Nothing now; ask again after something completed.
+    /// Do nothing for this lane now. Call [`Dispatcher::next`] again after another command has completed.
     Wait,
-    /// Nothing any more: all is done, the run was stopped, or the device is out.
+    /// No command will follow for this lane: all tasks are done, the run was stopped, or the device has left the run.
     Finished,
 }
 
-/// Commands that a lane holds at most, by [`Queue`]: one at work and one to follow; of kernels, which
-/// may be short, some more.
+/// Maximum number of commands that a lane holds, by [`Queue`]: one that runs and one that follows. A kernel queue holds two more
+/// commands, since kernels may be short.
 const DEPTH: [u32; 3] = [2, 4, 2];
 
-/// The state of a run.
+/// The state of a run: which tasks are ready, taken or done, and which registers have memory.
 #[derive(Debug)]
 pub struct Dispatcher<'p> {
     plan: &'p Plan,
     graph: &'p Graph,
     reach: &'p [Reach],
     devices: Vec<DeviceState>,
-    /// For each command, how many commands of its task it waits for.
+    /// For each command, the number of unfinished commands of the same task on which it depends.
     waits: Vec<u32>,
-    /// For each task, how many tasks it waits for.
+    /// For each task, the number of unfinished tasks on which it depends.
     task_waits: Vec<u32>,
-    /// Tasks whose predecessors are done. A task that a device has taken since is skipped.
+    /// The tasks whose predecessors are done. The dispatcher skips tasks of this list that a device has already taken.
     ready: BinaryHeap<Reverse<u32>>,
-    /// For each task, whether a device has taken it.
+    /// For each task, whether a device has taken the task.
     begun: Vec<bool>,
-    /// For each register its memory.
+    /// For each register, the physical register that holds it now, if any.
     memory: Vec<Option<SlotId>>,
-    /// For each register how many commands still touch it.
+    /// For each register, the number of unfinished commands that use the register.
     uses: Vec<u32>,
-    /// Tasks that are not done.
+    /// Number of tasks that are not done.
     unfinished: usize,
-    /// Tasks that no device has taken.
+    /// Number of tasks that no device has taken.
     untaken: usize,
-    /// Whether a command that writes a matrix of the caller was given out.
+    /// Whether a command that writes a matrix of the caller has been issued.
     touched: bool,
     halted: bool,
-    /// Whether other lanes may have work since they were last told to wait.
+    /// Whether lanes that received [`Step::Wait`] may have a command now.
     changed: bool,
 }
 
 impl<'p> Dispatcher<'p> {
-    /// The state before the first command.
+    /// Creates the state of a run before its first command.
     #[must_use]
     pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach]) -> Self {
         let (task_waits, tasks) = (graph.tasks.waits().to_vec(), plan.tasks().len());
@@ -181,7 +183,7 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// The lanes of a device that have work at all: without copies there are no transfers.
+    /// The lanes of a device that can receive commands. A device that copies no matrices has kernel lanes only.
     pub fn lanes_of(&self, device: usize) -> impl DoubleEndedIterator<Item = Lane> + use<> {
         let DeviceState { copies, queues, .. } = self.devices[device];
         let transfers = |queue| copies.then_some(Lane::new(device, queue)).into_iter();
@@ -189,38 +191,39 @@ impl<'p> Dispatcher<'p> {
         transfers(Queue::Ld).chain(kernels).chain(transfers(Queue::St))
     }
 
-    /// The lanes of all devices to which the dispatcher may give commands.
+    /// The lanes of all devices that can receive commands.
     pub fn lanes(&self) -> impl Iterator<Item = Lane> {
         (0..self.devices.len()).flat_map(|device| self.lanes_of(device))
     }
 
-    /// Whether matrices of the caller that the plan writes may differ from what they were.
+    /// Whether matrices of the caller that the plan writes may have changed since the start of the run.
     #[must_use]
     pub fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// Whether every command is done.
+    /// Whether all commands of the plan are done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.unfinished == 0
     }
 
-    /// Stops the run: every lane is finished from now on.
+    /// Stops the run: from now on every lane receives [`Step::Finished`].
     pub fn halt(&mut self) {
         self.halted = true;
         self.changed = true;
     }
 
-    /// Whether lanes that were told to wait should ask again; asked once per change.
+    /// Whether lanes that received [`Step::Wait`] should call [`Dispatcher::next`] again. The method returns true only once for
+    /// each change.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// What `lane` should do now.
+    /// Returns the next step of a lane.
     ///
     /// # Errors
-    /// The device has no memory for a task that has written outputs.
+    /// The device has too little memory for a task that has already written outputs.
     pub fn next(&mut self, lane: Lane) -> Result<Step> {
         if self.halted {
             return Ok(Step::Finished);
@@ -251,19 +254,19 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// `command`, issued to `lane`, is done.
+    /// Reports that a command that was issued to this lane has completed.
     pub fn complete(&mut self, lane: Lane, command: CommandId) {
         self.report(lane, command);
         self.retire(lane.device, command);
     }
 
-    /// Whether a device reaches a register without a copy.
+    /// Whether a device works on the rectangle of a register in place, without a copy.
     #[must_use]
     pub fn in_place(&self, device: usize, reg: Reg) -> bool {
         self.reach[device].works_in_place(&self.plan.registers()[reg])
     }
 
-    /// Whether a command does nothing on a device.
+    /// Whether a command does nothing on a device and is therefore not issued.
     fn is_elided(&self, device: usize, command: CommandId) -> bool {
         match &self.plan.commands()[command as usize] {
             Command::Ld(ld) => self.in_place(device, ld.reg),
@@ -273,13 +276,13 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// The lane that deals with a command: EXEC also passes over what is elided
-    /// on a device without transfers, since the other lanes do not run there.
+    /// The kind of lane that processes a command on a device. On a device that copies no matrices, all commands are processed by
+    /// kernel lanes, since the device has no other lanes.
     fn queue_of(&self, device: usize, command: CommandId) -> Queue {
         if self.devices[device].copies { self.plan.commands()[command as usize].queue() } else { Queue::Exec }
     }
 
-    /// The command at the head of a lane, if it may start.
+    /// Returns the next command of a lane, if the command may start now.
     fn head(&mut self, lane: Lane) -> Option<CommandId> {
         for t in 0..self.devices[lane.device].taken.len() {
             if !self.devices[lane.device].taken[t].uses(lane) {
@@ -289,7 +292,7 @@ impl<'p> Dispatcher<'p> {
                 if self.may_start(lane.device, t, command) {
                     return Some(command);
                 }
-                // a task whose kernels are all issued delays no later kernel
+                // if all kernels of this task were issued, kernels of later tasks need not wait for the task
                 if !(lane.queue == Queue::Exec && self.devices[lane.device].taken[t].kernels_are_out()) {
                     return None;
                 }
@@ -298,7 +301,7 @@ impl<'p> Dispatcher<'p> {
         None
     }
 
-    /// Moves the cursor of a lane to its next command in the `t`-th taken task.
+    /// Moves the cursor of a lane to its next command in the `t`-th taken task, and returns this command.
     fn seek(&mut self, lane: Lane, t: usize) -> Option<CommandId> {
         let taken = &self.devices[lane.device].taken[t];
         let end = self.plan.tasks()[taken.task as usize].commands.end;
@@ -308,7 +311,7 @@ impl<'p> Dispatcher<'p> {
         found
     }
 
-    /// Whether a command waits neither for others nor for memory.
+    /// Whether all dependencies of a command are done and all registers that the command uses have memory.
     fn may_start(&self, device: usize, t: usize, command: CommandId) -> bool {
         let taken = &self.devices[device].taken[t];
         let born = taken.birth == self.plan.tasks()[taken.task as usize].registers.end
@@ -339,8 +342,8 @@ impl<'p> Dispatcher<'p> {
         Issue { command, operands, after }
     }
 
-    /// Whether a command writes a matrix of the caller: a store, or an
-    /// instruction whose result is reached in place.
+    /// Whether a command writes a matrix of the caller. Every store writes a matrix of the caller. An instruction writes a matrix
+    /// of the caller if the device works in place on the result of the instruction.
     fn writes_outputs(&self, device: usize, command: CommandId) -> bool {
         match &self.plan.commands()[command as usize] {
             Command::St(_) => true,
@@ -353,25 +356,25 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// The taken task that a command belongs to.
+    /// Returns the entry of the taken task to which a command belongs.
     fn taken(&mut self, device: usize, command: CommandId) -> &mut Taken {
         let tasks = self.plan.tasks();
         let mut taken = self.devices[device].taken.iter_mut();
         taken.find(|t| tasks[t.task as usize].commands.contains(&command)).expect("the task is taken")
     }
 
-    /// Moves the lane's cursor past a command.
+    /// Moves the cursor of the lane past a command.
     fn pass(&mut self, lane: Lane, command: CommandId) {
         self.taken(lane.device, command).cursors[lane.queue as usize] = command + 1;
     }
 
-    /// A command that was given out is under way no more.
+    /// Removes a command from the counts of commands in flight, after it has completed or failed.
     fn report(&mut self, lane: Lane, command: CommandId) {
         self.devices[lane.device].under_way[lane.index()] -= 1;
         self.taken(lane.device, command).under_way -= 1;
     }
 
-    /// Takes the next ready task, if the device has room for one.
+    /// Takes the next ready task for a device. Returns false if no task is ready, or if the device should not take a task now.
     fn take(&mut self, device: usize) -> bool {
         let state = &self.devices[device];
         if state.out.is_some() || !state.has_room(self.plan) || self.should_leave_to_faster(device) {
@@ -403,8 +406,8 @@ impl<'p> Dispatcher<'p> {
         true
     }
 
-    /// Whether faster devices would have done all that is left before this one
-    /// had done one task, if all tasks were alike.
+    /// Whether the faster devices would finish all remaining tasks before `device` finished one task. The estimate assumes that
+    /// all tasks take the same number of operations.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     fn should_leave_to_faster(&self, device: usize) -> bool {
         let own = self.reach[device].flops;
@@ -413,7 +416,7 @@ impl<'p> Dispatcher<'p> {
         self.untaken as f64 * own < faster
     }
 
-    /// A command is done.
+    /// Marks a command as done, and updates its successors, its registers and its task.
     fn retire(&mut self, device: usize, command: CommandId) {
         self.changed = true;
         let graph = self.graph;
@@ -434,7 +437,7 @@ impl<'p> Dispatcher<'p> {
         }
     }
 
-    /// A task is done: tasks that wait for nothing else become ready.
+    /// Marks a task as done. Tasks that wait for no other task become ready.
     fn finish(&mut self, device: usize, task: u32) {
         self.devices[device].taken.retain(|t| t.task != task);
         self.unfinished -= 1;

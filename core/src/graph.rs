@@ -1,27 +1,26 @@
-//! The dependencies of a plan, found from what its commands touch.
+//! The dependencies of a plan, which are found from the rectangles that its commands read and write.
 //!
-//! Two commands conflict when they touch overlapping rectangles of the same
-//! register or matrix and one of them writes (RAW, WAR, WAW). In the order of
-//! the plan the later one waits for the earlier one. Within a task the graph
-//! has an edge from command to command; between tasks from task to task, since
-//! a task is taken by a device only when all it waits for is done.
+//! Two commands conflict when they access overlapping rectangles of the same register or matrix and at least one of them writes
+//! (RAW, WAR, WAW). Of two conflicting commands, the later one in plan order waits for the earlier one. Between two conflicting
+//! commands of the same task, the graph has an edge from command to command. Between two conflicting commands of different tasks,
+//! the graph has an edge from task to task, since devices take whole tasks.
 
 use crate::command::{Bar, Command, CommandId, Effects, Mark, Queue, Space, distinct_registers};
 use crate::instruction::{Access, Reg, Region};
 use crate::plan::{MatrixInfo, Plan, Registers, Task};
 use crate::ranges::AccessMap;
 
-/// Adjacency in compressed rows: for each node the nodes that wait for it.
+/// The edges of a graph as adjacency lists in compressed rows: for each node, the nodes that wait for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,
-    /// For each node, the number of nodes it waits for.
+    /// For each node, the number of nodes for which this node waits.
     waits: Vec<u32>,
 }
 
 impl Adjacency {
-    /// From edges `(earlier, later)` sorted by `later`, among `nodes` nodes.
+    /// Builds the adjacency lists of `nodes` nodes from edges `(earlier, later)`, which are sorted by `later`.
     fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
         let mut starts = vec![0; nodes + 1];
         let mut waits = vec![0; nodes];
@@ -42,13 +41,13 @@ impl Adjacency {
         Adjacency { starts, targets, waits }
     }
 
-    /// The nodes that wait for `node`.
+    /// Returns the nodes that wait for `node`.
     #[must_use]
     pub fn successors(&self, node: u32) -> &[u32] {
         &self.targets[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
     }
 
-    /// For each node, the number of nodes it waits for.
+    /// For each node, the number of nodes for which this node waits.
     #[must_use]
     pub fn waits(&self) -> &[u32] {
         &self.waits
@@ -59,32 +58,32 @@ impl Adjacency {
     }
 }
 
-/// When a register needs memory.
+/// The range of commands during which a register needs memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LiveRange {
-    /// The first command that touches it.
+    /// The first command that uses the register.
     pub first: CommandId,
-    /// The last command that touches it.
+    /// The last command that uses the register.
     pub last: CommandId,
-    /// How many commands touch it.
+    /// Number of commands that use the register.
     pub uses: u32,
 }
 
-/// The dependencies of a plan.
+/// The dependencies between the commands and between the tasks of a plan.
 #[derive(Clone, Debug)]
 pub struct Graph {
-    /// Edges between commands of one task.
+    /// The edges between commands of the same task.
     pub commands: Adjacency,
-    /// Edges between tasks.
+    /// The edges between tasks.
     pub tasks: Adjacency,
-    /// For each register, when it needs memory.
+    /// For each register, the range of commands during which the register needs memory.
     pub live_ranges: Vec<LiveRange>,
-    /// Registers of each task in the order of their first use.
+    /// The registers of all tasks, task by task, and within each task in the order of their first use.
     pub registers_by_first_use: Vec<Reg>,
 }
 
 impl Graph {
-    /// Finds all dependencies of `plan`, in time linear in its commands.
+    /// Finds all dependencies of a plan, in time linear in the number of its commands.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let mut search = Search::new(plan.matrices());
@@ -100,7 +99,7 @@ impl Graph {
         }
     }
 
-    /// Bytes that the graph occupies.
+    /// Number of bytes of memory that the graph occupies.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.commands.bytes()
@@ -132,19 +131,19 @@ fn registers_by_first_use(tasks: &[Task], live_ranges: &[LiveRange]) -> Vec<Reg>
     registers_by_first_use
 }
 
-/// The search: who touched what last.
+/// The state of the search for dependencies: which commands last accessed each rectangle.
 struct Search<'p> {
     matrices: &'p [MatrixInfo],
     matrix_maps: Vec<AccessMap>,
-    /// Maps of the current task's registers, reused from task to task.
+    /// The access maps of the current task's registers. The maps are reused from task to task.
     register_maps: Vec<AccessMap>,
     command_edges: Vec<(u32, u32)>,
     task_edges: Vec<(u32, u32)>,
-    /// For each earlier command its task and queue.
+    /// For each command visited so far, its task and its queue.
     origin: Vec<(u32, Queue)>,
-    /// For each task the last later task that was found to wait for it.
+    /// For each task, the last task that the search found to depend on this task.
     seen_task: Vec<u32>,
-    /// For each command the last later command that was found to wait for it.
+    /// For each command, the last command that the search found to depend on this command.
     seen_command: Vec<u32>,
 }
 
@@ -199,7 +198,7 @@ impl<'p> Search<'p> {
         map.touch(region, access, id, &mut |earlier| {
             let ((from, queue), (to, own)) = (origin[earlier as usize], origin[id as usize]);
             if from != to {
-                // consecutive edges to one task repeat: keep the first
+                // the search finds the same edge between two tasks several times in succession, and keeps only the first
                 if std::mem::replace(&mut seen_task[from as usize], to) != to {
                     task_edges.push((from, to));
                 }
@@ -207,15 +206,15 @@ impl<'p> Search<'p> {
                 && earlier != id
                 && std::mem::replace(&mut seen_command[earlier as usize], id) != id
             {
-                // the EXEC queue is in order by itself
+                // two EXEC commands need no edge, since the EXEC queue of a task runs in order
                 command_edges.push((earlier, id));
             }
         });
     }
 
-    /// `Mark` waits for what is earlier in its queue, `Bar` for all that is
-    /// earlier; since a queue passes neither before it is done, only what came
-    /// after the last one needs an edge.
+    /// Adds the edges of a `Mark` or `Bar`. A `Mark` waits for all earlier commands of its queue, and a `Bar` for all earlier
+    /// commands of its task. Each queue stops at a `Mark` or `Bar` until the `Mark` or `Bar` is done, so only commands since the
+    /// previous one need an edge to the next one.
     fn auxiliary(&mut self, id: CommandId, task: &Task, commands: &[Command]) {
         let earlier = (task.commands.start..id).rev();
         match commands[id as usize] {

@@ -1,9 +1,8 @@
-//! A schedule: a plan with its dependencies and the devices that will carry it out.
+//! A schedule: a plan with its dependencies and the devices that will run the plan.
 //!
-//! [`Schedule::new`] refuses a plan whose working set does not fit; what it
-//! accepts stays within the memory that the devices say they have. The order in which tasks
-//! meet devices is decided while it runs, by the [`Dispatcher`]: a slow device
-//! takes fewer tasks. [`Schedule::simulate`](crate::simulate) shows one such run.
+//! [`Schedule::new`] refuses a plan whose working set does not fit in the memory of a device. The run of an accepted schedule
+//! stays within the memory that the devices report. During the run the [`Dispatcher`] decides which device takes which task, so
+//! that a slow device takes fewer tasks. [`Schedule::simulate`](crate::simulate) simulates the run of a schedule.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +14,7 @@ use crate::graph::Graph;
 use crate::instruction::Reg;
 use crate::plan::{Plan, Task};
 
-/// A plan ready to run.
+/// A plan that is ready to run on certain devices.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     plan: Plan,
@@ -23,16 +22,16 @@ pub struct Schedule {
     reach: Vec<Reach>,
 }
 
-/// A device whose memory is too small for a plan.
+/// The error that the memory of a device is too small for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryShortfall {
-    /// What was planned.
+    /// Name of the operation that was planned.
     pub operation: &'static str,
-    /// Index of the device.
+    /// Index of the device whose memory is too small.
     pub device: usize,
-    /// Bytes that it has.
+    /// Number of bytes of memory that the device has.
     pub limit: usize,
-    /// Bytes of the smallest working set.
+    /// Number of bytes of the plan's smallest working set.
     pub needed: usize,
 }
 
@@ -45,7 +44,7 @@ impl fmt::Display for MemoryShortfall {
 impl std::error::Error for MemoryShortfall {}
 
 impl MemoryShortfall {
-    /// The error, with the name by which people know the device.
+    /// Converts the shortfall into an [`Error`] that names the device by `device`, the name that users know.
     #[must_use]
     pub fn of(self, device: &str) -> Error {
         let MemoryShortfall { operation, limit, needed, .. } = self;
@@ -57,10 +56,10 @@ impl MemoryShortfall {
 }
 
 impl Schedule {
-    /// Finds the dependencies and checks that each device has memory enough.
+    /// Finds the dependencies of a plan, and checks that each device has enough memory for the plan.
     ///
     /// # Errors
-    /// A device has too little.
+    /// A device has too little memory for the plan.
     pub fn new(plan: Plan, reach: Vec<Reach>) -> Result<Self, MemoryShortfall> {
         debug_assert_eq!(plan.stale_read(), None, "devices that copy would read old elements:\n{plan}");
         let schedule = Schedule { graph: Graph::new(&plan), plan, reach };
@@ -73,38 +72,39 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The commands.
+    /// The plan whose commands the devices will run.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Their dependencies.
+    /// The dependencies between the commands of the plan.
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// For each device, its memory and the matrices on which it works in place.
+    /// For each device, its memory limit and the matrices on which it works in place.
     #[must_use]
     pub fn reach(&self) -> &[Reach] {
         &self.reach
     }
 
-    /// The state before the first command.
+    /// Creates a dispatcher that has not issued any command.
     #[must_use]
     pub fn dispatcher(&self) -> Dispatcher<'_> {
         Dispatcher::new(&self.plan, &self.graph, &self.reach)
     }
 
-    /// Bytes of device memory that suffice for every task by itself, if its commands run in plan order.
+    /// Number of bytes of device memory that suffice to run each task alone, with its commands in plan order.
     #[must_use]
     pub fn footprint(&self, device: usize) -> usize {
         let footprint = |task| task_footprint(&self.plan, &self.graph, &self.reach[device], task);
         self.plan.tasks().iter().map(footprint).max().unwrap_or(0)
     }
 
-    /// Bytes of the registers of all tasks: a run never takes more of a device's memory.
+    /// Number of bytes of all registers that need memory on a device. A run never uses more device memory than this number of
+    /// bytes.
     #[must_use]
     pub fn register_bytes(&self, device: usize) -> usize {
         let registers = self.plan.registers();
@@ -114,7 +114,7 @@ impl Schedule {
     }
 }
 
-/// Bytes of device memory with which a task can run by itself, in plan order.
+/// Number of bytes of device memory that suffice to run one task alone, with its commands in plan order.
 pub(crate) fn task_footprint(plan: &Plan, graph: &Graph, reach: &Reach, task: &Task) -> usize {
     let (mut held, mut most, mut deaths) = (0, 0, BinaryHeap::new());
     for &reg in &graph.registers_by_first_use[task.registers.start as usize..task.registers.end as usize] {

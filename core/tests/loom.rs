@@ -1,10 +1,10 @@
-//! The hand-shake of drivers and devices in the interleavings of a small graph.
+//! Tests of the synchronisation between engine threads and devices, in the thread interleavings of small plans.
 //!
-//! Two devices that work in place, and the pool, go through every interleaving.
-//! A device with a thread of its own for transfers and one for kernels has too many: it goes through those
-//! with at most two preemptions, where a switch at a wait counts as none.
+//! Two devices that work in place are tested in every interleaving, and so is the pool. A device that has a thread for transfers
+//! and a thread for kernels has too many interleavings to test all of them. A device with threads of its own is tested only in
+//! the interleavings with at most two preemptions, where a thread switch at a wait is no preemption.
 //!
-//! Run by `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
+//! The command for these tests is `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
 #![cfg(loom)]
 
 #[path = "support/servant.rs"]
@@ -26,16 +26,17 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 
 use servant::{Servant, Served};
 
-/// How a run ended.
+/// The result of a run.
 type Ended = Result<(), RunError>;
 
-/// What a request touches, by its address: a column of the matrix, or a buffer.
+/// The address of memory that a request accesses, and the kind of access. The accessed memory is a column of the matrix or a
+/// buffer.
 type Touch = (usize, Access);
 
-/// Which columns each task of a plan scales, tile by tile.
+/// For each task of a plan, the columns of each tile that the task scales.
 type Tasks = &'static [&'static [Range<usize>]];
 
-/// A request from its begin to its end.
+/// A request to a device, with the times at which the request begins and ends.
 #[derive(Clone, Debug)]
 struct Span {
     device: usize,
@@ -46,13 +47,14 @@ struct Span {
     failed: bool,
 }
 
-/// What all devices of a run were asked, on one clock.
+/// The requests to all devices of a run, with times from one common clock.
 #[derive(Debug, Default)]
 struct Record {
-    /// Ticks at each begin and each end. The model may switch threads at a tick;
-    /// a relaxed one orders nothing that the engine leaves unordered.
+    /// Counter that is incremented when a request begins and when a request ends. The model checker may switch threads at each
+    /// increment of the clock. The increments have relaxed memory ordering, so that the clock does not order anything that the
+    /// engine leaves unordered.
     clock: AtomicUsize,
-    /// The model does not see this lock.
+    /// The requests that have ended. The model checker does not see the lock of `spans`, since this lock is not a lock of `loom`.
     spans: Mutex<Vec<Span>>,
 }
 
@@ -62,20 +64,21 @@ impl Record {
     }
 }
 
-/// A null device that notes in a shared record from when to when it is at work.
+/// A null device that records when each request begins and ends.
 #[derive(Debug)]
 struct Witness {
     device: usize,
     null: NullDevice,
     record: Arc<Record>,
-    /// Threads of a device with asynchronous queues: for transfers, unless it works in place, and for each kernel queue.
+    /// The threads of a device with asynchronous queues: one for transfers, unless the device works in place, and one for each
+    /// kernel queue.
     servants: Vec<Arc<Servant>>,
 }
 
-/// Memory that the engine lends for as long as a token is pending.
+/// Memory that the engine keeps valid as long as a token is pending.
 struct Lent<T>(T);
 
-// SAFETY: a null device touches no memory.
+// SAFETY: a null device accesses no memory.
 unsafe impl<T> Send for Lent<T> {}
 
 impl<T> Lent<T> {
@@ -98,7 +101,7 @@ fn buffer(touched: &DeviceBuffer, access: Access) -> Vec<Touch> {
     vec![(std::ptr::from_ref(touched).addr(), access)]
 }
 
-/// The first element of each column, in bytes.
+/// Returns the address of the first element of each column, with the kind of access.
 fn columns(dtype: DType, start: usize, (cols, stride): (usize, usize), access: Access) -> Vec<Touch> {
     (0..cols).map(|j| (start + j * stride * dtype.size(), access)).collect()
 }
@@ -117,8 +120,8 @@ impl Device for Witness {
     }
 
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
-        // SAFETY: only lifetimes change: the device outlives its threads, and the engine keeps the rest until the token
-        // tells the end. Then as the caller promises.
+        // SAFETY: only lifetimes change. The device outlives its threads, and the engine keeps the operands valid until the token
+        // reports completion. The caller fulfils the safety contract of `submit`.
         unsafe {
             let own: &'static Witness = std::mem::transmute(self);
             let copied = match work {
@@ -151,13 +154,13 @@ impl Device for Witness {
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         let touches = [on_host(&from, Access::Read), buffer(to, Access::Write)].concat();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `write`.
         self.note("write", touches, || unsafe { self.null.write(from, to) })
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let touches = [buffer(from, Access::Read), on_host(&to, Access::Write)].concat();
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `read`.
         self.note("read", touches, || unsafe { self.null.read(from, to) })
     }
 
@@ -169,23 +172,23 @@ impl Device for Witness {
                 Memory::Buffer(touched) => buffer(touched, access),
             });
         });
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `launch`.
         self.note("launch", touches, || unsafe { self.null.launch(instruction) })
     }
 }
 
-/// One column scaled twice.
+/// Two tasks scale the same column.
 const CHAIN: Tasks = &[&[0..1], &[0..1]];
-/// Both columns scaled on their own.
+/// Two tasks scale one column each.
 const APART: Tasks = &[&[0..1], &[1..2]];
-/// Both columns scaled at once, then on their own.
+/// The first task scales both columns at once; the second and the third task scale one column each.
 const FORK: Tasks = &[&[0..2], &[0..1], &[1..2]];
-/// Each column is scaled by a task of its own, then both by one task.
+/// The first and the second task scale one column each; the third task scales both columns.
 const JOIN: Tasks = &[&[0..1], &[1..2], &[0..2]];
-/// One task of both columns: the second is loaded while the first is scaled.
+/// One task scales both columns in two tiles: the second tile is loaded while the first tile is scaled.
 const PAIR: Tasks = &[&[0..1, 1..2]];
 
-/// LD and EXEC for each tile of a task, then, when all are done, ST for each.
+/// Makes a plan with LD and EXEC for each tile of a task, followed by ST for each tile after all kernels of the task are done.
 fn plan(tasks: Tasks) -> Plan {
     let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (2, 2), Layout::ColMajor);
@@ -213,22 +216,23 @@ fn binding() -> RawMat {
     RawMat { home, offset: 0, rows: 2, cols: 2, ld: 2, layout: Layout::ColMajor, dtype: DType::F64 }
 }
 
-/// What one run shares among its threads.
+/// The data that all threads of a run share.
 struct Shared {
     schedule: Schedule,
     bindings: [RawMat; 1],
     drivers: Vec<DeviceRuntime>,
 }
 
-// SAFETY: the bindings are never followed: a null device touches no memory.
+// SAFETY: no thread accesses the memory of the bindings, since a null device accesses no memory.
 unsafe impl Sync for Shared {}
-// SAFETY: as above.
+// SAFETY: no thread accesses the memory of the bindings, since a null device accesses no memory.
 unsafe impl Send for Shared {}
 
-/// A device of a run: a null device, and whether it has threads of its own.
+/// A device of a run: a null device, and whether the device has threads of its own.
 type Case = (NullDevice, bool);
 
-/// Each device on a thread; what the devices were asked, by its begin, and the outcome.
+/// Runs `tasks` with one engine thread for each device. Returns the requests to the devices, ordered by their begin, and the
+/// result of the run.
 fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let bindings = [binding()];
     let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
@@ -250,9 +254,9 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
         })
         .collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
-    // SAFETY: freed below, when no thread is left.
+    // SAFETY: the memory is freed below, after all threads have been joined.
     let shared: &'static Shared = unsafe { &*owned };
-    // SAFETY: a null device touches no memory.
+    // SAFETY: a null device accesses no memory.
     let run = Arc::new(unsafe { Run::new(&shared.schedule, &shared.bindings) });
     let threads: Vec<_> = (1..shared.drivers.len())
         .map(|device| {
@@ -267,7 +271,7 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     serving.into_iter().for_each(|thread| thread.join().unwrap());
     shared.drivers.iter().for_each(DeviceRuntime::trim);
     assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
-    // SAFETY: all threads have been joined and the run is gone.
+    // SAFETY: all threads have been joined, and the run has been dropped.
     drop(unsafe { Box::from_raw(owned) });
     let mut spans = std::mem::take(&mut *record.spans.lock().unwrap());
     spans.sort_by_key(|span| span.begin);
@@ -275,7 +279,7 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     (spans, outcome)
 }
 
-/// Of two requests that overlap in time neither writes what the other touches.
+/// Asserts that of two requests that overlap in time, neither writes memory that the other request accesses.
 fn assert_no_conflict(spans: &[Span]) {
     for (nth, first) in spans.iter().enumerate() {
         for second in spans[nth + 1..].iter().filter(|second| second.begin < first.end) {
@@ -286,21 +290,21 @@ fn assert_no_conflict(spans: &[Span]) {
     }
 }
 
-/// All interleavings, or those with at most so many preemptions.
+/// Runs `check` in all interleavings, or only in those with at most `preemptions` preemptions.
 fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = preemptions;
     builder.check(check);
 }
 
-/// The bound that keeps three threads within seconds: with three preemptions they
-/// take more than a minute, and without a bound they had not finished in 100 s.
+/// Maximum number of preemptions with which the tests of three threads take only seconds. With three preemptions these tests take
+/// more than a minute, and without a bound they had not finished in 100 s.
 const FEW: Option<usize> = Some(2);
-/// The same for four.
+/// Maximum number of preemptions with which the tests of four threads take only seconds.
 const ONE: Option<usize> = Some(1);
 
-/// Two devices that work in place, in every interleaving; `check` sees the
-/// launches. Which devices made the launches, of all interleavings.
+/// Runs `tasks` on two devices that work in place, in every interleaving. `check` receives the launches of each run. The result
+/// holds, for each distinct outcome of an interleaving, the devices that made the launches in their order.
 fn two_devices(tasks: Tasks, check: fn(&[Span])) -> BTreeSet<Vec<usize>> {
     let seen = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let devices = std::sync::Arc::clone(&seen);
@@ -319,14 +323,15 @@ fn the_threads_of_one_device_finish_in_dependency_order() {
     model(FEW, || {
         let (spans, outcome) = run_all_lanes(CHAIN, vec![(NullDevice::new(Some(32)), true)]);
         outcome.unwrap();
-        // the second task reads what the first has written
+        // the second task reads the column that the first task has written
         let names: Vec<_> = spans.iter().map(|span| span.name).collect();
         assert_eq!(names, ["write", "launch", "read", "write", "launch", "read"]);
         assert!(spans.windows(2).all(|pair| pair[0].end < pair[1].begin), "{spans:?}");
     });
 }
 
-/// Two devices that copy pass a task on in every interleaving.
+/// The second part of this test runs two devices that copy; each device may run a task that depends on a task of the other
+/// device.
 #[test]
 fn a_device_without_threads_does_one_thing_after_the_other() {
     model(None, || {
@@ -344,7 +349,8 @@ fn a_device_without_threads_does_one_thing_after_the_other() {
     });
 }
 
-/// The work goes on, and whoever waits for it by another token hears of it.
+/// The work of a dropped token is still done, and a thread that waits for later work in the same queue sees the effect of the
+/// dropped work.
 #[test]
 fn a_token_may_be_dropped() {
     model(None, || {
@@ -382,7 +388,7 @@ fn two_devices_keep_the_order_of_a_chain() {
         assert_eq!(spans[0].touches, spans[1].touches);
         assert!(spans[0].end < spans[1].begin, "{spans:?}");
     });
-    // whoever passes over the store of the first task takes the second
+    // the device that completes the first task always takes the second task too
     assert_eq!(devices, BTreeSet::from([vec![0, 0], vec![1, 1]]));
 }
 
@@ -395,8 +401,8 @@ fn two_devices_pass_a_dependent_task_on() {
     assert!(devices.contains(&vec![0, 0, 1]) && devices.contains(&vec![1, 1, 0]), "{devices:?}");
 }
 
-/// On a device with two queues of kernels the last task is issued before the first two are done. The order of its queue
-/// puts it after one of them, a token after the other.
+/// On a device with two kernel queues, the kernel of the last task is issued before the first two tasks are done. The last task
+/// must run after the first two tasks: the order of a queue puts it after one of them, and a token after the other.
 #[test]
 fn kernels_of_two_queues_keep_the_order_of_their_tasks() {
     let overlapped = std::sync::Arc::new(AtomicBool::new(false));
@@ -426,8 +432,8 @@ fn an_error_in_any_command_stops_the_run() {
     }
 }
 
-/// A device has no memory for its request of that number, alone or beside one that works in
-/// place; whether something else of it was under way when that showed.
+/// Runs `tasks` on a device that has no memory for request number `request`, either alone or (`company`) beside a device that
+/// works in place. Returns whether another request of the device was in progress at the same time as the request without memory.
 fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<usize>) -> bool {
     let seen = std::sync::Arc::new(AtomicBool::new(false));
     let overlapped = std::sync::Arc::clone(&seen);
@@ -447,7 +453,7 @@ fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<u
 
 #[test]
 fn a_shortage_in_any_request_leaves_whole_tasks() {
-    // the requests of which something else was under way when they found no memory
+    // indices of the requests that lacked memory while another request of the device was in progress
     let overlapped = |tasks| -> Vec<usize> { (0..8).filter(|&request| runs_short(tasks, request, false, FEW)).collect() };
     assert_eq!(overlapped(APART), [3, 4, 5, 6]);
     assert_eq!(overlapped(PAIR), [3, 4]);

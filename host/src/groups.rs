@@ -1,19 +1,19 @@
-//! What the control groups of Linux leave this process, of version 1 and 2.
+//! Measures how much memory the control groups of Linux, version 1 and 2, leave for this process.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 use crate::memory::Left;
 
-/// Which version of control groups, with the names of its files.
+/// Version of the control groups, which determines the names of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     One,
     Two,
 }
 
-/// The least that the groups around this process leave of `swap` bytes of swap space and of
-/// memory; none if no group has a limit. `root` is where the files of the system begin.
+/// Returns the smallest amount of memory that a group around this process leaves, if `swap` bytes of swap space are free. Returns
+/// `None` if no group has a limit. `root` is the root folder of the system's files.
 pub fn left(root: &Path, swap: u64) -> Option<Left> {
     let memberships = read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = read_to_string(root.join("proc/self/mountinfo")).ok()?;
@@ -22,10 +22,10 @@ pub fn left(root: &Path, swap: u64) -> Option<Left> {
     groups.filter_map(|(version, folder)| of_group(version, &folder, swap)).reduce(Left::min)
 }
 
-/// The folders of the group of this process and of those around it, if `mount`, a line of
-/// `mountinfo`, shows groups that bound memory.
+/// Returns the folders of the group of this process and of all groups around it, if `mount`, a line of `mountinfo`, shows groups
+/// that limit memory.
 fn folders(root: &Path, mount: &str, memberships: &str) -> Option<(Version, Vec<PathBuf>)> {
-    // proc(5): id, parent, device, root, mount point, options … - type, source, options
+    // fields of a line, from proc(5): id, parent, device, root, mount point, options … - type, source, options
     let (place, kind) = mount.split_once(" - ")?;
     let mut place = place.split(' ').skip(3);
     let (shown, at) = (place.next()?, place.next()?);
@@ -42,7 +42,7 @@ fn folders(root: &Path, mount: &str, memberships: &str) -> Option<(Version, Vec<
     Some((version, own.ancestors().take_while(|folder| folder.starts_with(&top)).map(Path::to_path_buf).collect()))
 }
 
-/// The group that a line of `/proc/self/cgroup` names, if it is of that version and bounds memory.
+/// Returns the group that a line of `/proc/self/cgroup` names, if the group has this version and limits memory.
 fn membership(version: Version, line: &str) -> Option<&str> {
     let mut parts = line.splitn(3, ':');
     let (number, controllers, group) = (parts.next()?, parts.next()?, parts.next()?);
@@ -53,7 +53,8 @@ fn membership(version: Version, line: &str) -> Option<&str> {
     counts.then_some(group)
 }
 
-/// What one group leaves; none if it has no limit. Cached files give way and are not counted.
+/// Returns how much memory one group leaves, or `None` if the group has no limit. Cached files do not count as used memory,
+/// because the system frees their memory on demand.
 fn of_group(version: Version, folder: &Path, swap: u64) -> Option<Left> {
     let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let stat = read_to_string(folder.join("memory.stat")).unwrap_or_default();
@@ -63,7 +64,7 @@ fn of_group(version: Version, folder: &Path, swap: u64) -> Option<Left> {
             let files = sum(&["total_active_file", "total_inactive_file"]);
             let left = |limit: &str, used: &str| Some(number(limit)?.saturating_sub(number(used)?.saturating_sub(files)));
             let free = left("memory.limit_in_bytes", "memory.usage_in_bytes")?;
-            // of memory and swap together, if swap is counted
+            // how much memory and swap space together are left, if the system limits the sum of both
             let both = left("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes").unwrap_or(u64::MAX);
             Some(Left { free: free.min(both), most: both.min(free.saturating_add(swap)) })
         }
@@ -77,7 +78,7 @@ fn of_group(version: Version, folder: &Path, swap: u64) -> Option<Left> {
     }
 }
 
-/// The number after a key.
+/// Returns the number after a key in a table.
 fn value(table: &str, key: &str) -> Option<u64> {
     table.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }

@@ -1,6 +1,7 @@
-//! What the machine has left for a program: [`memory`], and processors that nobody uses ([`rest`](rest())).
+//! Services for programs around the library: [`memory`] reports how much host memory is left, and [`rest`](rest()) waits until
+//! the threads of the process are idle.
 //!
-//! For the programs and suites around the library. The library itself asks for neither.
+//! Programs and suites around the library use this crate. The library itself does not use this crate.
 #![deny(unsafe_code)]
 
 mod groups;

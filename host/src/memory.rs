@@ -1,4 +1,4 @@
-//! How much host memory there is, so that a program refuses work for which it would be killed.
+//! Measures how much host memory is left, so that a program can refuse work for which the system would kill the program.
 
 use std::path::Path;
 
@@ -6,31 +6,32 @@ use sysinfo::System;
 
 use crate::groups;
 
-/// Host memory that this process can have, in bytes.
+/// Host memory that this process can still allocate, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Without pushing others out: cached files give way, programs stay where they are.
+    /// Memory that is available if no other program is swapped out. Cached files count as available memory.
     pub free: u64,
-    /// All that can be had. On Linux this counts swap space besides; elsewhere it is all the memory
-    /// of the machine, since those systems make room in ways that they do not tell beforehand.
+    /// All memory that the process can obtain. On Linux, `most` is the sum of `free` and the free swap space. On other systems,
+    /// `most` is the total memory of the machine, because these systems do not report in advance how much memory they can make
+    /// available.
     pub most: u64,
 }
 
 impl Left {
-    /// The lesser of two bounds.
+    /// Returns the smaller value of two bounds, for each field.
     #[must_use]
     pub fn min(self, other: Left) -> Left {
         Left { free: self.free.min(other.free), most: self.most.min(other.most) }
     }
 }
 
-/// What the machine, the control groups of this process (version 1 or 2, and those around
-/// them) and the limit on its address space leave. None where the system does not tell.
+/// Returns the smallest amount that is left by the system, by the control groups around this process (version 1 or 2), and by the
+/// limit on its address space. Returns `None` if the system does not report its memory.
 #[must_use]
 pub fn left() -> Option<Left> {
     let mut system = System::new();
     system.refresh_memory();
-    // a system that does not tell says 0
+    // a system that does not report its memory returns 0
     let (total, free) = (system.total_memory(), system.available_memory());
     if total == 0 || free == 0 {
         return None;
@@ -42,7 +43,7 @@ pub fn left() -> Option<Left> {
     Some(bounds.into_iter().flatten().fold(Left { free, most }, Left::min))
 }
 
-/// What the limit on the address space (`ulimit -v`) leaves, if there is one.
+/// Returns how much the limit on the address space (`ulimit -v`) leaves, or `None` if there is no limit.
 #[cfg(target_os = "linux")]
 fn address_space() -> Option<u64> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::As).current?;

@@ -1,26 +1,26 @@
-//! Waits until nobody works.
+//! Waits until the threads of this process use no processor time.
 
 use std::time::Duration;
 
-/// One look at the threads: longer than a tick of the kernel, which may take 10 ms. Linux adds the time of a
-/// thread that works on another processor at ticks only.
+/// Time between two readings of the processor time. The time is longer than a tick of the Linux kernel, which may take 10 ms.
+/// Linux adds the time of a thread on another processor only at ticks.
 const WINDOW: Duration = Duration::from_millis(12);
-/// Processor time within a window that counts as rest.
+/// Maximum processor time of a process at rest within one window.
 const IDLE: Duration = Duration::from_micros(150);
-/// Windows after which we go on regardless.
+/// Maximum number of windows, after which the wait ends without success.
 const MOST: usize = 50;
-/// What we wait where the processor time is not told.
+/// Time of a wait on a system that does not report the processor time.
 const BLIND: Duration = Duration::from_millis(50);
 
-/// Sleeps until the threads of this process use no processor time, and tells whether they came
-/// to rest within 0.6 seconds. Threads of a BLAS look for work for tens of milliseconds after a
-/// call, and would take the processors from whoever is timed next.
+/// Sleeps until the threads of this process use no processor time. Returns whether the threads came to rest within 0.6 seconds.
+/// After a call, the threads of a BLAS poll for work for tens of milliseconds, and would take processors from the next
+/// measurement.
 #[must_use]
 pub fn rest() -> bool {
     rests(processor_time, std::thread::sleep)
 }
 
-/// The same by any clock and any way to sleep.
+/// Waits as [`rest`] does, with any clock and any function that sleeps.
 fn rests(clock: impl Fn() -> Option<Duration>, sleep: impl Fn(Duration)) -> bool {
     let Some(mut before) = clock() else {
         sleep(BLIND);
@@ -37,7 +37,7 @@ fn rests(clock: impl Fn() -> Option<Duration>, sleep: impl Fn(Duration)) -> bool
     false
 }
 
-/// The processor time of all threads of this process.
+/// Returns the processor time of all threads of this process.
 #[cfg(unix)]
 fn processor_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -56,7 +56,7 @@ mod tests {
 
     use super::{BLIND, IDLE, MOST, WINDOW, processor_time, rests};
 
-    /// How long we wait for threads that work through so many windows.
+    /// Returns the result and the duration of a wait for threads that work during `busy` windows.
     fn waited(busy: usize) -> (bool, Duration) {
         let (looks, slept) = (Cell::new(0), Cell::new(Duration::ZERO));
         let clock = || {

@@ -1,4 +1,4 @@
-//! A kernel with its arguments, and what runs it.
+//! A kernel call with its arguments, and the trait of queues that run kernels.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use crate::choices::Choices;
 use crate::program::Program;
 use crate::scratch::Purpose;
 
-/// A matrix as kernels take it: memory, first element, leading dimension.
+/// A matrix as kernels address it: buffer, first element, size and leading dimension.
 #[derive(Debug)]
 pub struct View<'a, B> {
-    /// The memory.
+    /// Buffer that holds the matrix.
     pub buffer: &'a B,
-    /// Elements before element (0, 0).
+    /// Index of element (0, 0) in the buffer.
     pub at: usize,
-    /// Number of rows.
+    /// Number of rows of the matrix.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the matrix.
     pub cols: usize,
-    /// Elements between neighbouring columns.
+    /// Leading dimension: the distance between neighbouring columns, in elements.
     pub ld: usize,
 }
 
-// derived, these would ask for `B: Clone`
+// implemented by hand, because a derived `Clone` would require `B: Clone`
 impl<B> Clone for View<'_, B> {
     fn clone(&self) -> Self {
         *self
@@ -32,41 +32,41 @@ impl<B> Clone for View<'_, B> {
 impl<B> Copy for View<'_, B> {}
 
 impl<B> View<'_, B> {
-    /// The rectangle `rows` × `cols` at (`row`, `col`).
+    /// Returns the part with `rows` × `cols` elements that begins at element (`row`, `col`).
     #[must_use]
     pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Self {
         debug_assert!(row + rows <= self.rows && col + cols <= self.cols);
         View { at: self.element(row, col), rows, cols, ..self }
     }
 
-    /// Where an element lies.
+    /// Returns the index of an element in the buffer.
     #[must_use]
     pub fn element(&self, row: usize, col: usize) -> usize {
         self.at + row + col * self.ld
     }
 
-    /// Whether it has no elements.
+    /// Returns whether the matrix has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows == 0 || self.cols == 0
     }
 }
 
-/// An argument of a kernel. Dialects without 64-bit integers take sizes, positions
-/// and strides in 32 bits: what they address is bounded by their buffers.
+/// An argument of a kernel. In dialects without 64-bit integers, sizes, positions and strides have 32 bits, which suffice for the
+/// largest buffer that a kernel can address.
 #[derive(Debug)]
 pub enum Arg<'a, B> {
-    /// Memory that is read.
+    /// Buffer that the kernel only reads.
     In(&'a B),
-    /// Memory that is written, and perhaps read.
+    /// Buffer that the kernel writes and may read.
     Out(&'a B),
-    /// An extent, a position or a flag.
+    /// Extent, position or flag, as an unsigned integer.
     Size(usize),
-    /// A distance, backwards if negative.
+    /// Signed distance between two elements, negative if the second element lies before the first one.
     Stride(isize),
-    /// A factor in double precision.
+    /// Factor (alpha or beta) in double precision.
     F64(f64),
-    /// A factor in single precision.
+    /// Factor (alpha or beta) in single precision.
     F32(f32),
 }
 
@@ -78,7 +78,7 @@ impl<B> Clone for Arg<'_, B> {
 impl<B> Copy for Arg<'_, B> {}
 
 impl<'a, B> Arg<'a, B> {
-    /// The memory, if it is an operand in memory.
+    /// Returns the buffer if the argument is a buffer.
     #[must_use]
     pub fn memory(&self) -> Option<&'a B> {
         match *self {
@@ -87,17 +87,17 @@ impl<'a, B> Arg<'a, B> {
         }
     }
 
-    /// Memory, first element, leading dimension of a matrix that is read.
+    /// Returns the arguments for a matrix that the kernel reads: buffer, first element, leading dimension.
     pub(crate) fn input(view: View<'a, B>) -> [Self; 3] {
         [Arg::In(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
     }
 
-    /// The same of a matrix that is written.
+    /// Returns the arguments for a matrix that the kernel writes: buffer, first element, leading dimension.
     pub(crate) fn output(view: View<'a, B>) -> [Self; 3] {
         [Arg::Out(view.buffer), Arg::Size(view.at), Arg::Size(view.ld)]
     }
 
-    /// A factor in its own precision.
+    /// Returns the argument for a factor, in the precision of `value`.
     pub(crate) fn factor(value: Value) -> Self {
         match value {
             Value::F64(number) => Arg::F64(number),
@@ -106,44 +106,44 @@ impl<'a, B> Arg<'a, B> {
     }
 }
 
-/// A kernel to run.
+/// A call of one kernel.
 #[derive(Debug)]
 pub struct Call<'c, 'a, B> {
-    /// The program that holds it.
+    /// Program that contains the kernel.
     pub program: Program,
-    /// Its name there.
+    /// Name of the kernel in the program.
     pub kernel: &'static str,
-    /// Work-items in each dimension, to be rounded up to whole groups; not zero.
+    /// Number of work-items in each dimension, at least 1. The backend rounds the number up to whole work-groups.
     pub global: [usize; 2],
-    /// The arguments in the order of the kernel's text.
+    /// Arguments in the order in which the kernel text declares them.
     pub args: &'c [Arg<'a, B>],
 }
 
-/// A device's queue of kernels, which run in order.
+/// A queue of kernels on one device. The device runs the kernels in the order of the launches.
 pub trait Target {
-    /// The device's memory.
+    /// Type of a buffer in the device's memory.
     type Buffer;
 
-    /// The device's facts.
+    /// Returns the facts of the device.
     fn facts(&self) -> &DeviceFacts;
 
-    /// Which kernels suit the device.
+    /// Returns the kernels that were chosen for the device.
     fn choices(&self) -> &Choices;
 
-    /// Enqueues a kernel.
+    /// Enqueues one kernel call.
     ///
     /// # Safety
-    /// The arguments are those of the kernel and reach only memory that it may touch.
+    /// The arguments match the parameters of the kernel and describe only memory that the kernel may access.
     ///
     /// # Errors
-    /// The kernel cannot be made, or the device refuses.
+    /// The kernel cannot be compiled, or the device rejects the call.
     unsafe fn launch(&mut self, call: &Call<'_, '_, Self::Buffer>) -> lapidary_core::Result<()>;
 
-    /// Scratch memory of at least `bytes`, kept for the next call. Kernels that were enqueued with a smaller buffer keep that
-    /// buffer. New memory for [`Purpose::StripCounters`] is filled with zeros. `bytes` is at most
-    /// [`Choices::max_scratch_bytes`] unless no kernel can do with less.
+    /// Returns scratch memory of at least `bytes` bytes, which is kept for later calls. Kernels that were enqueued with a smaller
+    /// buffer keep that buffer. New memory for [`Purpose::StripCounters`] is filled with zeros. `bytes` is at most
+    /// [`Choices::max_scratch_bytes`], unless no kernel can run with less memory.
     ///
     /// # Errors
-    /// The device has no memory left.
+    /// The device cannot allocate the memory.
     fn scratch(&mut self, purpose: Purpose, bytes: usize) -> lapidary_core::Result<Arc<Self::Buffer>>;
 }

@@ -1,4 +1,4 @@
-//! The choice of kernels for a device.
+//! Chooses the kernels for a device.
 
 use lapidary_core::{DType, DeviceFacts, Feature, Limits};
 
@@ -7,94 +7,100 @@ use crate::program::{Program, TRIANGLE, sides_of_group, unknowns_of_group};
 use crate::scratch::Purpose;
 use crate::strips::StripParams;
 
-/// The language of the kernels' source.
+/// Language of the kernel sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// OpenCL C 1.2.
+    /// The language OpenCL C in version 1.2.
     OpenClC,
-    /// WGSL.
+    /// WGSL, the shading language of WebGPU.
     Wgsl,
 }
 
 /// The kernels chosen for a device, with their parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choices {
-    /// Kernels for matrix products in f32 and in f64.
+    /// Kernels for matrix products, first in f32, then in f64.
     pub products: [Products; 2],
-    /// Work-items that search a column for a pivot; a power of two.
+    /// Number of work-items that search a column for a pivot, a power of two.
     pub pivot_search_group_size: usize,
-    /// Work-items in a group of kernels without local memory.
+    /// Number of work-items in a work-group of a kernel that uses no local memory.
     pub group: usize,
-    /// Work-items in a group, if several groups factor a panel together; a power of two.
+    /// Number of work-items in a work-group if several work-groups factor a panel together, a power of two.
     pub column_group: usize,
-    /// Maximum scratch memory for one [`Purpose`], in bytes: the largest buffer, or less under a memory limit.
+    /// Maximum scratch memory for one [`Purpose`], in bytes. The value is the size of the largest buffer, or less under a memory
+    /// limit.
     pub max_scratch_bytes: usize,
-    /// Work-items in a group that holds a strip of a panel in registers; a power of two, or 0 if panels are not factored by
-    /// strips.
+    /// Number of work-items in a work-group that holds a strip of a panel in registers, a power of two. The value 0 means that
+    /// panels are not factored by strips.
     pub strips: usize,
-    /// Whether the groups that hold strips wait for one another in one launch ([`Feature::GroupsMayWait`]). Only the WGSL
-    /// program for strips has such a kernel.
+    /// Whether one launch factors all strips of a panel, so that work-groups wait for one another ([`Feature::GroupsMayWait`]).
+    /// Only the WGSL program has a kernel that factors all strips in one launch.
     pub waits: bool,
-    /// Least rows with which many groups factor a panel together, column by column, if it is not factored by strips.
+    /// Minimum number of rows of a panel that several work-groups factor together column by column. The minimum does not apply to
+    /// panels that are factored by strips.
     pub multi_group_min_rows: usize,
-    /// Work-items in a group that makes many row exchanges at once; 0 if a work-item makes the exchanges of its
-    /// column one after the other.
+    /// Number of work-items in a work-group that makes many row exchanges at once. The value 0 means that each work-item makes
+    /// the exchanges in one column one after the other.
     pub laswp_group_size: usize,
-    /// Work-items in a group that solves a triangular system together, in f32 and in f64; 0 if each work-item solves for
-    /// right-hand sides of its own.
+    /// Number of work-items in a work-group that solves a triangular system together, first in f32, then in f64. The value 0
+    /// means that each work-item solves for one right-hand side alone.
     pub trsm_group_size: [usize; 2],
-    /// Most work-items in a group that computes a matrix of a batch, a power of two; 1 on devices whose work-items are threads.
+    /// Maximum number of work-items in a work-group that computes a matrix of a batch, a power of two. The value is 1 on devices
+    /// whose work-items are threads.
     pub batch_group: usize,
-    /// Multiprocessors that a product should occupy: it takes smaller tiles if larger ones are fewer. 1 if no smaller tiles fit.
+    /// Number of multiprocessors that a product should keep busy. If a product has fewer large tiles than multiprocessors, it
+    /// uses smaller tiles. The value is 1 if the number is unknown or if the smaller tiles do not fit the device.
     pub units: usize,
 }
 
-/// [`Choices::group`], if the device allows as many.
+/// Value of [`Choices::group`] if the device allows work-groups of this size.
 const GROUP: usize = 64;
 
-/// [`Choices::multi_group_min_rows`]: with fewer rows, one group is done sooner than several can synchronise.
+/// Minimum number of rows of a panel that several work-groups factor together (see [`Choices::multi_group_min_rows`]). With fewer
+/// rows, one work-group factors a panel in less time than several work-groups need to synchronise.
 const MULTI_GROUP_MIN_ROWS: usize = 256;
 
-/// Work-items in a group that holds a strip of a panel. More would hide more latency, but
-/// have fewer registers each (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
+/// Number of work-items in a work-group that holds a strip of a panel. More work-items would hide more latency, but each
+/// work-item would have fewer registers (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
 const STRIP: usize = 256;
 
-/// [`Choices::batch_group`], if the device allows as many.
+/// Value of [`Choices::batch_group`] if the device allows work-groups of this size.
 const BATCH: usize = 64;
 
-/// Most work-items in a group that solves a triangular system.
+/// Maximum number of work-items in a work-group that solves a triangular system.
 const SOLVER: usize = 128;
 
-/// Most work-items in a group that makes row exchanges.
+/// Maximum number of work-items in a work-group that exchanges rows.
 const EXCHANGER: usize = 256;
 
-/// [`Choices::column_group`], if the device allows as many.
+/// Value of [`Choices::column_group`] if the device allows work-groups of this size.
 const COLUMN: usize = 256;
 
-/// Most work-items that search one column.
+/// Maximum number of work-items that search one column for a pivot.
 const SEARCHERS: usize = 512;
 
-/// Width of the longest WGSL vector in bits.
+/// Width of the longest WGSL vector, in bits.
 const WGSL_VECTOR_BITS: usize = 128;
 
-/// The largest power of two that exceeds neither `items` nor the limit of a work-group.
+/// Returns the largest power of two that exceeds neither `items` nor the maximum size of a work-group.
 fn power_of_two(items: usize, limits: &Limits) -> usize {
     1 << items.min(limits.work_group).ilog2()
 }
 
 impl Choices {
-    /// Chooses kernels by a device's facts alone: kernels that share local memory on GPUs; kernels without barriers on CPUs,
-    /// whose work-items are threads, and on devices whose local memory is too small for a tile.
+    /// Chooses kernels from the facts of a device. A CPU gets kernels without barriers, because its work-items are threads. Every
+    /// other device gets kernels that share local memory, or kernels without barriers if its local memory is too small for a
+    /// tile.
     #[must_use]
     pub fn choose(facts: &DeviceFacts, dialect: Dialect) -> Self {
         let shared = if facts.is_cpu() { None } else { Self::shared(facts, dialect).ok() };
         shared.unwrap_or_else(|| Self::barrier_free(facts, dialect))
     }
 
-    /// Kernels that share local memory, whatever the kind of device.
+    /// Chooses kernels that share local memory, for any kind of device.
     ///
     /// # Errors
-    /// The limit of the device that even the smallest tile exceeds.
+    /// The smallest tile exceeds a limit of the device, which the error names.
     pub fn shared(facts: &DeviceFacts, dialect: Dialect) -> Result<Self, String> {
         let limits = &facts.limits;
         let product = |dtype| -> Result<Products, String> {
@@ -108,7 +114,7 @@ impl Choices {
         };
         let choices = Self::within(limits, [product(DType::F32)?, product(DType::F64)?], SEARCHERS);
         let fits = |program: Program| program.check(limits).is_ok();
-        // the most work-items, a power of two up to `most`, with which the program fits the device's limits; 0 if it never does
+        // returns the largest number of work-items, a power of two up to `most`, with which the program fits the device, or 0
         let largest = |most: usize, program: &dyn Fn(usize) -> Program| {
             (0..=most.ilog2()).rev().map(|power| 1 << power).find(|&items| fits(program(items))).unwrap_or(0)
         };
@@ -129,7 +135,7 @@ impl Choices {
             Dialect::Wgsl => WGSL_VECTOR_BITS,
         };
         let product = |dtype| Products::Panel(PanelParams::choose(dtype, bits));
-        // a single work-item would loop over the whole column
+        // a single work-item would loop over the whole column and might exceed the maximum number of loop iterations
         let pivot_search_group_size = if facts.limits.loop_iterations < usize::MAX { SEARCHERS } else { 1 };
         Self::within(&facts.limits, [product(DType::F32), product(DType::F64)], pivot_search_group_size)
     }
@@ -151,25 +157,25 @@ impl Choices {
         }
     }
 
-    /// The same, with panels factored by strips in groups of `items` work-items, a power of two. With fewer than 4, which
-    /// cannot hold a strip, panels are factored column by column.
+    /// Returns a copy of `self` in which panels are factored by strips in work-groups of `items` work-items, a power of two. If
+    /// `items` is less than 4, panels are factored column by column, because fewer than 4 work-items cannot hold a strip.
     ///
     /// # Errors
-    /// The limit of the device that such a group exceeds.
+    /// A work-group of `items` work-items exceeds a limit of the device, which the error names.
     pub fn with_strips(self, items: usize, limits: &Limits) -> Result<Self, String> {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
         Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
     }
 
-    /// The same for a device whose memory is limited to `limit` bytes: scratch memory takes at most an eighth, in equal shares
-    /// for each [`Purpose`].
+    /// Returns a copy of `self` for a device whose memory is limited to `limit` bytes. Scratch memory takes at most an eighth of
+    /// the limit, in equal shares for the values of [`Purpose`].
     #[must_use]
     pub fn within_memory(self, limit: usize) -> Self {
         Choices { max_scratch_bytes: self.max_scratch_bytes.min(Purpose::share(limit)), ..self }
     }
 
-    /// The kernel for triangular solves.
+    /// Returns the kernel for triangular solves.
     pub(crate) fn solver(&self, dtype: DType) -> Solver {
         match self.trsm_group_size[usize::from(dtype == DType::F64)] {
             0 => Solver { program: self.triangle(dtype), kernel: "trsm_block", unknowns: TRIANGLE, sides: self.group },
@@ -180,23 +186,24 @@ impl Choices {
         }
     }
 
-    /// The program that inverts diagonal blocks of triangular matrices.
+    /// Returns the program that inverts diagonal blocks of triangular matrices.
     pub(crate) fn triangle(&self, dtype: DType) -> Program {
         Program::Triangle { dtype, group: self.group }
     }
 
-    /// The program that factors a panel of `rows` rows by strips; `None` if the rows do not fit into registers.
+    /// Returns the shape of the strips by which a panel of `rows` rows is factored, or `None` if the panel cannot be factored by
+    /// strips.
     #[must_use]
     pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
         StripParams::choose(dtype, rows, self.strips, self.waits)
     }
 
-    /// The program in which several groups factor a panel together.
+    /// Returns the program in which several work-groups factor a panel together.
     pub(crate) fn columns(&self, dtype: DType) -> Program {
         Program::Columns { dtype, items: self.column_group }
     }
 
-    /// The kernel for an m×n product: with smaller tiles if larger ones would leave multiprocessors idle.
+    /// Returns the kernel for an m×n product. The kernel uses smaller tiles if larger ones would leave multiprocessors idle.
     #[must_use]
     pub fn product_of(&self, dtype: DType, m: usize, n: usize) -> Products {
         match self.product(dtype) {
@@ -205,7 +212,7 @@ impl Choices {
         }
     }
 
-    /// The kernel for large products.
+    /// Returns the kernel for large products.
     #[must_use]
     pub fn product(&self, dtype: DType) -> Products {
         self.products[usize::from(dtype == DType::F64)]
@@ -216,36 +223,36 @@ impl Choices {
 pub(crate) struct Solver {
     pub program: Program,
     pub kernel: &'static str,
-    /// Most unknowns.
+    /// Maximum number of unknowns of one call.
     pub unknowns: usize,
-    /// Right-hand sides for each group.
+    /// Number of right-hand sides per work-group.
     pub sides: usize,
 }
 
 /// Kernels for matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
-    /// Tiles in local memory.
+    /// Kernel that computes a tile of C from slices of A and B in local memory.
     Tile(TileParams),
-    /// Packed panels, without barriers.
+    /// Kernel that multiplies packed panels of A and B without barriers.
     Panel(PanelParams),
-    /// Vector loads, for operands that are aligned to vectors or are packed first.
+    /// Kernel with vector loads, for operands that are aligned to vectors or are copied to aligned memory first.
     Vector(VectorProducts),
 }
 
-/// Kernels for products by vector loads.
+/// Parameters of the kernels for products by vector loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorProducts {
-    /// For products with many tiles, if the device's limits allow it.
+    /// Parameters for products with many tiles, or `None` if they exceed the limits of the device.
     pub wide: Option<VectorParams>,
-    /// For products with fewer.
+    /// Parameters for products with fewer tiles.
     pub narrow: VectorParams,
-    /// For small products, and for operands that are neither aligned nor worth packing.
+    /// Kernel without vector loads, for small products and for operands that are neither aligned nor worth a copy.
     pub tile: TileParams,
 }
 
 impl Products {
-    /// The kernel of a large product with nothing transposed.
+    /// Returns the program and the kernel for a large product in which no operand is transposed.
     #[must_use]
     pub fn plain(&self, dtype: DType) -> (Program, &'static str) {
         match *self {
@@ -261,7 +268,7 @@ impl Products {
     /// Checks that the kernels can be compiled and run within `limits`.
     ///
     /// # Errors
-    /// The constraint that is violated, and its reason.
+    /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         match self {
             Products::Tile(params) => params.check(dtype, limits),

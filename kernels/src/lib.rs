@@ -1,9 +1,10 @@
-//! The kernels of Lapidary: their text, made from parameters that are values.
+//! The kernels of Lapidary as generated text. This crate generates the text of each program from the values of the program's
+//! parameters.
 //!
-//! A backend gives an instruction to [`instructions::enqueue`] and is asked to run
-//! some [`Program`]s, whose [`Source`] it compiles; this crate opens no device.
-//! What each kernel means is defined by the CPU backend's reference path. The
-//! text of a kernel is headed by its parameters, so that it can be read alone.
+//! A backend passes an instruction to [`instructions::enqueue`], which launches kernels of several [`Program`]s through the trait
+//! [`Target`]. The backend compiles the [`Source`] of each program. This crate opens no device. The reference path of the CPU
+//! backend defines the result of each kernel. The text of a program begins with the values of all parameters, so that a person
+//! can read the text without other files.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,25 +27,26 @@ pub use program::{PANEL, Program, TRIANGLE};
 pub use scratch::{Purpose, Scratch};
 pub use strips::StripParams;
 
-/// Version of the kernel sources. It is a part of every cache key, so that no binary of another version is loaded.
+/// Version of the kernel sources. Every cache key contains this version, so that no backend loads a binary that was compiled from
+/// another version of the sources.
 pub const GENERATOR: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
-/// The text of a program.
+/// Source text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
-    /// File name to use if the text is written to a file.
+    /// File name for the text.
     pub name: String,
-    /// The text.
+    /// Source text in OpenCL C or WGSL.
     pub text: String,
 }
 
 impl Source {
-    /// Writes the text to a new file, so that a person can read what a compiler refused, and returns the name of the file. Nobody
-    /// else can have prepared a file of that name. If this process has written the same text before and that file still exists,
-    /// its name is returned.
+    /// Writes the text to a new file and returns the path of the file, so that a person can read a text that a compiler has
+    /// rejected. The file has a random name, so that no other user can have created the file before. If this process has written
+    /// the same text before and that file still exists, the function returns the path of that file.
     ///
     /// # Errors
-    /// No file could be written in the folder for temporary files.
+    /// The file could not be written to the folder for temporary files.
     pub fn keep(&self) -> std::io::Result<String> {
         static KEPT: LazyLock<Mutex<HashMap<Source, String>>> = LazyLock::new(Mutex::default);
         let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);

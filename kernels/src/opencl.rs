@@ -1,4 +1,4 @@
-//! OpenCL C: the text of each program.
+//! Generates the OpenCL C text of each program.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::program::Program;
 
 const COMMON: &str = include_str!("opencl/common.cl");
 
-/// The text of a program: the element type, the parameters, the kernels.
+/// Generates the text of a program: first the element type, then the parameters, then the kernels.
 #[must_use]
 pub fn source(program: &Program) -> Source {
     let (real, least) = match program.dtype() {

@@ -1,30 +1,30 @@
-//! The parameters of the kernels and what bounds them.
+//! Parameters of the kernels for products, and the constraints on these parameters.
 
 use lapidary_core::{DType, Limits};
 
-/// A product through local memory: a tile of `mwg` × `nwg` elements for each
-/// work-group, of `mr` × `nr` for each work-item, in slices of `kwg` along k that
-/// are read in vectors of `vwm` rows; `stages` of them are in local memory at once.
+/// Parameters of a product by tiles in local memory. A work-group computes a tile of `mwg` × `nwg` elements of C. Each work-item
+/// computes `mr` × `nr` elements of the tile. A and B pass through local memory in slices of `kwg` terms along k. Work-items read
+/// rows from a slice in vectors of `vwm` elements. Local memory holds `stages` slices of each factor at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TileParams {
-    /// Rows of C for each work-group.
+    /// Number of rows of C per work-group.
     pub mwg: usize,
-    /// Columns of C for each work-group.
+    /// Number of columns of C per work-group.
     pub nwg: usize,
-    /// Depth of a slice.
+    /// Number of terms (extent along k) in a slice.
     pub kwg: usize,
-    /// Rows of C for each work-item.
+    /// Number of rows of C per work-item.
     pub mr: usize,
-    /// Columns of C for each work-item.
+    /// Number of columns of C per work-item.
     pub nr: usize,
-    /// Rows of a vector: 1 is none, else a vector length of the language.
+    /// Number of rows in a vector: 1 for scalars, otherwise a vector length of the language.
     pub vwm: usize,
-    /// Slices in local memory: with 2, one is filled while the other is used.
+    /// Number of slices of each factor in local memory. With 2 slices, a work-group fills one while it uses the other.
     pub stages: usize,
 }
 
 impl TileParams {
-    /// Safe choices, the fastest first. The last one fits every device.
+    /// Parameter sets that suit many devices, the fastest first. The last set has the lowest requirements.
     const SAFE: [TileParams; 4] = [
         TileParams { mwg: 128, nwg: 64, kwg: 8, mr: 8, nr: 8, vwm: 1, stages: 2 },
         TileParams { mwg: 64, nwg: 64, kwg: 8, mr: 8, nr: 8, vwm: 1, stages: 2 },
@@ -32,16 +32,17 @@ impl TileParams {
         TileParams { mwg: 4, nwg: 4, kwg: 4, mr: 4, nr: 4, vwm: 1, stages: 2 },
     ];
 
-    /// Work-items of a work-group.
+    /// Returns the number of work-items in a work-group.
     #[must_use]
     pub fn items(&self) -> usize {
         self.local().iter().product()
     }
 
-    /// For a processor, whose compiler takes minutes over long loops between barriers: slices are thin.
+    /// Parameters for a product on a CPU. The slices are thin, because compilers for CPUs take minutes to compile long loops
+    /// between barriers.
     pub const SMALL: TileParams = TileParams { mwg: 8, nwg: 8, kwg: 2, mr: 2, nr: 2, vwm: 1, stages: 2 };
 
-    /// Tiles for products that have too few large ones, the larger of the two first
+    /// Returns two smaller tiles, the larger one first, for products that have too few large tiles
     /// (bench/results/opencl/2026-11-24-h100-small-tiles.txt).
     #[must_use]
     pub fn smaller(dtype: DType) -> [TileParams; 2] {
@@ -53,8 +54,8 @@ impl TileParams {
         }
     }
 
-    /// The tile for a product of m×n on a device of so many multiprocessors: this one, or a smaller one if it leaves
-    /// some without work.
+    /// Chooses the tile for an m×n product on a device with `units` multiprocessors: `self`, or a smaller tile if tiles like
+    /// `self` would leave multiprocessors without work.
     pub(crate) fn of_product(self, dtype: DType, [m, n]: [usize; 2], units: usize) -> Self {
         let groups = |tile: &TileParams| m.div_ceil(tile.mwg) * n.div_ceil(tile.nwg);
         let is_smaller = |tile: &TileParams| tile.mwg * tile.nwg < self.mwg * self.nwg;
@@ -62,22 +63,22 @@ impl TileParams {
         smaller.fold(self, |tile, next| if groups(&tile) < units { next } else { tile })
     }
 
-    /// Work-items of a work-group in each dimension.
+    /// Returns the number of work-items in a work-group, in each dimension.
     #[must_use]
     pub fn local(&self) -> [usize; 2] {
         [self.mwg / self.mr, self.nwg / self.nr]
     }
 
-    /// Bytes of local memory.
+    /// Returns the bytes of local memory that a work-group uses.
     #[must_use]
     pub fn local_bytes(&self, dtype: DType) -> usize {
         self.stages * self.kwg * (self.mwg + self.vwm + self.nwg + 1) * dtype.size()
     }
 
-    /// Whether the kernel can be made and run.
+    /// Checks that the kernel can be compiled and run.
     ///
     /// # Errors
-    /// The constraint that is not met, and why it is one.
+    /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let TileParams { mwg, nwg, kwg, mr, nr, vwm, stages } = *self;
         if [mwg, nwg, kwg, mr, nr, vwm].contains(&0) {
@@ -100,10 +101,10 @@ impl TileParams {
         rules.iter().find(|(met, _)| !met).map_or(Ok(()), |(_, reason)| Err((*reason).to_owned()))
     }
 
-    /// The fastest safe choice within the limits.
+    /// Chooses the fastest predefined parameter set within the limits.
     ///
     /// # Errors
-    /// Why even the smallest one does not fit.
+    /// Even the smallest tile exceeds the limits. The error states the reason.
     pub fn choose(dtype: DType, limits: &Limits) -> Result<Self, String> {
         let mut refusal = String::new();
         for params in Self::SAFE {
@@ -116,34 +117,34 @@ impl TileParams {
     }
 }
 
-/// A product of operands in whole vectors of 16 bytes, with the loop over a slice
-/// written out: for devices whose compilers keep many values in registers. Work-items
-/// form strips of 32, `lanes_n` of them along the columns.
+/// Parameters of a product of operands that are stored in whole vectors of 16 bytes. The kernel text unrolls the loop over a
+/// slice, for devices whose compilers keep many values in registers. Every 32 consecutive work-items form a strip: `lanes_n`
+/// work-items along the columns of C, and 32 / `lanes_n` along the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VectorParams {
-    /// Rows of C for each work-group.
+    /// Number of rows of C per work-group.
     pub mwg: usize,
-    /// Columns of C for each work-group.
+    /// Number of columns of C per work-group.
     pub nwg: usize,
-    /// Depth of a slice.
+    /// Number of terms (extent along k) in a slice.
     pub kwg: usize,
-    /// Rows of C for each work-item.
+    /// Number of rows of C per work-item.
     pub mr: usize,
-    /// Columns of C for each work-item.
+    /// Number of columns of C per work-item.
     pub nr: usize,
-    /// Work-items of a strip along the columns.
+    /// Number of work-items of a strip along the columns.
     pub lanes_n: usize,
-    /// Whether neighbours of a strip lie in zigzag and not in lines.
+    /// Whether consecutive work-items of a strip alternate between two columns of the strip, instead of following one column.
     pub zigzag: bool,
-    /// Whether operands are read from local memory a step before they are multiplied.
+    /// Whether the kernel reads operands from local memory one step before their multiplication.
     pub ahead: bool,
 }
 
-/// Work-items of a strip.
+/// Number of work-items in a strip.
 const STRIP: usize = 32;
 
 impl VectorParams {
-    /// For products with many tiles.
+    /// Returns the parameters for products with many tiles.
     #[must_use]
     pub fn wide(dtype: DType) -> Self {
         match dtype {
@@ -154,7 +155,7 @@ impl VectorParams {
         }
     }
 
-    /// For products with fewer, and for devices with little local memory.
+    /// Returns the parameters for products with fewer tiles and for devices with little local memory.
     #[must_use]
     pub fn narrow(dtype: DType) -> Self {
         match dtype {
@@ -165,39 +166,40 @@ impl VectorParams {
         }
     }
 
-    /// Elements of a vector.
+    /// Returns the number of elements in a vector.
     #[must_use]
     pub fn vector(dtype: DType) -> usize {
         16 / dtype.size()
     }
 
-    /// Work-items of a work-group.
+    /// Returns the number of work-items in a work-group.
     #[must_use]
     pub fn items(&self) -> usize {
         self.mwg / self.mr * (self.nwg / self.nr)
     }
 
-    /// Bytes of local memory.
+    /// Returns the bytes of local memory that a work-group uses.
     #[must_use]
     pub fn local_bytes(&self, dtype: DType) -> usize {
         2 * self.kwg * (self.mwg + self.nwg) * dtype.size()
     }
 
-    /// Whether the kernel can read B as it is stored, without a transposed copy. The vectors of B lie along k. The kernel stores
-    /// their elements to lines of local memory along the columns, shuffled so that few accesses meet in one bank.
+    /// Returns whether the kernel can read B as it is stored, without a transposed copy. The vectors of B lie along k. The kernel
+    /// stores the elements of each vector to different lines of local memory, in a shuffled order in which few accesses meet in
+    /// one bank.
     #[must_use]
     pub fn turns_b(&self, dtype: DType) -> bool {
         let (v, items) = (Self::vector(dtype), self.items());
         let along_k = self.kwg / v;
-        // the shuffle permutes eight vectors: they must lie in one strip, and the columns that an item loads must be whole groups
-        // of them apart
+        // the shuffle permutes eight vectors, which must lie in one strip, and the columns that a work-item loads must be a
+        // multiple of eight vectors apart
         8_usize.is_multiple_of(along_k) && items.is_multiple_of(8 * v * along_k) && (self.lanes_n * self.nr).is_multiple_of(8 * v)
     }
 
-    /// Whether the kernel can be made and run.
+    /// Checks that the kernel can be compiled and run.
     ///
     /// # Errors
-    /// The constraint that is not met, and why it is one.
+    /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let VectorParams { mwg, nwg, kwg, mr, nr, lanes_n, .. } = *self;
         if [mwg, nwg, kwg, mr, nr, lanes_n].contains(&0) {
@@ -226,39 +228,39 @@ impl VectorParams {
     }
 }
 
-/// A product of packed panels without barriers: `mv` vectors of `vw` rows and
-/// `nr` columns of C in the registers of each work-item.
+/// Parameters of a product of packed panels without barriers. Each work-item holds `nr` columns of C in registers, with `mv`
+/// vectors of `vw` rows in each column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PanelParams {
-    /// Vectors of rows.
+    /// Number of vectors that a work-item holds in each column of C.
     pub mv: usize,
-    /// Elements of a vector: 1 is none, else a vector length of the language.
+    /// Number of elements in a vector: 2, 4, 8 or 16.
     pub vw: usize,
-    /// Columns.
+    /// Number of columns of C per work-item.
     pub nr: usize,
-    /// Work-items of a group; a device that runs them in lanes wants several.
+    /// Number of work-items in a work-group. A device that runs work-items in lockstep needs more than one.
     pub group: usize,
 }
 
 impl PanelParams {
-    /// Rows of a panel of A.
+    /// Returns the number of rows in a panel of A.
     #[must_use]
     pub fn mr(&self) -> usize {
         self.mv * self.vw
     }
 
-    /// What fits the registers of a processor with vectors of `bits` bits:
-    /// 32 registers of 512 bits, or 16 of fewer.
+    /// Chooses parameters that fit the vector registers of a CPU with vectors of `bits` bits. A CPU with vectors of 512 bits or
+    /// more has 32 vector registers, and other CPUs have 16.
     #[must_use]
     pub fn choose(dtype: DType, bits: usize) -> Self {
         let lanes = (bits / 8 / dtype.size()).clamp(2, 16);
         PanelParams { mv: 3, vw: lanes, nr: if bits >= 512 { 8 } else { 4 }, group: 1 }
     }
 
-    /// Whether the kernel can be made.
+    /// Checks that the kernel can be compiled.
     ///
     /// # Errors
-    /// The constraint that is not met.
+    /// A parameter violates a constraint, which the error states.
     pub fn check(&self) -> Result<(), String> {
         if ![2, 4, 8, 16].contains(&self.vw) {
             return Err("vw is a vector length of OpenCL C: 2, 4, 8 or 16".to_owned());
@@ -309,7 +311,7 @@ mod tests {
             assert_eq!([tile(1024, 1024), tile(32 * 132, 1)], [middle; 2]);
             assert_eq!([tile(64, 64), tile(1, 1)], [small; 2]);
             assert_eq!(large.of_product(dtype, [1, 1], 1), large);
-            // a device with room for little has small tiles already
+            // the tile stays the same, because the tiles of `smaller` are not smaller than `SAFE[3]`
             assert_eq!(TileParams::SAFE[3].of_product(dtype, [1, 1], 132), TileParams::SAFE[3]);
         }
     }

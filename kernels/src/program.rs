@@ -1,187 +1,192 @@
-//! The programs. A [`Program`] value holds everything that the text of a program depends on; it is the key of its cache.
+//! Definitions of the programs. The text of a program depends only on a [`Program`] value, so caches use this value as the key of
+//! the program.
 
 use lapidary_core::{DType, Limits};
 
 use crate::params::{PanelParams, TileParams, VectorParams};
 use crate::strips::{LINES, STRIPS_PER_ITEM, StripParams};
 
-/// Order of the triangle that one work-item solves. A work-group solves triangles of at least this order.
+/// Maximum order of a triangle that one work-item solves. A work-group of [`Program::Solve`] can solve triangles of at least this
+/// order.
 pub const TRIANGLE: usize = 32;
-/// Columns of the narrowest panel, factored by one work-group.
+/// Maximum number of columns of a panel that one work-group factors.
 pub const PANEL: usize = 16;
-/// Strips of the widest panel that is factored by strips, one launch for each: about as many as a large
-/// device has multiprocessors.
+/// Maximum number of strips of a panel if each strip has a launch of its own. A large device has about as many multiprocessors.
 pub const STRIPS: usize = 128;
-/// The same where groups wait for one another. Those that begin late find much to do at once
-/// (bench/results/wgpu/2026-11-23-h100-waits.txt).
+/// Maximum number of strips of a panel if one launch factors all strips, so that work-groups wait for one another. Work-groups
+/// that begin late find many factored strips to eliminate at once (bench/results/wgpu/2026-11-23-h100-waits.txt).
 pub const STRIPS_THAT_WAIT: usize = 2 * STRIPS;
-/// Columns of the narrowest panel, factored column by column by many work-groups.
+/// Maximum number of columns of a panel that many work-groups factor column by column.
 pub const COLUMNS: usize = 64;
-/// Work-items that share a row of such a panel.
+/// Number of work-items of [`Program::Columns`] that share a row of a panel.
 const LANES: usize = 8;
-/// Work-items that solve for the same unknowns of a triangle, each for other right-hand sides.
+/// Number of work-items of [`Program::Solve`] that hold the same unknowns, each for other right-hand sides.
 const SOLVERS: usize = 4;
-/// Unknowns that each work-item holds, and for which a group solves in one step.
+/// Number of unknowns that each work-item of [`Program::Solve`] holds. A work-group solves for [`UNKNOWNS`] unknowns in one step.
 const UNKNOWNS: usize = 8;
-/// Columns in which a group of [`Program::Exchange`] moves elements at once.
+/// Number of columns in which a work-group of [`Program::Exchange`] moves elements at once.
 pub(crate) const MOVED: usize = 2;
-/// Terms of a slice of [`Program::GemmBatched`].
+/// Number of terms (extent along k) in a slice of [`Program::GemmBatched`].
 const BATCH_DEPTH: usize = 16;
-/// Lines and terms of a square that a group of [`Program::Pad`] moves.
+/// Number of lines, and of terms, of a square that a work-group of [`Program::Pad`] copies.
 pub(crate) const SIDE: usize = 32;
 
-/// A program of one or more kernels.
+/// A program, which contains one or more kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Program {
-    /// `gemm_tile`, through local memory.
+    /// Kernel `gemm_tile`: a product by tiles in local memory.
     GemmTile {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
         /// Shape of the tiles.
         params: TileParams,
-        /// Whether A enters transposed.
+        /// Whether the product uses the transpose of A.
         trans_a: bool,
-        /// Whether B enters transposed.
+        /// Whether the product uses the transpose of B.
         trans_b: bool,
     },
-    /// `gemm_vector`, of operands in whole vectors; A is not transposed.
+    /// Kernel `gemm_vector`: a product of operands that are stored in whole vectors. A is not transposed.
     GemmVector {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
         /// Shape of the tiles.
         params: VectorParams,
-        /// Whether B enters transposed.
+        /// Whether the product uses the transpose of B.
         trans_b: bool,
-        /// Whether C too lies in whole vectors.
+        /// Whether C, too, is stored in whole vectors.
         vec_c: bool,
     },
-    /// `pad`: lines of one or two matrices side by side, filled up with zeros.
+    /// Kernel `pad`: copies lines of one or two matrices side by side, with zeros for missing lines and terms.
     Pad {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group, a multiple of 32 that divides 1024.
+        /// Number of work-items in a work-group, a multiple of 32 that divides 1024.
         items: usize,
     },
-    /// `pack` and `gemm_panel`, without barriers.
+    /// Kernels `pack` and `gemm_panel`: a product of packed panels without barriers.
     GemmPanel {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
         /// Shape of the panels.
         params: PanelParams,
     },
-    /// `gemm_batched`: tiles of small matrices, through local memory.
+    /// Kernel `gemm_batched`: products of many small matrices by tiles in local memory.
     GemmBatched {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group along the rows, and along the columns of a tile.
+        /// Number of work-items of a work-group along the rows of a tile, and also along the columns.
         lanes: usize,
-        /// Rows, and columns, of a tile for each work-item.
+        /// Number of rows, and also of columns, of a tile per work-item.
         micro: usize,
-        /// Whether A enters transposed.
+        /// Whether the product uses the transpose of A.
         trans_a: bool,
-        /// Whether B enters transposed.
+        /// Whether the product uses the transpose of B.
         trans_b: bool,
     },
-    /// `getrf_batched` and `getrs_batched`, one group for each matrix.
+    /// Kernels `getrf_batched` and `getrs_batched`, in which one work-group computes each matrix.
     LuBatched {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group, a power of two: the search for a pivot halves them.
+        /// Number of work-items in a work-group, a power of two because each step of the pivot search halves the number of
+        /// candidates.
         items: usize,
-        /// Elements in local memory; 0 if the matrix stays in global memory.
+        /// Number of matrix elements for which the kernel has room in local memory. The value 0 means that the matrix stays in
+        /// global memory.
         room: usize,
     },
-    /// The kernel `getrf_rows` factors many small matrices. Each work-item holds one row of one matrix in registers.
+    /// Kernel `getrf_rows`, which factors many small matrices. Each work-item holds one row of one matrix in registers.
     LuRows {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group, a multiple of `order`.
+        /// Number of work-items in a work-group, a multiple of `order`.
         items: usize,
-        /// Maximum number of rows and columns of a matrix, a power of two of at least 4.
+        /// Maximum number of rows and of columns of a matrix, a power of two of at least 4.
         order: usize,
     },
-    /// `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
+    /// Kernels `scale`, `copy`, `laswp`, `zero_pivots` and `clear`.
     Elements {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group.
+        /// Number of work-items in a work-group.
         group: usize,
     },
-    /// `exchange`: exchanges of rows, many at once.
+    /// Kernel `exchange`, which makes many row exchanges at once.
     Exchange {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group.
+        /// Number of work-items in a work-group.
         items: usize,
     },
-    /// `trsm_block` and `trtri_block` for triangles of [`TRIANGLE`] unknowns.
+    /// Kernels `trsm_block` and `trtri_block` for triangles of at most [`TRIANGLE`] unknowns.
     Triangle {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group.
+        /// Number of work-items in a work-group.
         group: usize,
     },
-    /// `solve` for triangles of as many unknowns as [`unknowns_of_group`].
+    /// Kernel `solve` for triangles of at most [`unknowns_of_group`] unknowns.
     Solve {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group, a power of two; they have at least [`TRIANGLE`] unknowns.
+        /// Number of work-items in a work-group, a power of two for which [`unknowns_of_group`] is at least [`TRIANGLE`].
         items: usize,
     },
-    /// `getrf_panel`.
+    /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
     Panel {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of the one group, a power of two: the search for a pivot halves them.
+        /// Number of work-items in the only work-group, a power of two because each step of the pivot search halves the number of
+        /// candidates.
         items: usize,
     },
-    /// `enter_strips`, `getrf_strip` or, in WGSL, `getrf_strips`, and `leave_strips`.
+    /// Kernels `enter_strips`, `getrf_strip` and `leave_strips`. In WGSL, the program also contains `getrf_strips`.
     Strips {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
         /// Shape of the strips.
         params: StripParams,
     },
-    /// `getrf_column`.
+    /// Kernel `getrf_column`, in which many work-groups factor one column of a panel.
     Columns {
-        /// Element type.
+        /// Element type of the matrices.
         dtype: DType,
-        /// Work-items of a group, a power of two of at least 8; see [`rows_of_group`].
+        /// Number of work-items in a work-group, a power of two of at least 8 (see [`rows_of_group`]).
         items: usize,
     },
 }
 
-/// Rows of a panel that a group of [`Program::Columns`] holds.
+/// Returns the number of panel rows that a work-group of [`Program::Columns`] holds.
 #[must_use]
 pub fn rows_of_group(items: usize) -> usize {
     items / LANES
 }
 
-/// Unknowns that a group of [`Program::Solve`] holds.
+/// Returns the number of unknowns that a work-group of [`Program::Solve`] holds.
 #[must_use]
 pub fn unknowns_of_group(items: usize) -> usize {
     items / SOLVERS * UNKNOWNS
 }
 
-/// Right-hand sides of a work-item of [`Program::Solve`]: registers hold them with its unknowns.
+/// Returns the number of right-hand sides for which a work-item of [`Program::Solve`] holds unknowns in registers.
 fn sides_of_item(dtype: DType) -> usize {
     16 / dtype.size()
 }
 
-/// Right-hand sides of a group of [`Program::Solve`].
+/// Returns the number of right-hand sides of a work-group of [`Program::Solve`].
 pub(crate) fn sides_of_group(dtype: DType) -> usize {
     SOLVERS * sides_of_item(dtype)
 }
 
-/// Number of elements in which the groups of [`Program::Columns`] exchange pivots of a panel: two sets, each with a magnitude, a
-/// position and a row for each group, and one row more.
+/// Returns the number of elements in the buffer through which the work-groups of [`Program::Columns`] exchange pivots of a panel.
+/// The buffer holds two sets of records. Each set has a record for each work-group and one for the row on the diagonal. A record
+/// holds a magnitude, a row number and a row of the panel.
 #[must_use]
 pub fn notes(groups: usize) -> usize {
     2 * (groups + 1) * (COLUMNS + 2)
 }
 
 impl Program {
-    /// The element type.
+    /// Returns the element type of the matrices.
     #[must_use]
     pub fn dtype(&self) -> DType {
         match *self {
@@ -222,10 +227,10 @@ impl Program {
         }
     }
 
-    /// Whether a device can run it.
+    /// Checks that a device can run the program.
     ///
     /// # Errors
-    /// The constraint that is not met, and why it is one.
+    /// The program violates a constraint, which the error states with its reason.
     pub fn check(&self, limits: &Limits) -> Result<(), String> {
         let group = |items: usize| {
             let fits = items <= limits.work_group;
@@ -241,16 +246,16 @@ impl Program {
             Program::Pad { items, .. } if !items.is_multiple_of(SIDE) || !(SIDE * SIDE).is_multiple_of(items.max(1)) => {
                 Err(format!("{items} work-items do not move the {SIDE} lines of a square equally"))
             }
-            // one element more in each line
+            // local memory holds a square, in which each line has one element of padding
             Program::Pad { dtype, items } => local("a square", SIDE * (SIDE + 1) * dtype.size()).and_then(|()| group(items)),
             Program::GemmPanel { params, .. } => params.check().and_then(|()| group(params.group)),
-            // a slice of A and one of B, of which each line has one element more
+            // local memory holds a slice of A and a slice of B, in which each line has one element of padding
             Program::GemmBatched { dtype, lanes, micro, .. } => {
                 let bytes = 2 * BATCH_DEPTH * (lanes * micro + 1) * dtype.size();
                 local("the slices of A and B", bytes).and_then(|()| group(lanes * lanes))
             }
             Program::LuBatched { items, .. } if !items.is_power_of_two() => Err(format!("{items} work-items do not halve")),
-            // the matrix, and a magnitude and a row for each work-item
+            // local memory holds the matrix, and a magnitude and a row number for each work-item
             Program::LuBatched { dtype, items, room } => {
                 let bytes = room * dtype.size() + items * (dtype.size() + size_of::<u64>());
                 local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
@@ -258,7 +263,8 @@ impl Program {
             Program::LuRows { items, order, .. } if !order.is_power_of_two() || order < 4 || !items.is_multiple_of(order) => {
                 Err(format!("{items} work-items do not have all rows of matrices of order {order}"))
             }
-            // the matrices; a row of each; a magnitude for each row, and one with a place for every fourth
+            // local memory holds the matrices, one pivot row per matrix, one magnitude per row, and one magnitude with its place
+            // per four rows
             Program::LuRows { dtype, items, order } => {
                 let bytes = items * (order + 2) * dtype.size() + items / 4 * (dtype.size() + size_of::<u32>());
                 local("a matrix with the search for a pivot", bytes).and_then(|()| group(items))
@@ -268,16 +274,16 @@ impl Program {
                 Err(format!("{items} work-items do not have {TRIANGLE} unknowns, or not a power of two"))
             }
             Program::Solve { dtype, items } => {
-                // the coefficients of two steps, and the unknowns of one
+                // local memory holds the coefficients of two steps and the unknowns of one step
                 let columns = 2 * unknowns_of_group(items) + sides_of_group(dtype);
                 local("a triangle", columns * UNKNOWNS * dtype.size()).and_then(|()| group(items))
             }
             Program::Exchange { items, .. } => {
-                // four exchanges for each work-item, with the place that each names, a table
-                // of twice as many places with their rows, and what each place holds
+                // local memory holds a set of four exchanges per work-item: the place that each exchange names, a table of twice
+                // as many rows, and the row that each place holds
                 local("a set of exchanges", 4 * items * 6 * size_of::<u32>()).and_then(|()| group(items))
             }
-            // a magnitude and a row for each work-item
+            // local memory holds a magnitude and a row number for each work-item
             Program::Panel { dtype, items } => {
                 local("the search for a pivot", items * (dtype.size() + size_of::<u64>())).and_then(|()| group(items))
             }
@@ -285,7 +291,8 @@ impl Program {
             Program::Columns { items, .. } if !items.is_power_of_two() || items < LANES => {
                 Err(format!("{items} work-items do not halve into rows of {LANES}"))
             }
-            // the same, a column of its rows, and less than the half again for the search
+            // local memory holds a magnitude and a row number for each work-item; as much again has room for a column and for the
+            // search
             Program::Columns { dtype, items } => {
                 let bytes = 2 * items * (dtype.size() + size_of::<u64>());
                 local("the search for a pivot", bytes).and_then(|()| group(items))
@@ -293,7 +300,7 @@ impl Program {
         }
     }
 
-    /// Name and the parameters that head the text.
+    /// Returns the name of the program and the parameters with which the text of the program begins.
     pub(crate) fn heading(&self) -> (&'static str, Vec<(&'static str, usize)>) {
         match *self {
             Program::GemmTile { params: TileParams { mwg, nwg, kwg, mr, nr, vwm, stages }, trans_a, trans_b, .. } => {
@@ -339,7 +346,7 @@ impl Program {
         }
     }
 
-    /// The name of a file with its text: program, element type, parameters.
+    /// Returns a file name for the text, which consists of the program, the element type and the parameters.
     pub(crate) fn file(&self, extension: &str) -> String {
         let (name, values) = self.heading();
         let values: String = values.iter().map(|(key, value)| format!("-{}{value}", key.to_lowercase())).collect();

@@ -1,22 +1,23 @@
-//! Scratch memory: what kernels need besides their operands.
+//! Scratch memory: device memory that kernels need in addition to their operands.
 
 use std::sync::Arc;
 
 use lapidary_core::Result;
 
-/// Use of scratch memory. Uses that nest in one another have different purposes.
+/// Purpose for which a kernel uses scratch memory. Two pieces of scratch memory that are used at the same time have different
+/// purposes.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose {
-    /// Packed operands of a product.
+    /// Packed copies of the operands of a product.
     Panels,
-    /// A product that is a factor of the next one.
+    /// Product that is a factor of the next product.
     Product,
-    /// Values that the groups factoring a panel exchange.
+    /// Values that work-groups exchange while they factor a panel together.
     PivotExchange,
-    /// The panel being factored by strips.
+    /// Copy of a panel that is factored by strips.
     Strips,
-    /// Counters of strips taken and strips done, if [`Choices::waits`](crate::Choices::waits). Kernels index strips by them, so
-    /// they must be zero whenever no kernel runs.
+    /// Counters of the strips that work-groups have taken and have factored, used if [`Choices::waits`](crate::Choices::waits) is
+    /// set. Kernels use the counters as numbers of strips, so the counters must be zero whenever no kernel runs.
     StripCounters,
 }
 
@@ -34,18 +35,17 @@ fn reserve(limit: usize) -> usize {
     limit / 8
 }
 
-/// Least bytes of a buffer if there is no memory limit, so that a series of small calls of
-/// growing size allocates once. It also avoids a false report of oclgrind, which may take written
-/// values for unwritten after a larger buffer has replaced a smaller one. (It reports
-/// nothing if every call gets new memory.)
+/// Minimum size of a buffer in bytes if there is no memory limit. Because of the minimum, a series of small calls of growing size
+/// allocates memory once. The minimum also avoids a false report of oclgrind, which may treat written values as unwritten after a
+/// larger buffer has replaced a smaller one. (oclgrind reports nothing if every call gets new memory.)
 const LEAST: usize = 64 << 10;
 
-/// Scratch memory for each [`Purpose`], kept for the next call. When it is replaced by larger memory, kernels that still use
-/// the smaller one keep it alive until they are done.
+/// Scratch memory for each [`Purpose`], kept for later calls. If larger memory replaces a buffer, the smaller buffer stays alive
+/// until the kernels that use it have completed.
 #[derive(Debug)]
 pub struct Scratch<B> {
     kept: [Option<(Arc<B>, usize)>; Purpose::COUNT],
-    /// The device's memory limit in bytes.
+    /// Memory limit of the device in bytes, or `None` if there is no limit.
     limit: Option<usize>,
 }
 
@@ -56,35 +56,36 @@ impl<B> Default for Scratch<B> {
 }
 
 impl<B> Scratch<B> {
-    /// Counts scratch memory against a memory limit of `limit` bytes, of which an eighth is reserved for it. The device's
-    /// [`Choices`](crate::Choices::within_memory) must be made for the same limit.
+    /// Counts scratch memory against a memory limit of `limit` bytes, an eighth of which is reserved for scratch memory. The
+    /// caller must make the device's [`Choices`](crate::Choices::within_memory) for the same limit.
     pub fn limit_memory(&mut self, limit: usize) {
         self.limit = Some(limit);
     }
 
-    /// How many bytes of the memory limit are set aside for scratch memory, so that other buffers may not use them: the
-    /// reserve, or what scratch memory holds if that is more. 0 if there is no limit.
+    /// Returns how many bytes of the memory limit other buffers may not use, because they are set aside for scratch memory. The
+    /// value is the reserved eighth of the limit, or the size of the scratch memory if that is more. The value is 0 if there is
+    /// no limit.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.limit.map_or(0, |limit| self.held().max(reserve(limit)))
     }
 
-    /// Bytes of scratch memory held.
+    /// Returns the bytes of scratch memory that are allocated.
     fn held(&self) -> usize {
         self.kept.iter().flatten().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Whether all kernels must end before [`Scratch::get`] is called: they may still use smaller memory for the same purpose,
-    /// which together with the new memory may exceed the limit.
+    /// Returns whether all kernels must complete before [`Scratch::get`] is called. Kernels that are still running may keep
+    /// smaller memory for the same purpose alive, and the smaller and the new memory together may exceed the limit.
     #[must_use]
     pub fn must_finish(&self, purpose: Purpose, bytes: usize) -> bool {
         self.limit.is_some() && self.kept[purpose as usize].as_ref().is_some_and(|&(_, held)| held < bytes)
     }
 
-    /// Memory of at least `bytes`: the kept memory, or new memory that replaces it.
+    /// Returns memory of at least `bytes` bytes: the kept memory, or new memory that replaces it.
     ///
     /// # Errors
-    /// As `alloc`.
+    /// The error that `alloc` returns.
     pub fn get(&mut self, purpose: Purpose, bytes: usize, alloc: impl FnOnce(usize) -> Result<B>) -> Result<Arc<B>> {
         let kept = &mut self.kept[purpose as usize];
         if let Some((buffer, held)) = kept
@@ -93,14 +94,14 @@ impl<B> Scratch<B> {
             return Ok(Arc::clone(buffer));
         }
         let bytes = if self.limit.is_none() { bytes.max(LEAST) } else { bytes };
-        // the smaller memory is freed first
+        // frees the smaller memory before the larger memory is allocated
         *kept = None;
         let buffer = Arc::new(alloc(bytes)?);
         *kept = Some((Arc::clone(&buffer), bytes));
         Ok(buffer)
     }
 
-    /// Frees the kept memory.
+    /// Frees all kept memory.
     pub fn clear(&mut self) {
         self.kept.fill_with(|| None);
     }
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Memory that is counted while it lives.
+    /// Memory whose bytes are counted while the value is alive.
     struct Counted<'a>(&'a Cell<usize>, usize);
 
     impl Drop for Counted<'_> {
@@ -131,11 +132,11 @@ mod tests {
             Ok(Counted(&held, bytes))
         };
         let mut scratch = Scratch::default();
-        // a small request takes the least size
+        // the request for 1 KiB allocates the minimum of 64 KiB
         for (purpose, kibibytes, total) in
             [(Purpose::Panels, 100, 100), (Purpose::StripCounters, 1, 164), (Purpose::Panels, 50, 164), (Purpose::Panels, 200, 264)]
         {
-            // smaller memory is freed before larger memory is allocated
+            // the smaller memory must be free when the larger memory is allocated
             let alloc = |bytes| alloc(bytes).inspect(|_| assert!(held.get() <= 264 << 10));
             drop(scratch.get(purpose, kibibytes << 10, alloc).unwrap());
             assert_eq!((scratch.held(), held.get(), scratch.bytes()), (total << 10, total << 10, 0));
@@ -156,7 +157,7 @@ mod tests {
         assert_eq!(scratch.bytes(), 100);
         let must_finish = [(Purpose::Strips, 10), (Purpose::Strips, 11), (Purpose::Panels, 11)];
         assert_eq!(must_finish.map(|(purpose, bytes)| scratch.must_finish(purpose, bytes)), [false, true, false]);
-        // memory beyond the reserve, which kernels cannot do without, is counted too
+        // scratch memory beyond the reserve counts against the limit too
         get(&mut scratch, 120).unwrap();
         assert_eq!(scratch.bytes(), 120);
         let refused = scratch.get(Purpose::Strips, 130, |_| Err(Error::new(ErrorKind::OutOfMemory, "alloc", "no memory")));

@@ -1,73 +1,75 @@
-//! Panels by strips of columns, in memory of their own; a work-group takes one into registers for a step, or until
-//! it is factored.
+//! Shape of the strips by which panels are factored. A strip consists of a few neighbouring columns of a panel and lies in
+//! scratch memory. A work-group loads a strip into registers, either for one step or until the strip is factored.
 
 use lapidary_core::{DType, Limits};
 
-/// The shape of a strip, in memory and in the registers of one work-group.
+/// Shape of a strip, in scratch memory and in the registers of one work-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StripParams {
-    /// Work-items of a group, a power of two.
+    /// Number of work-items in a work-group, a power of two.
     pub items: usize,
-    /// Rows that a work-item holds: a panel has no more than all hold.
+    /// Number of rows that a work-item holds. A panel has at most `items` × `rows` rows.
     pub rows: usize,
-    /// Columns of a strip, a power of two from 2 to half of `items`: its rows on the diagonal lie in it.
+    /// Number of columns of a strip, a power of two from 2 to half of `items`. Because the width is a power of two, all rows of a
+    /// strip on the diagonal of the panel lie in the strip.
     pub width: usize,
 }
 
 impl StripParams {
-    /// Most rows of a work-item: beyond, the text no longer fits the caches for
-    /// instructions (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
+    /// Maximum number of rows per work-item. With more rows, the generated code no longer fits the instruction caches
+    /// (bench/results/wgpu/2026-11-22-h200-strips.txt and -h100-blocks.txt).
     const TALLEST: usize = 32;
 
-    /// Most columns: many save launches, where each strip has one, and few are written out
+    /// Maximum number of columns of a strip. If each strip has a launch of its own, wide strips save launches. If one launch
+    /// factors all strips, strips are so narrow that the kernel text can unroll the loop over the columns
     /// (bench/results/wgpu/2026-11-23-h100-waits.txt).
     fn widest(waits: bool) -> usize {
         if waits { 4 } else { 8 }
     }
 
-    /// Elements that a work-item holds: half of the registers that a compiler for NVIDIA's devices
-    /// allows it, and in double precision a quarter, if that gives two columns
-    /// (bench/results/wgpu/2026-11-23-h100-solve.txt).
+    /// Number of elements that a work-item holds. In single precision, the elements take half of the registers that a compiler
+    /// for NVIDIA devices allows a work-item. In double precision, the elements take a quarter of the available registers, unless
+    /// two columns need more (bench/results/wgpu/2026-11-23-h100-solve.txt).
     fn held(dtype: DType) -> usize {
         if dtype == DType::F64 { 32 } else { 128 }
     }
 
-    /// What holds a panel of so many rows by groups of so many work-items, a power of two, that wait
-    /// for one another or have a launch for each strip; nothing if the panel is too tall, or if the groups
-    /// are too small for any.
+    /// Chooses the shape of the strips for a panel of `rows` rows and work-groups of `items` work-items, a power of two. `waits`
+    /// says whether one launch factors all strips or each strip has a launch of its own. Returns `None` if the panel has too many
+    /// rows, or if the work-groups are too small for any strip.
     #[must_use]
     pub fn choose(dtype: DType, rows: usize, items: usize, waits: bool) -> Option<Self> {
         if items < 4 {
             return None;
         }
-        // a multiple of 4: whole vectors, and few shapes, since each is compiled separately
+        // a multiple of 4 gives whole vectors, and keeps the number of shapes small, each of which is compiled separately
         let rows = rows.div_ceil(items).next_multiple_of(4);
-        // vectors again, and blocks of a power of two are whole strips
+        // a power of two gives whole vectors, and makes blocks whose width is a power of two consist of whole strips
         let most = (Self::held(dtype) / rows).clamp(2, Self::widest(waits)).min(items / 2);
         (rows <= Self::TALLEST).then(|| StripParams { items, rows, width: 1 << most.ilog2() })
     }
 
-    /// Rows of a strip: those of a panel, and zeros.
+    /// Returns the number of rows of a strip. Rows of the strip beyond the rows of the panel are zero.
     #[must_use]
     pub fn height(&self) -> usize {
         self.items * self.rows
     }
 
-    /// Bytes of a strip in memory.
+    /// Returns the size of a strip in scratch memory, in bytes.
     pub(crate) fn bytes(&self, dtype: DType) -> usize {
         self.height() * self.width * dtype.size()
     }
 
-    /// Elements of a vector that strips are moved in, along rows or columns: of 16 bytes, or less if a
-    /// row has less.
+    /// Returns the number of elements of the vectors in which kernels move strips. A vector has 16 bytes, or less if a row of a
+    /// strip has less.
     pub(crate) fn vector(&self, dtype: DType) -> usize {
         if dtype == DType::F32 && self.width.is_multiple_of(4) { 4 } else { 2 }
     }
 
-    /// Whether a device can run the kernels.
+    /// Checks that a device can run the kernels.
     ///
     /// # Errors
-    /// The constraint that is not met, and why it is one.
+    /// A parameter violates a constraint, which the error states with its reason.
     pub fn check(&self, dtype: DType, limits: &Limits) -> Result<(), String> {
         let Self { items, rows, width } = *self;
         if !items.is_power_of_two() {
@@ -82,21 +84,22 @@ impl StripParams {
         if items > limits.work_group {
             return Err(format!("{items} work-items are more than the {} of a work-group", limits.work_group));
         }
-        // a candidate of each work-item and line, with the rows where the text keeps them, two rows,
-        // four squares; what comes to rows, the best of all and a turn
+        // in elements: the candidates of all work-items and lines with their row numbers, two rows, and four width × width arrays
+        // in integers: the numbers of 2 × width exchanged rows, the place of the best candidate, and the ticket of the work-group
         let reals = 2 * (items + LINES) + 2 * width + 4 * width * width;
-        // rows may be moved apart to begin with vectors
+        // 48 bytes are added for padding, because a compiler may align the arrays to whole vectors
         let bytes = reals * dtype.size() + (2 * width + 2) * size_of::<u32>() + 3 * 16;
         let fits = bytes <= limits.local_memory;
         if fits { Ok(()) } else { Err(format!("a strip takes {bytes} bytes of the {} of local memory", limits.local_memory)) }
     }
 }
 
-/// Candidates that are left for all work-items to compare.
+/// Number of lines into which the search for a pivot divides the candidates. In the last step, all work-items compare the best
+/// candidates of the lines.
 pub(crate) const LINES: usize = 16;
 
-/// Strips that leave their memory by one work-item for each row: what the exchanges of later strips come
-/// to is found out once for all of them.
+/// Number of strips in which one work-item copies a row back to the panel. The work-item computes once, for all these strips,
+/// where the exchanges of later strips move the row.
 pub(crate) const STRIPS_PER_ITEM: usize = 8;
 
 #[cfg(test)]
@@ -120,7 +123,7 @@ mod tests {
             let narrow = expected.map(|params| StripParams { width: params.width.min(4), ..params });
             assert_eq!(StripParams::choose(dtype, rows, 256, true), narrow, "{dtype} {rows}, waiting");
         }
-        // groups with few work-items: too few for any strip, or for a wide one
+        // work-groups with so few work-items that no strip fits, or no wide one
         for (items, width) in [(0, None), (2, None), (4, Some(2)), (16, Some(8))] {
             assert_eq!(StripParams::choose(DType::F32, 1, items, false).map(|params| params.width), width, "{items}");
         }
@@ -135,7 +138,7 @@ mod tests {
         assert!(params.check(DType::F64, &Limits { local_memory: 4096, ..limits }).unwrap_err().contains("local memory"));
         assert!(StripParams { width: 512, ..params }.check(DType::F64, &limits).unwrap_err().contains("columns"));
         assert!(StripParams { rows: 0, ..params }.check(DType::F64, &limits).unwrap_err().contains("rows"));
-        // the last of three strips would have rows on the diagonal beyond its sixteen
+        // with 6 columns, the eleventh strip would have rows 60 to 65 on the diagonal, but a strip has only 64 rows
         let beyond = StripParams { items: 16, rows: 4, width: 6 };
         assert!(beyond.check(DType::F64, &limits).unwrap_err().contains("columns"));
         assert!(StripParams { items: 96, ..params }.check(DType::F64, &limits).unwrap_err().contains("halve"));

@@ -1,9 +1,8 @@
-//! WGSL: the text of each kernel.
+//! Generates the WGSL text of each kernel.
 //!
-//! The arguments of a kernel that are no memory stand in one uniform block, in
-//! order, sizes in 32 bits. Where two of its operands lie in one buffer, the text
-//! names that buffer once: a buffer may not be bound for reading and for writing
-//! at once.
+//! Each kernel text declares one uniform block, which holds the arguments that are not buffers, in the order of the call. The
+//! sizes in the uniform block have 32 bits. If two operands of a kernel lie in the same buffer, the text declares this buffer
+//! once, because WebGPU does not allow a dispatch to bind a buffer for reading and for writing at once.
 
 use std::fmt::Write;
 
@@ -14,25 +13,25 @@ use crate::Source;
 use crate::params::VectorParams;
 use crate::program::Program;
 
-/// What a kernel takes at one place of its list of arguments.
+/// Kind of an argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
-    /// Elements that are read.
+    /// Buffer of matrix elements that the kernel only reads.
     In,
-    /// Elements that are written, and perhaps read.
+    /// Buffer of matrix elements that the kernel writes and may read.
     Out,
-    /// Indices that are read.
+    /// Buffer of 32-bit integers that the kernel only reads.
     Indices,
-    /// Indices that are written, and perhaps read.
+    /// Buffer of 32-bit integers that the kernel writes and may read.
     IndicesOut,
-    /// Counts that work-groups tell one another.
+    /// Buffer of the counters through which work-groups wait for one another.
     StripCounters,
     Size,
     Stride,
     Real,
 }
 
-/// The arguments of a kernel in the order of its calls.
+/// Returns the names and kinds of the arguments of a kernel, in the order of the call.
 fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
     use Takes::{In, Indices, IndicesOut, Out, Real, Size, Stride, StripCounters};
     match kernel {
@@ -245,18 +244,18 @@ fn signature(kernel: &str) -> Vec<(&'static str, Takes)> {
     }
 }
 
-/// The text of one kernel of a program. `same[i]` is the first of the kernel's
-/// operands in memory that lies in the buffer of operand `i`.
+/// Generates the text of one kernel of a program. The operands `i` and `same[i]` lie in the same buffer, and `same[i]` is the
+/// first operand in that buffer.
 ///
 /// # Panics
-/// `same` has another length than the kernel has operands.
+/// The length of `same` differs from the number of operands that the kernel has in memory.
 #[must_use]
 pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let signature = signature(kernel);
     let memory: Vec<(&str, Takes)> = signature.iter().copied().filter(|(_, takes)| takes.is_memory()).collect();
     assert_eq!(memory.len(), same.len(), "one entry for each operand of {kernel}");
     let mut text = heading(program, &signature);
-    // what groups tell one another while they run must not stay in caches of their own
+    // a work-group must see values that other work-groups write while the kernel runs
     let coherent = if signature.iter().any(|&(_, takes)| takes == Takes::StripCounters) { "@coherent " } else { "" };
     for (binding, (first, written)) in (1..).zip(bindings(kernel, same)) {
         let access = if written { "read_write" } else { "read" };
@@ -276,7 +275,7 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_function("xor", |x: usize, y: usize| x ^ y);
-    // a half, a quarter, ... of a power of two
+    // returns x / 2, x / 4, ..., 1 for a power of two x
     environment.add_function("halves", |x: usize| (0..x.ilog2()).rev().map(|power| 1 << power).collect::<Vec<usize>>());
     let template = body(program, kernel).concat();
     text += &environment.render_str(&template, context).expect("the templates of this crate are tested");
@@ -284,8 +283,8 @@ pub fn source(program: &Program, kernel: &str, same: &[usize]) -> Source {
     Source { name: program.file(&format!("{kernel}-{shared}.wgsl")), text }
 }
 
-/// The operands that are bound, after the block of arguments and in order: the first
-/// of those that share a buffer, and whether the buffer is written.
+/// Returns the operands to bind after the block of arguments, in the order of the call. An entry is the first operand in a
+/// buffer, and whether the kernel writes this buffer.
 #[must_use]
 pub fn bindings(kernel: &str, same: &[usize]) -> Vec<(usize, bool)> {
     let written: Vec<bool> =
@@ -294,7 +293,7 @@ pub fn bindings(kernel: &str, same: &[usize]) -> Vec<(usize, bool)> {
     bound.map(|i| (i, (0..same.len()).any(|j| same[j] == i && written[j]))).collect()
 }
 
-/// Element type, parameters and the block of arguments.
+/// Generates the beginning of the text: element type, parameters and the block of arguments.
 fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     let (real, least) = match program.dtype() {
         DType::F64 => ("f64", "2.2250738585072014e-308lf"),
@@ -329,7 +328,7 @@ fn heading(program: &Program, signature: &[(&str, Takes)]) -> String {
     text
 }
 
-/// The type of an operand's elements.
+/// Returns the WGSL type of an operand's elements.
 fn element(program: &Program, operand: &str) -> &'static str {
     match *program {
         Program::GemmVector { vec_c, .. } if vec_c || operand != "c" => "vec",
@@ -339,7 +338,7 @@ fn element(program: &Program, operand: &str) -> &'static str {
     }
 }
 
-/// The text of a kernel, and what it calls.
+/// Returns the template of a kernel, and the template of the function `store` if the kernel takes it from `store.wgsl`.
 fn body(program: &Program, kernel: &str) -> [&'static str; 2] {
     const STORE: &str = include_str!("wgsl/store.wgsl");
     match program {
@@ -393,7 +392,7 @@ mod tests {
         module
     }
 
-    /// Bytes of a kernel's workgroup memory, each variable rounded up as a device may round it.
+    /// Returns the bytes of workgroup memory of a kernel, where each variable is rounded up as a device may round it.
     fn workgroup_memory(module: &naga::Module) -> usize {
         let mut layouter = naga::proc::Layouter::default();
         layouter.update(module.to_ctx()).expect("it is valid");
@@ -401,7 +400,7 @@ mod tests {
         shared.map(|(_, global)| layouter[global.ty].size as usize).sum()
     }
 
-    /// Every program with its kernels.
+    /// Returns every program, in one or more variants, and the names of the kernels in each program.
     fn programs(dtype: DType) -> Vec<(Program, &'static [&'static str])> {
         let tile = TileParams { mwg: 32, nwg: 16, kwg: 8, mr: 4, nr: 2, vwm: 1, stages: 2 };
         let panel = PanelParams { mv: 2, vw: 2, nr: 3, group: 8 };
@@ -436,7 +435,7 @@ mod tests {
                 &["enter_strips", "getrf_strip", "getrf_strips", "leave_strips"],
             ),
             (
-                // so few invocations that a square which is not counted shows
+                // a variant with few invocations, so that the test fails if `StripParams::check` omits a WIDTH × WIDTH array
                 Program::Strips { dtype, params: StripParams { items: 16, rows: 12, width: 8 } },
                 &["enter_strips", "getrf_strip", "getrf_strips", "leave_strips"],
             ),
@@ -454,7 +453,7 @@ mod tests {
                     let bytes = workgroup_memory(&validate(&text));
                     let less = Limits { work_group: 1024, local_memory: bytes.saturating_sub(1), ..Limits::default() };
                     assert!(bytes == 0 || program.check(&less).is_err(), "{}: more than is counted, {bytes} bytes", text.name);
-                    // indices lie in buffers of their own, and so do strips, and a C in scalars beside vectors
+                    // operands of different element types (indices, elements, vectors) never lie in the same buffer
                     let apart =
                         matches!(program, Program::GemmVector { vec_c: false, .. } | Program::Strips { .. } | Program::Pad { .. });
                     if !apart && signature(kernel).iter().all(|(_, takes)| !takes.is_memory() || takes.is_elements()) {

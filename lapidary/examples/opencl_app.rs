@@ -1,12 +1,12 @@
-//! An application that has an OpenCL context, a queue and buffers of its own, and
-//! lets Lapidary solve in them: nothing is copied between the two.
+//! An application that shares its OpenCL context, queue and buffers with Lapidary. Lapidary solves a system in the buffers of the
+//! application, so that nothing is copied between the two.
 //!
 //! `cargo run --release -p lapidary --example opencl_app`
 //!
-//! A rod of `N` points, whose ends are held at 0 and 1, is warmed along its
-//! length: `−u″ = 1`. A kernel of the application fills the matrix and the
-//! right-hand side on the device, LU solves there, and a second kernel of the
-//! application finds the error against `u(x) = x + x·(1 − x)/2`.
+//! The application computes the temperature of a rod at `N` points. The ends of the rod are held at 0 and 1, and the rod is
+//! heated uniformly along its length: `−u″ = 1`. A kernel of the application writes the matrix and the right-hand side on the
+//! device. Lapidary solves the system by LU. A second kernel of the application computes the error against `u(x) = x + x·(1 −
+//! x)/2`.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -18,10 +18,10 @@ use lapidary::opencl::cl3::types::{cl_command_queue, cl_context, cl_device_id, c
 use lapidary::opencl::{OpenClDevice, cl3, list};
 use lapidary::{Machine, Settings};
 
-/// Points inside the rod.
+/// Number of points inside the rod.
 const N: usize = 500;
 
-/// The application's kernels.
+/// OpenCL source of the kernels of the application.
 const TEXT: &str = "
 __kernel void fill(__global float *a, __global float *b) {
     const int n = get_global_size(0), i = get_global_id(0);
@@ -35,7 +35,7 @@ __kernel void compare(__global float *u) {
     u[i] = fabs(u[i] - (x + x * (1 - x) / 2));
 }";
 
-/// What the application has opened.
+/// The OpenCL objects of the application.
 struct App {
     context: cl_context,
     queue: cl_command_queue,
@@ -50,7 +50,7 @@ fn status(code: i32) -> Box<dyn Error> {
 impl App {
     fn open(device: cl_device_id) -> Result<Self, Box<dyn Error>> {
         let context = cl3::context::create_context(&[device], ptr::null(), None, ptr::null_mut()).map_err(status)?;
-        // SAFETY: the handles are valid.
+        // SAFETY: the context and the device are valid.
         let queue = unsafe { cl3::command_queue::create_command_queue(context, device, 0) }.map_err(status)?;
         let program = cl3::program::create_program_with_source(context, &[TEXT]).map_err(status)?;
         cl3::program::build_program(program, &[device], c"", None, ptr::null_mut()).map_err(status)?;
@@ -58,23 +58,23 @@ impl App {
     }
 
     fn buffer(&self, count: usize) -> Result<cl_mem, Box<dyn Error>> {
-        // SAFETY: no host pointer is given.
+        // SAFETY: the host pointer is null.
         let mem = unsafe { cl3::memory::create_buffer(self.context, cl3::memory::CL_MEM_READ_WRITE, count * 4, ptr::null_mut()) };
         let mem = mem.map_err(status)?;
         self.buffers.borrow_mut().push(mem);
         Ok(mem)
     }
 
-    /// Runs a kernel of the application over all points and waits.
+    /// Runs a kernel of the application over all points and waits for its end.
     fn run(&self, name: &CStr, buffers: &[cl_mem]) -> Result<(), Box<dyn Error>> {
         let kernel = cl3::kernel::create_kernel(self.program, name).map_err(status)?;
         for (index, buffer) in (0..).zip(buffers) {
             let value: *const c_void = ptr::from_ref(buffer).cast();
-            // SAFETY: the kernels take buffers only.
+            // SAFETY: all parameters of the kernels are buffers.
             unsafe { cl3::kernel::set_kernel_arg(kernel, index, size_of::<cl_mem>(), value) }.map_err(status)?;
         }
         let global = [N];
-        // SAFETY: one dimension; the arguments are set.
+        // SAFETY: the sizes have one dimension, and all arguments are set.
         let event = unsafe {
             let no_events = ptr::null();
             cl3::command_queue::enqueue_nd_range_kernel(
@@ -88,7 +88,8 @@ impl App {
                 no_events,
             )
         };
-        // SAFETY: both are ours and given back once; the driver keeps what it still uses.
+        // SAFETY: the application owns the event and the kernel and releases each of them once; the driver keeps objects that it
+        // still uses.
         unsafe {
             cl3::event::release_event(event.map_err(status)?).map_err(status)?;
             cl3::kernel::release_kernel(kernel).map_err(status)?;
@@ -98,12 +99,12 @@ impl App {
 
     fn read(&self, mem: cl_mem) -> Result<Vec<f32>, Box<dyn Error>> {
         let mut data = vec![0.0_f32; N];
-        // SAFETY: the buffer holds N elements; the call waits.
+        // SAFETY: the buffer holds N elements, and the read is blocking.
         let event = unsafe {
             let to = data.as_mut_ptr().cast();
             cl3::command_queue::enqueue_read_buffer(self.queue, mem, 1, 0, N * 4, to, 0, ptr::null())
         };
-        // SAFETY: as above; given back once.
+        // SAFETY: the application owns the event and releases it once.
         unsafe { cl3::event::release_event(event.map_err(status)?) }.map_err(status)?;
         Ok(data)
     }
@@ -111,7 +112,7 @@ impl App {
 
 impl Drop for App {
     fn drop(&mut self) {
-        // SAFETY: each handle is ours and given back once. What fails here nobody can mend.
+        // SAFETY: the application owns each handle and releases it once. Errors are ignored, since `drop` cannot return them.
         unsafe {
             for &buffer in self.buffers.borrow().iter() {
                 let _ = cl3::memory::release_mem_object(buffer);
@@ -123,7 +124,7 @@ impl Drop for App {
     }
 }
 
-/// The largest error of the solution on the device of that number.
+/// Solves the system on the device with this index and returns the largest error of the solution.
 fn solve(index: usize) -> Result<f32, Box<dyn Error>> {
     let device = list().devices.get(index).map(lapidary::opencl::Found::handle).ok_or("there is no such device")?;
     let app = App::open(device)?;
@@ -132,10 +133,10 @@ fn solve(index: usize) -> Result<f32, Box<dyn Error>> {
 
     let settings = Settings::from_env()?;
     let cache = Arc::new(settings.program_cache());
-    // SAFETY: the context and its in-order queue are the application's and live on.
+    // SAFETY: the context and the in-order queue belong to `app`, which outlives the machine.
     let shared = unsafe { OpenClDevice::from_parts(app.context, index, app.queue, None, cache)? };
     let machine = Machine::from_opencl(vec![shared], &settings)?;
-    // SAFETY: the buffers belong to that context; the application's kernels are done.
+    // SAFETY: the buffers belong to this context, and the application's kernels have completed.
     let (mut matrix, mut rhs) = unsafe { (machine.wrap_opencl::<f32>(a, N, N)?, machine.wrap_opencl::<f32>(b, N, 1)?) };
     let lu = machine.getrf(matrix.view_mut())?;
     lu.solve(rhs.view_mut())?;

@@ -1,4 +1,4 @@
-//! Batches of small problems: in equal shapes at equal distances, or as a list.
+//! Batches of small problems: problems of one shape at equal distances in memory, or lists of problems of any shapes.
 
 use lapidary_core::algorithms::batched::{self, Each};
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs};
@@ -9,22 +9,22 @@ use lapidary_core::{
 use crate::machine::{Machine, column, read_column};
 use crate::singular::{B_STAYS, singular};
 
-/// Bytes of a matrix above which the matrices of a batch are computed one after the other. Each then occupies a device alone, and
-/// several of them need not fit its memory limit.
+/// Maximum size in bytes of a matrix of a batch that one instruction computes. Larger matrices are computed one after the other:
+/// one such matrix occupies a device alone, and several such matrices may exceed the memory limit of the device.
 const MAX_BATCHED_BYTES: usize = 2 << 20;
 
-/// Calls of a list that are gathered at a time, with their instructions.
+/// Maximum number of calls of a list whose instructions are collected at a time.
 const CALLS_AT_ONCE: usize = 4096;
 
-/// One problem of a list; each of the routines has three operands.
+/// One call of a list: a problem and the memory of its operands. Each routine that runs lists has three operands.
 struct Call {
     problem: Problem,
     memory: [RawMat; 3],
-    /// Whether nothing is to be done.
+    /// Whether the problem is empty, so that there is nothing to compute.
     is_empty: bool,
 }
 
-/// An operand of a batch: matrices, or a column of indices in as many equal pieces.
+/// An operand of a batch: matrices, or a column of indices that consists of one equal part for each matrix.
 #[derive(Clone, Copy)]
 enum Operand {
     Matrices(RawBatch),
@@ -32,7 +32,7 @@ enum Operand {
 }
 
 impl Operand {
-    /// The operand as batched instructions take it; `None` if its matrices do not lie side by side.
+    /// Returns the operand in the form that batched instructions take. `None` if its matrices do not lie side by side.
     fn side_by_side(&self) -> Option<RawMat> {
         match self {
             Operand::Matrices(batch) => batch.side_by_side(),
@@ -40,7 +40,7 @@ impl Operand {
         }
     }
 
-    /// The part of the operand that belongs to matrix `i` of `count`.
+    /// Returns the part of the operand that belongs to matrix `i` of `count`.
     fn of_matrix(&self, i: usize, count: usize) -> RawMat {
         match *self {
             Operand::Matrices(batch) => batch.get(i),
@@ -53,11 +53,11 @@ impl Operand {
 }
 
 impl Machine {
-    /// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch: A_i is m×k, B_i is k×n, C_i is m×n.
+    /// Computes `C ← α·op(A)·op(B) + β·C` for each matrix of a batch: A_i is m×k, B_i is k×n, C_i is m×n.
     ///
-    /// On host matrices the threads of the processor share the matrices; a device has matrices that lie
-    /// side by side in few transfers and launches, others one after the other. Batches on a
-    /// device are made of an uploaded matrix by [`Batch::from_columns`].
+    /// If the CPU computes the batch, each of its threads computes some of the products. Another device computes matrices that
+    /// lie side by side together, with few transfers and kernel launches. If the matrices do not lie side by side, the device
+    /// computes them one after the other. [`Batch::from_columns`] makes a batch of an uploaded matrix.
     ///
     /// ```
     /// use lapidary::{Batch, BatchMut, GemmBatched, Machine, Select};
@@ -79,9 +79,9 @@ impl Machine {
         self.run_batch(&normal.problem, memory, &normal.each, of_each)
     }
 
-    /// `A = P·L·U` of each m×n matrix of a batch, in place. `ipiv` gets the row indices of one matrix after the other, `info` for
-    /// each matrix 0 or the number, counted from 1, of its first pivot that is exactly zero: no error, and the factorisation is
-    /// completed then too.
+    /// Factors `A = P·L·U` for each m×n matrix of a batch, in place. `ipiv` receives the row indices of all matrices, one matrix
+    /// after the other. `info` receives one number for each matrix: 0, or the index, counted from 1, of the first pivot of the
+    /// matrix that is exactly zero. A zero pivot is not an error; the factorisation is completed.
     ///
     /// ```
     /// use lapidary::{Batch, BatchMut, GetrfBatched, GetrsBatched, Machine, Select};
@@ -99,12 +99,13 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// `ipiv` does not hold count·min(m, n) elements or `info` not count, matrices on a device are row-major, or a device failed.
+    /// `ipiv` does not have count·min(m, n) elements, `info` does not have count elements, matrices on a device are row-major, or
+    /// a device failed.
     pub fn getrf_batched<T: Scalar>(&self, args: GetrfBatched<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         let normal = batched::getrf(&args);
         let GetrfBatched { ipiv, info, .. } = args.into_inner();
-        // nothing is written for empty matrices, and single factorisations keep an `info` that is set
+        // no kernel writes `info` of an empty matrix, and the kernel for a single matrix keeps an `info` that is not zero
         let before = info.to_vec();
         info.fill(0);
         let columns = [Operand::Column(column(ipiv)?), Operand::Column(column(info)?)];
@@ -117,11 +118,12 @@ impl Machine {
         outcome
     }
 
-    /// `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of A_i of order n; B_i is n×nrhs.
+    /// Computes `B ← op(A)⁻¹·B` for each matrix of a batch, from the factors of A_i, which is n×n. The shape of B_i is n×nrhs.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The error's context `matrix` is
-    /// the index, from 0, of the first matrix with such a pivot; no right-hand side is changed. The arguments do not agree, or a device failed.
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `matrix` of the error
+    /// `Singular` is the index, counted from 0, of the first matrix with a zero pivot; no right-hand side is changed. Another
+    /// error is returned if the arguments do not agree or a device failed.
     pub fn getrs_batched<T: Scalar>(&self, args: GetrsBatched<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         let normal = batched::getrs(&args);
@@ -132,8 +134,8 @@ impl Machine {
         self.run_batch(&normal.problem, memory, &normal.each, of_each)
     }
 
-    /// Computes each product of a list as [`Machine::gemm`] does. Shapes and flags may differ from one product to the next. If the
-    /// processor computes the list, each of its threads takes some of the products.
+    /// Computes each product of a list as [`Machine::gemm`] does. Shapes and flags may differ from one product to the next. If
+    /// the CPU computes the list, each of its threads computes some of the products.
     ///
     /// ```
     /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -150,7 +152,8 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// The shapes of one do not agree: then nothing is written, and the context `number` says which, counted from 0. Or a device
+    /// The arguments of one product do not agree. If a check of the arguments fails, no output is written, and the context
+    /// `number` of the error is the index, counted from 0, of the product in the list. Another error is returned if a device
     /// failed.
     pub fn gemm_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Gemm<'a, T>>) -> Result<()> {
         let list = checked(list, Gemm::check)?;
@@ -161,10 +164,11 @@ impl Machine {
         self.run_list(calls.collect())
     }
 
-    /// Factors each matrix of a list as [`Machine::getrf_into`] does, and returns the [`Info`] of each. Shapes may differ.
+    /// Factors each matrix of a list as [`Machine::getrf_into`] does, and returns the [`Info`] of each matrix. Shapes may differ
+    /// from one matrix to the next.
     ///
     /// # Errors
-    /// As [`Machine::gemm_list`].
+    /// The errors of [`Machine::gemm_list`].
     pub fn getrf_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrf<'a, T>>) -> Result<Vec<Info>> {
         let list = checked(list, Getrf::check)?;
         let mut info = vec![0; list.len()];
@@ -179,11 +183,12 @@ impl Machine {
         Ok(info.into_iter().map(|info| Info::new(usize::try_from(info).expect("info counts rows"))).collect())
     }
 
-    /// Solves each system of a list as [`Machine::getrs`] does. Shapes and flags may differ.
+    /// Solves each system of a list as [`Machine::getrs`] does. Shapes and flags may differ from one system to the next.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The error's context `number` is
-    /// the index, from 0, of that call in the list; no right-hand side is changed. Else as [`Machine::gemm_list`].
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero. The context `number` of the error
+    /// `Singular` is the index, counted from 0, of the system in the list; no right-hand side is changed. Other errors are those
+    /// of [`Machine::gemm_list`].
     pub fn getrs_list<'a, T: Scalar>(&self, list: impl IntoIterator<Item = Getrs<'a, T>>) -> Result<()> {
         let list = checked(list, Getrs::check)?;
         for (number, args) in list.iter().enumerate() {
@@ -197,7 +202,7 @@ impl Machine {
         self.run_list(calls.collect::<Result<_>>()?)
     }
 
-    /// Runs a batch in one go where its matrices are small and lie side by side, else matrix by matrix.
+    /// Runs a batch as one problem if its matrices are small and lie side by side, else matrix by matrix.
     fn run_batch(&self, problem: &batched::Problem, memory: [Operand; 3], each: &Problem, of_each: [Operand; 3]) -> Result<()> {
         if problem.is_empty() {
             return Ok(());
@@ -214,11 +219,11 @@ impl Machine {
             return one_by_one();
         }
         if let Some(driver) = self.direct(problem.dtype(), problem.flops(), &joined) {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(count, &joined)) };
         }
         match self.run(&Problem::Batched(*problem), &joined) {
-            // a single call is cut into tiles where a device has no memory for one matrix
+            // If a device has no memory for one matrix, a single call is divided into tiles, whereas a batch is not.
             Err(error) if error.kind().is_out_of_memory() && error.is_untouched() => one_by_one(),
             outcome => outcome,
         }
@@ -229,14 +234,15 @@ impl Machine {
         let mut done = 0;
         for calls in calls.chunks(CALLS_AT_ONCE) {
             self.run_calls(calls, &mut done).map_err(|error| {
-                // what an error says of its own call is not all: others have written
+                // the error describes only the outputs of the failed call, but earlier calls of the list have written their
+                // outputs
                 if done > 0 { error.with_outputs("partly written") } else { error }
             })?;
         }
         Ok(())
     }
 
-    /// Runs some calls of a list, and adds how many are done.
+    /// Runs some calls of a list, and adds the number of completed calls to `done`.
     fn run_calls(&self, calls: &[Call], done: &mut usize) -> Result<()> {
         let memory: Vec<RawMat> = calls.iter().flat_map(|call| call.memory).collect();
         let of_call = |call: &Call| {
@@ -246,7 +252,7 @@ impl Machine {
         let length = of_call(&calls[0]).len();
         let instructions: Vec<Instruction<RawMat>> = calls.iter().flat_map(of_call).collect();
         let flops = |call: &[Instruction<RawMat>]| call.iter().map(Instruction::flops).sum();
-        // the largest call decides: each must be too small for other devices
+        // `direct` returns a device only if the largest call of the list is a small call.
         let largest = instructions.chunks_exact(length).map(flops).fold(0.0, f64::max);
         let driver = self.direct(calls[0].problem.dtype(), largest, &memory).or_else(|| self.lone_processor(&memory));
         let Some(driver) = driver else {
@@ -256,13 +262,14 @@ impl Machine {
                 Ok(())
             });
         };
-        // SAFETY: checked host memory, uniquely borrowed where it is written: calls do not conflict.
+        // SAFETY: `check` has validated the host memory; the memory that kernels write is borrowed mutably, so calls do not
+        // conflict.
         unsafe { driver.launch_sequences(&instructions, length)? }
         *done += calls.len();
         Ok(())
     }
 
-    /// Refuses factors of a batch of which a pivot is exactly zero.
+    /// Returns an error if a pivot of any matrix of a batch is exactly zero.
     fn require_pivots_of_all<T: Scalar>(&self, lu: Batch<'_, T>) -> Result<()> {
         let of_matrix = |i: usize| self.require_pivots("getrs_batched", lu.get(i)).map_err(|error| error.with("matrix", i));
         let (n, count) = (lu.shape().0, lu.count());
@@ -279,7 +286,7 @@ impl Machine {
     }
 }
 
-/// Arguments that have all passed their check.
+/// Checks all arguments of a list. If a check fails, returns its error with the index of the call.
 fn checked<A, C>(list: impl IntoIterator<Item = A>, check: impl Fn(A) -> Result<C>) -> Result<Vec<C>> {
     let numbered = |(number, args)| check(args).map_err(|error: Error| error.with("number", number).untouched());
     list.into_iter().enumerate().map(numbered).collect()

@@ -1,4 +1,4 @@
-//! Calls as values: which devices would take part in one, and why.
+//! Calls as values, to explain which devices take part in a call.
 
 use lapidary_core::algorithms::{Problem, gemm, getrf, getrs, laswp, trsm};
 use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm};
@@ -6,14 +6,14 @@ use lapidary_core::{Gemm, Getrf, Getrs, Laswp, RawMat, Result, Scalar, Trsm};
 use crate::machine::{Machine, column, read_column};
 use crate::price::{Explanation, HostCall, Priced, Reason};
 
-/// A call that can be [explained](Machine::explain): the arguments of a routine.
+/// The arguments of a routine, for which [`Machine::explain`] explains the choice of devices.
 pub trait Call: sealed::Call {}
 
 mod sealed {
     use super::{Problem, RawMat, Result};
 
     pub trait Call {
-        /// The problem in normal form, and the memory of its matrices.
+        /// Returns the problem in normal form, and the memory of its matrices.
         fn normal_form(self) -> Result<(Problem, Vec<RawMat>)>;
     }
 }
@@ -64,8 +64,9 @@ impl<T: Scalar> sealed::Call for Laswp<'_, T> {
 }
 
 impl Machine {
-    /// Which devices would take part in a call now, and why. The call does not run; batches are not covered. A machine that chooses by price
-    /// measures the speeds that it does not know yet, which may take some seconds once for a driver.
+    /// Explains which devices would take part in a call now, without running the call. Batches cannot be explained. If the
+    /// machine chooses devices by price, `explain` first measures the speeds that are unknown. Measuring the speeds of a device
+    /// takes some seconds, once for each driver version.
     ///
     /// ```
     /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -77,7 +78,7 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// The arguments do not agree, or no device computes with their type.
+    /// The arguments do not agree, or no device supports their element type.
     pub fn explain(&self, call: impl Call) -> Result<Explanation> {
         let (problem, memory) = call.normal_form()?;
         let (problem, resident) = (self.with_panels(problem), self.resident_device(problem.operation(), &memory)?);
@@ -91,10 +92,11 @@ impl Machine {
         Ok(self.explanation(&host, reason, priced.as_ref()))
     }
 
-    /// Tells of each call on host matrices, from now on and for all handles of the machine, which devices take part and why,
-    /// before it runs. Each such call is priced, also where a machine without a listener would reuse a choice, except a solve with
-    /// factors that a device keeps, which runs there. Not reported: small calls, and lists that the processor runs in one go.
-    /// `tell` must not call this machine; that of the first call of this method stays.
+    /// Calls `tell` with an explanation before each later call on host matrices, on all handles of the machine. With a listener,
+    /// the machine prices each call on host matrices instead of reusing a cached choice. A solve with factors that a device keeps
+    /// is not priced, since the solve runs on that device. `tell` is not called for small calls and for lists that the CPU runs
+    /// as one sequence of kernels. `tell` must not call the machine. If `explained` is called again, the first function stays in
+    /// effect.
     #[must_use]
     pub fn explained(self, tell: impl Fn(&Explanation) + Send + Sync + 'static) -> Self {
         self.listen(Box::new(tell));

@@ -1,16 +1,15 @@
-//! The reciprocal condition number from LU factors, and the error that a residual stands for.
+//! Estimates the reciprocal condition number from LU factors, and an error bound from a residual.
 //!
-//! Method: Higham, *FORTRAN codes for estimating the one-norm of a real or
-//! complex matrix*, ACM TOMS 14 (1988), as in LAPACK's `lacn2`, `gecon` and `gerfs`: a
-//! lower bound of `‖A⁻¹‖₁` from a few solves with A and Aᵀ, rarely off by more
-//! than a factor of three.
+//! Method: Higham, *FORTRAN codes for estimating the one-norm of a real or complex matrix*, ACM TOMS 14 (1988), as in LAPACK's
+//! `lacn2`, `gecon` and `gerfs`. A few solves with A and Aᵀ give a lower bound of `‖A⁻¹‖₁`, which is seldom less than a third of
+//! `‖A⁻¹‖₁`.
 
 use lapidary_core::{Error, MatMut, Op, Result, Scalar};
 
 use crate::equilibrate::{exponent, times_power};
 use crate::lu::{Lu, check_system};
 
-/// Steps after which the estimate is taken as it is.
+/// Maximum number of steps of the estimator.
 const MOST_STEPS: usize = 5;
 
 pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
@@ -26,26 +25,26 @@ pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
     if lu.info() != 0 || norm == 0.0 {
         return Ok(0.0);
     }
-    // A⁻¹ alone may overflow or underflow in T; scaled by about ‖A‖₁ its norm is about the condition number
+    // A⁻¹ may overflow or underflow in T. The norm of A⁻¹ scaled by about ‖A‖₁ is about the condition number.
     let unit = unit::<T>(n, norm);
     let scaled_inverse = inverse_norm(n, |op, x: &mut [T]| {
         x.iter_mut().for_each(|value| *value = *value * unit);
         lu.solve_with(op, MatMut::col_major(x, n, 1)?)
     })?;
     let rcond = unit.to_f64() / norm / scaled_inverse;
-    // overflow, or an infinite pivot, means a condition beyond the precision
+    // An overflow or an infinite pivot means that the condition number exceeds the range of T.
     let is_known = rcond.is_finite() && lu.pivots("rcond")?.iter().all(|pivot| pivot.is_finite());
     Ok(if is_known { rcond.min(1.0) } else { 0.0 })
 }
 
-/// The power of two next to `norm` that leaves room for `1/n` below it and for sums above it.
+/// A power of two near `norm`, such that `1/n` of this power and sums of n terms of its size stay in the range of T.
 fn unit<T: Scalar>(n: usize, norm: f64) -> T {
     let least = exponent(T::MIN_POSITIVE).unwrap_or(0);
     let room = i32::try_from(n.ilog2()).unwrap_or(0) + 2;
     T::from_f64(times_power(1.0, exponent(norm).unwrap_or(0).clamp(least + room, -least - room)))
 }
 
-/// `max_j units_j·(|A⁻¹|·residual)_j`.
+/// Estimates the error bound `max_j units_j·(|A⁻¹|·residual)_j`.
 pub(crate) fn error_bound<T: Scalar>(lu: &Lu<'_, T>, residual: &[f64], units: &[f64]) -> Result<f64> {
     let n = lu.factors().rows();
     check_system("error_bound", &lu.factors(), n)?;
@@ -81,7 +80,7 @@ fn one_norm<T: Scalar>(x: &[T]) -> f64 {
     x.iter().map(|v| v.abs().to_f64()).sum()
 }
 
-/// The first index of the largest magnitude.
+/// Returns the first index of the largest magnitude.
 fn largest<T: Scalar>(x: &[T]) -> usize {
     (1..x.len()).fold(0, |best, i| if x[i].abs() > x[best].abs() { i } else { best })
 }
@@ -90,7 +89,7 @@ fn signs<T: Scalar>(x: &[T]) -> Vec<T> {
     x.iter().map(|&v| if v.to_f64() < 0.0 { -T::ONE } else { T::ONE }).collect()
 }
 
-/// A lower bound of `‖M‖₁` by climbing along subgradients; `apply(op, x)` is `x ← op(M)·x`.
+/// Estimates a lower bound of `‖M‖₁` by ascent along subgradients. `apply(op, x)` computes `x ← op(M)·x`.
 fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     let mut x = vec![T::from_f64(1.0 / n as f64); n];
@@ -99,7 +98,7 @@ fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>)
     let mut sign = signs(&x);
     let mut peak = usize::MAX;
     for _ in 0..MOST_STEPS {
-        // z = Mᴴ·sign(y): its largest entry is the steepest column
+        // z = Mᴴ·sign(y); the index of its largest element is the next column of M to try
         let mut z = sign.clone();
         apply(Op::ConjTrans, &mut z)?;
         let steepest = largest(&z);
@@ -118,11 +117,12 @@ fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>)
         (estimate, sign) = (next, next_sign);
     }
     let other = alternating(n, apply)?;
-    // a maximum would drop NaN
+    // `f64::max` would discard a NaN
     Ok(if estimate.is_nan() || estimate > other { estimate } else { other })
 }
 
-/// A vector of alternating growing entries catches what the climb misses.
+/// Computes a second lower bound of `‖M‖₁` from a vector with elements of alternating sign and growing size. The second bound
+/// counts if it is larger than the bound from the ascent, since the ascent may miss large columns.
 #[allow(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
 fn alternating<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>) -> Result<f64> {
     let entry = |i: usize| (1.0 + i as f64 / (n.max(2) - 1) as f64) * if i.is_multiple_of(2) { 1.0 } else { -1.0 };

@@ -1,4 +1,4 @@
-//! Copies of host matrices that devices keep.
+//! Copies of the factors of host matrices that devices keep for later solves.
 
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{Error, Getrs, Home, MatRef, Resident, Result, Scalar};
@@ -6,8 +6,8 @@ use lapidary_core::{Error, Getrs, Home, MatRef, Resident, Result, Scalar};
 use crate::machine::Machine;
 use crate::price::{HostCall, Listener, Reason};
 
-/// A device's copy of the factors that `Lu` has in host memory, so that a solve does not move them again. The device frees the copy
-/// if it needs the memory.
+/// A copy, on a device, of factors that an `Lu` holds in host memory. A solve that uses the copy does not transfer the factors.
+/// The device frees the copy if it needs the memory of the copy.
 #[derive(Debug)]
 pub(crate) struct DeviceCopy {
     machine: Machine,
@@ -15,20 +15,21 @@ pub(crate) struct DeviceCopy {
 }
 
 impl DeviceCopy {
-    /// The copy of that key on a device.
+    /// Makes a handle of the copy with this key on the device.
     pub fn new(machine: &Machine, device: usize, key: u64) -> Self {
         DeviceCopy { machine: machine.clone(), resident: Resident { device, key } }
     }
 
-    /// [`Machine::solve_with_pivots`] with the copy in place of the factors of `args`. `None` if the device has freed it, if B lies
-    /// on another device, or if the device lacks what the solve needs and B is as it was.
+    /// Solves as [`Machine::solve_with_pivots`] does, with the copy in place of the factors of `args`. Returns `None` if the
+    /// device has freed the copy, if B lies on another device, or if the device runs out of memory or is lost while B is
+    /// unchanged.
     pub fn solve<T: Scalar>(&self, problem: &Problem, args: &mut Getrs<'_, T>) -> Option<Result<()>> {
         let reaches_b = match args.b.as_ref().raw().home {
             Home::Host(_) => true,
             Home::Device(of_b) => of_b.device == self.resident.device,
         };
         let driver = &self.machine.drivers()[self.resident.device];
-        // a planner counts unused copies as free; the lock keeps a use from beginning while it plans
+        // A planner counts idle copies as free memory; the lock prevents a solve from using a copy during planning.
         let exclusive = self.machine.exclusive(&[self.resident.device]);
         let _in_use = driver.use_copy(self.resident.key).filter(|_| reaches_b)?;
         drop(exclusive);
@@ -47,7 +48,7 @@ impl DeviceCopy {
 
 #[cfg(test)]
 impl DeviceCopy {
-    /// Whether the device has the copy.
+    /// Whether the device still has the copy.
     pub fn is_kept(&self) -> bool {
         self.machine.drivers()[self.resident.device].is_copy(self.resident.key)
     }

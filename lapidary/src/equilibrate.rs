@@ -1,29 +1,27 @@
-//! Rows and columns of a system brought to like sizes before it is factored.
+//! Scales the rows and columns of a linear system to similar sizes before the matrix is factored.
 //!
-//! Method: LAPACK's `geequb` for the factors and the rule of `laqge` for when they are
-//! worth applying; Higham, *Accuracy and Stability of Numerical Algorithms* (2002), §9.8.
-//! The factors are powers of two and kept as exponents: scaling rounds nothing while the
-//! scaled element stays in the range of its type, and no factor overflows.
+//! Method: LAPACK's `geequb` computes the factors, and the rule of `laqge` decides whether to apply them; see Higham, *Accuracy
+//! and Stability of Numerical Algorithms* (2002), §9.8. The factors are powers of two, stored as exponents. Scaling therefore
+//! causes no rounding while the scaled element stays in the range of its type, and no factor overflows.
 
 use lapidary_core::{DType, Error, Layout, MatMut, MatRef, Result, Scalar};
 
-/// Rows (or columns) are scaled if the binary exponents of their largest elements differ by more than
-/// this: a factor of 8 to 16, about the factor of ten at which LAPACK's `laqge` begins.
+/// Rows (or columns) are scaled if the binary exponents of their largest elements differ by more than this. A difference of more
+/// than three corresponds to a factor of more than 8 to 16, about the factor of ten at which LAPACK's `laqge` begins.
 const MAX_SPREAD: i32 = 3;
 
-/// Powers of two for the rows and columns of A, so that the largest element of each scaled row
-/// or column of `A' = R·A·C` lies in [1, 2).
+/// Powers of two for the rows and columns of A, such that the largest element of each scaled row or column of `A' = R·A·C` lies
+/// in [1, 2).
 ///
-/// `A·X = B` becomes `A'·X' = R·B·S` with `X = C·X'·S⁻¹`, where S scales each right-hand
-/// side into the middle of the range. Numbers that the type of the computation could not
-/// hold, and matrices whose condition is poor for no reason but their units, are solved
-/// as well as any.
+/// The system `A·X = B` becomes `A'·X' = R·B·S` with `X = C·X'·S⁻¹`. The factors S scale each right-hand side into the middle of
+/// the range of its type. With equilibration, a system is solved accurately although its numbers exceed the range of the
+/// computation type, or although its matrix is ill-conditioned only because its rows or columns have different units.
 ///
 /// ```
 /// use lapidary::{DType, Equilibration, Machine, MatMut, MatRef, Select};
 ///
 /// let machine = Machine::open(&"cpu:0".parse::<Select>()?)?;
-/// // in f32 the rows are below and above what a sum of squares can hold
+/// the elements of A are too small or too large for their squares to be representable in f32
 /// let (a, b) = ([1e-30_f32, 2e30, 3e-30, 4e30], [7e-30_f32, 10e30]);
 /// let (a, b) = (MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 1)?);
 ///
@@ -42,41 +40,41 @@ const MAX_SPREAD: i32 = 3;
 pub struct Equilibration {
     rows: Vec<i32>,
     cols: Vec<i32>,
-    /// Numbers up to 2^±range can be multiplied with each other.
+    /// Two numbers of magnitude up to 2^±range can be multiplied without overflow or underflow.
     range: i32,
 }
 
-/// What storing numbers in another type, or at another scale, cost.
+/// Number of elements that changed when they were stored in another type or at another scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rounding {
-    /// Elements that are not exactly what they were.
+    /// Number of elements whose stored value is not exact.
     pub inexact: usize,
-    /// Those among them that fell below the smallest normal number: zero, or with fewer digits.
+    /// Number of inexact elements that became zero or subnormal.
     pub underflowed: usize,
-    /// Those among them that became infinite.
+    /// Number of inexact elements that became infinite.
     pub overflowed: usize,
 }
 
-/// Right-hand sides as [`Equilibration::scale_rhs`] wrote them.
+/// Exponents and rounding of right-hand sides that [`Equilibration::scale_rhs`] has scaled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaledRhs {
-    /// The exponent of the power of two that multiplies each right-hand side.
+    /// For each right-hand side, the exponent of the power of two that multiplies it.
     pub exponents: Vec<i32>,
-    /// What was lost.
+    /// Number of elements that scaling has rounded.
     pub rounding: Rounding,
 }
 
-/// The binary exponent of a number; none for zero, infinity and NaN.
+/// Returns the binary exponent of a number; `None` for zero, infinity and NaN.
 pub(crate) fn exponent(value: f64) -> Option<i32> {
     (value != 0.0 && value.is_finite()).then(|| libm::ilogb(value))
 }
 
-/// `value · 2^power`, rounded once.
+/// Computes `value · 2^power`, rounded once.
 pub(crate) fn times_power(value: f64, power: i32) -> f64 {
     if power == 0 { value } else { libm::scalbn(value, power) }
 }
 
-/// The elements in the order of memory.
+/// Calls `f` with the row, the column and the value of each element, in the order of memory.
 pub(crate) fn for_each<T: Scalar>(a: MatRef<'_, T>, mut f: impl FnMut(usize, usize, f64)) {
     let (m, n) = a.shape();
     match a.layout() {
@@ -86,7 +84,7 @@ pub(crate) fn for_each<T: Scalar>(a: MatRef<'_, T>, mut f: impl FnMut(usize, usi
 }
 
 impl Rounding {
-    /// Stores `value · 2^power` as a `T` and counts what that cost.
+    /// Converts `value · 2^power` to `T`, and counts it if it is inexact, underflows or overflows.
     fn store<T: Scalar>(&mut self, value: f64, power: i32) -> T {
         let stored = T::from_f64(times_power(value, power));
         if times_power(stored.to_f64(), -power) != value {
@@ -98,7 +96,7 @@ impl Rounding {
     }
 }
 
-/// Refuses matrices that do not fit the system or do not lie in host memory.
+/// Returns an error if the matrices do not fit the system or do not lie in host memory.
 fn check<S: Scalar, T: Scalar>(operation: &'static str, rows: usize, from: &MatRef<'_, S>, to: &MatMut<'_, T>) -> Result<()> {
     if from.shape() != to.shape() || from.rows() != rows {
         let message = format!("A has {rows} rows, the matrix is {:?}, its place is {:?}", from.shape(), to.shape());
@@ -111,8 +109,9 @@ fn on_host(operation: &'static str, is_there: bool) -> Result<()> {
     if is_there { Ok(()) } else { Err(Error::invalid(operation, "the matrices must lie in host memory: download them first")) }
 }
 
-/// Minus the exponents of the largest magnitudes, if they spread so far that scaling is
-/// worth it, or if `always`; zeros otherwise, and for lines of zeros.
+/// Returns minus the exponents of the largest magnitudes of the rows or columns, if these exponents differ by more than
+/// [`MAX_SPREAD`] or if `always` is set. Returns zeros if these exponents differ by at most [`MAX_SPREAD`] and `always` is not
+/// set. The factor of a row or column of zeros is always zero.
 fn factors(largest: impl Iterator<Item = Option<i32>>, always: bool) -> Vec<i32> {
     let exponents: Vec<Option<i32>> = largest.collect();
     let known = || exponents.iter().copied().flatten();
@@ -122,14 +121,14 @@ fn factors(largest: impl Iterator<Item = Option<i32>>, always: bool) -> Vec<i32>
 }
 
 impl Equilibration {
-    /// Factors for a matrix that is to be factored in the precision of `computed_in`.
-    /// Rows, then columns, are scaled if the binary exponents of their largest elements differ by more
-    /// than three (a factor of 8 to 16). Rows are also scaled if the largest element of A lies outside
-    /// [2^-63, 2^64) for `f32`, [2^-511, 2^512) for `f64`: there the product of two elements may overflow or underflow.
+    /// Computes factors for a matrix that is to be factored in the precision of `computed_in`.
+    ///
+    /// Rows, then columns, are scaled if the binary exponents of their largest elements differ by more than three (a factor of 8
+    /// to 16). Rows are also scaled if the largest element of A lies outside [2^-63, 2^64) for `f32` or [2^-511, 2^512) for
+    /// `f64`, since the product of two such elements may overflow or underflow.
     ///
     /// # Errors
-    /// An element is infinite or NaN, A does not lie in host memory, or `computed_in` is
-    /// no floating-point type.
+    /// An element is infinite or NaN, A does not lie in host memory, or `computed_in` is not a floating-point type.
     pub fn new<S: Scalar>(a: MatRef<'_, S>, computed_in: DType) -> Result<Self> {
         on_host("equilibrate", a.host_ptr().is_some())?;
         let range = match computed_in {
@@ -157,19 +156,19 @@ impl Equilibration {
         Ok(Equilibration { rows, cols: factors(col_sizes.into_iter(), false), range })
     }
 
-    /// Whether any factor is not one.
+    /// Whether any row or column has a factor other than one.
     #[must_use]
     pub fn is_needed(&self) -> bool {
         self.rows.iter().chain(&self.cols).any(|&e| e != 0)
     }
 
-    /// The exponents of R: row i is multiplied by `2^rows()[i]`.
+    /// Returns the exponents of the row factors R. Row i is multiplied by `2^rows()[i]`.
     #[must_use]
     pub fn rows(&self) -> &[i32] {
         &self.rows
     }
 
-    /// The exponents of C: column j is multiplied by `2^cols()[j]`.
+    /// Returns the exponents of the column factors C. Column j is multiplied by `2^cols()[j]`.
     #[must_use]
     pub fn cols(&self) -> &[i32] {
         &self.cols
@@ -178,7 +177,7 @@ impl Equilibration {
     /// `A' ← R·A·C`, rounded to the type of A'.
     ///
     /// # Errors
-    /// A or A' is not of the shape that the factors are for, or not in host memory.
+    /// The shape of A or A' is not that of the matrix given to [`new`](Self::new), or a matrix is not in host memory.
     pub fn scale_matrix<S: Scalar, T: Scalar>(&self, a: MatRef<'_, S>, mut scaled: MatMut<'_, T>) -> Result<Rounding> {
         check("scale_matrix", self.rows.len(), &a, &scaled)?;
         if a.cols() != self.cols.len() {
@@ -189,11 +188,11 @@ impl Equilibration {
         Ok(rounding)
     }
 
-    /// `B' ← R·B·S`, rounded to the type of B'. S scales only columns whose largest
-    /// element would otherwise lie near the ends of the range.
+    /// `B' ← R·B·S`, rounded to the type of B'. The factor in S of a right-hand side differs from one only if its largest element
+    /// would otherwise lie near an end of the range.
     ///
     /// # Errors
-    /// B and B' differ in shape, have other rows than A, or are not in host memory.
+    /// B and B' differ in shape, have another number of rows than A, or are not in host memory.
     pub fn scale_rhs<S: Scalar, T: Scalar>(&self, b: MatRef<'_, S>, mut scaled: MatMut<'_, T>) -> Result<ScaledRhs> {
         check("scale_rhs", self.rows.len(), &b, &scaled)?;
         let mut sizes = vec![None; b.cols()];
@@ -205,11 +204,12 @@ impl Equilibration {
         Ok(ScaledRhs { exponents, rounding })
     }
 
-    /// `X ← C·X·S⁻¹`: the solution in the units of A and B. `exponents` are those that
-    /// [`scale_rhs`](Self::scale_rhs) gave.
+    /// `X ← C·X·S⁻¹`: converts the solution to the units of A and B. `exponents` are the result of
+    /// [`scale_rhs`](Self::scale_rhs).
     ///
     /// # Errors
-    /// X has other rows than A has columns or other columns than `exponents`, or is not in host memory.
+    /// The number of rows of X is not the number of columns of A, the number of columns of X is not that of `exponents`, or X is
+    /// not in host memory.
     pub fn unscale<T: Scalar>(&self, mut x: MatMut<'_, T>, exponents: &[i32]) -> Result<Rounding> {
         on_host("unscale", x.host_ptr().is_some())?;
         if x.shape() != (self.cols.len(), exponents.len()) {
@@ -226,7 +226,7 @@ impl Equilibration {
     }
 }
 
-/// The exponents of the largest elements of the columns of R·A.
+/// Returns the exponents of the largest elements of the columns of R·A.
 fn scaled_col_sizes<S: Scalar>(a: MatRef<'_, S>, rows: &[i32]) -> Vec<Option<i32>> {
     let mut sizes = vec![None; a.cols()];
     for_each(a, |i, j, value| sizes[j] = sizes[j].max(exponent(value).map(|e| e + rows[i])));

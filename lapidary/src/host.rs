@@ -1,4 +1,4 @@
-//! Host memory that devices reach at full speed.
+//! Host memory that devices read and write at full speed.
 
 use std::ops::{Deref, DerefMut};
 
@@ -6,10 +6,11 @@ use lapidary_core::{Error, ErrorKind, PinnedMemory, Result, Scalar};
 
 use crate::machine::Machine;
 
-/// Host memory for matrices of one element type, zeroed. It is pinned by the first
-/// OpenCL device whose driver does so: its transfers, and those of the devices that share its
-/// context, then need no copy on their way. Other devices use it as any memory; where nobody
-/// pins it, it is plain memory.
+/// Host memory for matrices of one element type, filled with zeros.
+///
+/// The driver of the first OpenCL device that supports pinned memory pins the memory of a `HostVec`. Transfers between pinned
+/// memory and devices in the same OpenCL context need no intermediate copy. Other devices use the pinned memory as ordinary host
+/// memory. If no driver pins the memory of a `HostVec`, it is ordinary host memory for all devices.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -33,15 +34,15 @@ enum Storage<T> {
 }
 
 impl Machine {
-    /// Zeroed host memory for `count` elements.
+    /// Allocates host memory for `count` elements, filled with zeros.
     ///
     /// # Errors
-    /// There is no such memory left.
+    /// The operating system has too little memory for `count` elements.
     pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
         if let Some(memory) = self.drivers().iter().find_map(|driver| driver.device().alloc_pinned(bytes)) {
-            // SAFETY: as many bytes are there; all bits zero are a zero of every scalar.
+            // SAFETY: the memory has `bytes` bytes, and zero bits represent the number zero in every scalar type.
             unsafe { memory.ptr().write_bytes(0, bytes) };
             return Ok(HostVec { storage: Storage::Pinned(memory), count });
         }
@@ -59,7 +60,7 @@ impl<T: Scalar> Deref for HostVec<T> {
     fn deref(&self) -> &[T] {
         match &self.storage {
             Storage::Plain(data) => &data[..self.count],
-            // SAFETY: zeroed memory for `count` elements, which we own.
+            // SAFETY: the memory holds `count` initialised elements and is owned by `self`.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts(memory.ptr().cast(), self.count) },
         }
     }
@@ -69,7 +70,7 @@ impl<T: Scalar> DerefMut for HostVec<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match &mut self.storage {
             Storage::Plain(data) => &mut data[..self.count],
-            // SAFETY: as above, and borrowed uniquely.
+            // SAFETY: the memory holds `count` initialised elements, is owned by `self`, and is borrowed mutably.
             Storage::Pinned(memory) => unsafe { std::slice::from_raw_parts_mut(memory.ptr().cast(), self.count) },
         }
     }

@@ -1,8 +1,8 @@
-//! Dense linear algebra on whatever devices are there.
+//! Dense linear algebra on the CPU and on all OpenCL and wgpu devices of a computer.
 //!
-//! A [`Machine`] is a set of devices that work on one call together. Its
-//! routines take views of matrices ([`MatRef`], [`MatMut`]) in host memory, of
-//! any size, row- or column-major, or of matrices that were [uploaded](Machine::upload).
+//! A [`Machine`] is a set of devices that work on one call together. The routines of a machine take views of matrices
+//! ([`MatRef`], [`MatMut`]). A view describes a row- or column-major matrix of any size in host memory, or a matrix that was
+//! [uploaded](Machine::upload) to a device.
 //!
 //! ```
 //! use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -27,21 +27,22 @@
 //! lu.solve(MatMut::col_major(&mut x, 2, 1)?)?;
 //! assert_eq!(x, [2.0, 1.0]);
 //! # Ok::<(), lapidary::Error>(())
-//! ```
-//!
+//! Many small problems are computed by one call. [`Machine::gemm_batched`], [`Machine::getrf_batched`] and
+//! [`Machine::getrs_batched`] take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]).
+//! [`Machine::gemm_list`], [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
 //! Many small problems go in one call: [`Machine::gemm_batched`], [`Machine::getrf_batched`] and [`Machine::getrs_batched`] take
-//! matrices of one shape at equal distances ([`Batch`], [`BatchMut`]), [`Machine::gemm_list`] and its like matrices of any shapes.
-//!
+//! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`); [`Settings`] limit their memory.
+//! [`Machine::from_env`] reads the selection and the settings from environment variables.
 //! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`) and limited by
 //! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
 //!
 //! # Features
-//! | Feature | Adds | |
+//! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
 //! |---|---|---|
-//! | `opencl` | devices of OpenCL drivers, which are looked for at run time ([`Machine::from_opencl`], [`opencl`]) | default |
-//! | `wgpu` | adapters of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
+//! | `program-cache` | a cache of compiled programs on disk ([`ProgramCache`]) | enabled by `opencl` and `wgpu` |
+//! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]) | |
 //! | `program-cache` | compiled programs on disk ([`ProgramCache`]) | by `opencl` and `wgpu` |
-//! | `ndarray`, `nalgebra`, `faer` | views of these crates' matrices ([`bridges`]) | |
+//! Without default features, a machine uses only the CPU, and the build needs neither drivers nor a C compiler.
 //!
 //! Without default features a machine is the processor, and the build needs neither drivers nor a C compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]

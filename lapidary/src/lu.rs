@@ -1,4 +1,4 @@
-//! Factors of a matrix, and what can be done with them.
+//! LU factors of a matrix, and operations on them.
 
 use lapidary_core::{Error, Getrs, MatMut, MatRef, Op, Result, Scalar};
 
@@ -8,9 +8,12 @@ use crate::machine::Machine;
 use crate::refine::{self, Refinement};
 use crate::singular::{B_STAYS, singular};
 
-/// `A = P·L·U`, in the memory that held A. If a device with memory of its own has factored A as a whole, it keeps the factors while
-/// this lives, so that solves do not move them again. It frees them when an upload or a call on host matrices needs the memory, at any
-/// call on matrices that were uploaded, and by [`Machine::trim`]. From then on solves take the factors from host memory.
+/// The factors `A = P·L·U`, stored in the memory of A.
+///
+/// A device with memory of its own that has factored the whole matrix keeps a copy of the factors until this `Lu` is dropped, so
+/// that solves do not transfer the factors again. The device frees the copy if an upload or a call on host matrices needs the
+/// memory, at any call on uploaded matrices, and by [`Machine::trim`]. After the device has freed its copy, solves take the
+/// factors from host memory.
 #[must_use = "factors do nothing by themselves: solve with them; if they were wanted in A only, drop this by `let _ =`"]
 #[derive(Debug)]
 pub struct Lu<'a, T> {
@@ -38,25 +41,25 @@ impl<'a, T: Scalar> Lu<'a, T> {
         Lu { machine, factors, copy, ipiv, info }
     }
 
-    /// 0, or `i` if `U(i, i)`, counted from 1, is exactly zero.
+    /// Returns 0 if no pivot is zero, else the index `i`, counted from 1, of the first pivot `U(i, i)` that is exactly zero.
     #[must_use]
     pub fn info(&self) -> usize {
         self.info
     }
 
-    /// Row exchanges: row `i` with row `ipiv[i]`, 0-based, in order.
+    /// Returns the row exchanges: row `i` was exchanged with row `ipiv[i]`, in ascending order of `i`. Row indices are 0-based.
     #[must_use]
     pub fn ipiv(&self) -> &[i32] {
         &self.ipiv
     }
 
-    /// L (unit diagonal not stored) and U.
+    /// Returns L and U in one matrix. The unit diagonal of L is not stored.
     #[must_use]
     pub fn factors(&self) -> MatRef<'_, T> {
         self.factors.as_ref()
     }
 
-    /// Whether a device has a copy of the factors.
+    /// Whether a device keeps a copy of the factors.
     #[cfg(test)]
     pub(crate) fn is_kept(&self) -> bool {
         self.copy.as_ref().is_some_and(DeviceCopy::is_kept)
@@ -66,19 +69,19 @@ impl<'a, T: Scalar> Lu<'a, T> {
         self.machine.pivots(operation, self.factors())
     }
 
-    /// `B ← A⁻¹·B`.
+    /// Solves A·X = B: `B ← A⁻¹·B`.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B stays as it
-    /// is. A is not square, B has another number of rows, or a device failed.
+    /// [`ErrorKind::Singular`](lapidary_core::ErrorKind::Singular) if a pivot is exactly zero; B is not changed. Another error is
+    /// returned if A is not square, B has another number of rows, or a device failed.
     pub fn solve(&self, b: MatMut<'_, T>) -> Result<()> {
         self.solve_with(Op::NoTrans, b)
     }
 
-    /// `B ← op(A)⁻¹·B`.
+    /// Solves op(A)·X = B: `B ← op(A)⁻¹·B`.
     ///
     /// # Errors
-    /// As [`Lu::solve`].
+    /// This method returns the same errors as [`Lu::solve`].
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
         check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
@@ -87,10 +90,10 @@ impl<'a, T: Scalar> Lu<'a, T> {
         self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
     }
 
-    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's
-    /// `gecon` does; `norm` is `‖A‖₁` of the matrix before factorisation. 0 if A is
-    /// singular or beyond the range of numbers; never NaN. Rows or columns of unlike
-    /// sizes make it small for no other reason: see [`Equilibration`](crate::Equilibration).
+    /// Estimates the reciprocal condition number `1 / (‖A‖₁·‖A⁻¹‖₁)`, as LAPACK's `gecon` does. `norm` is `‖A‖₁` of the matrix
+    /// before factorisation. The estimate is 0 if A is singular or if the condition number exceeds the range of T; it is never
+    /// NaN. The estimate may be small only because rows or columns have different scales; [`Equilibration`](crate::Equilibration)
+    /// removes these differences.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, Select};
@@ -107,21 +110,22 @@ impl<'a, T: Scalar> Lu<'a, T> {
         condition::rcond(self, norm)
     }
 
-    /// Estimates how far a computed solution x of A·x = b is off, as LAPACK's `gerfs` does:
-    /// `max_j units[j]·(|A⁻¹|·residual)_j`, an upper bound of `max_j units[j]·|x − A⁻¹·b|_j`
-    /// where `residual[i]` is at least `|b − A·x|_i`. With units of one it is the error in
-    /// the maximum norm. The result is an estimate, as that of [`rcond`](Self::rcond): it may be smaller than
-    /// the upper bound, but seldom by more than a factor of three. It is infinite if the bound exceeds the range of `f64`.
+    /// Estimates an upper bound of the error of a computed solution x of A·x = b, as LAPACK's `gerfs` does.
+    ///
+    /// The error bound is `max_j units[j]·(|A⁻¹|·residual)_j`. If `residual[i]` is at least `|b − A·x|_i`, then `max_j
+    /// units[j]·|x − A⁻¹·b|_j` does not exceed the error bound. If all `units` are one, the error bound is a bound of the error
+    /// in the maximum norm. The result is an estimate of the error bound: it may be smaller than the error bound, but seldom by
+    /// more than a factor of three. The result is infinite if the error bound exceeds the range of `f64`.
     ///
     /// # Errors
-    /// A is singular or not square, the slices are not of its order, or a device failed.
+    /// A is singular or not square, the length of a slice is not the order of A, or a device failed.
     pub fn error_bound(&self, residual: &[f64], units: &[f64]) -> Result<f64> {
         condition::error_bound(self, residual, units)
     }
 
-    /// Improves a solution x of A·x = b step by step; `a` is the matrix before
-    /// factorisation. A column of X changes only if that reduces its backward error.
-    /// Columns are refined in blocks of at least 128; the workspace is about six blocks.
+    /// Improves a solution X of A·X = B by iterative refinement. `a` is the matrix before factorisation. A column of X changes
+    /// only if its backward error becomes smaller. The method refines blocks of at least 128 columns; its workspace is about six
+    /// blocks.
     ///
     /// ```
     /// use lapidary::{Machine, MatMut, MatRef, Select};
@@ -129,7 +133,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
     /// let (a, b) = ([4.0_f64, 1.0, 2.0, 3.0], [6.0, 4.0]);
     /// let (mut factors, mut x) = (a, b);
     /// let lu = machine.gesv(MatMut::col_major(&mut factors, 2, 2)?, MatMut::col_major(&mut x, 2, 1)?)?;
-    /// x[0] += 1e-3; // spoiled
+    /// x[0] += 1e-3; // disturb the solution
     /// let (a, b) = (MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 1)?);
     /// let refined = lu.refine(a, b, MatMut::col_major(&mut x, 2, 1)?)?;
     /// assert!(refined.backward_error < 1e-15 && (x[0] - 1.0).abs() < 1e-15);

@@ -20,43 +20,45 @@ use crate::select::Select;
 use crate::settings::Settings;
 use crate::singular::{A_IS_FACTORED, B_STAYS, singular};
 
-/// Up to this many operations the call is one kernel of the first device, if that works on host matrices:
-/// planning and waking another device would cost more than it could save.
+/// Maximum number of floating-point operations of a small call. A small call runs as one kernel of the first device, if this
+/// device works on host matrices, since planning the call and waking another device would take longer than the kernel.
 pub(crate) const DIRECT_FLOPS: f64 = 6.0e6;
 
 /// A set of devices that work on one call together.
 ///
-/// A `Machine` is a handle: a clone refers to the same machine. Threads may share it. Calls on host matrices that use the
-/// same device run one after the other. Exceptions are calls of a few kernels on the caller's thread: small calls, solves with
-/// factors that a device keeps, and all calls of a machine whose only device is the CPU; these share its threads. Uploads to
-/// a device run one after the other, and so do kernels in one of its queues. Calls on different devices do not wait for
-/// each other, unless one of them measures the speed of a device. A machine that chooses devices measures each device once
-/// for a routine.
+/// A `Machine` is a handle: a clone refers to the same machine. Several threads may share a machine. Calls on host matrices that
+/// use the same device run one after the other. Some calls on host matrices run on the caller's thread and do not wait for other
+/// calls: small calls, solves with factors that a device keeps, and all calls of a machine whose only device is the CPU. Calls
+/// that run on the CPU at the same time share its threads. Uploads to one device run one after the other, and so do kernels in
+/// one of its queues. Calls on different devices do not wait for each other, unless one of these calls measures the speed of a
+/// device. A machine that chooses devices measures each device once for each routine.
 ///
 /// # When memory runs out
-/// If a device runs out of memory, its remaining tiles go to the other devices. If no device has memory left, the call
-/// starts again with smaller tiles, unless results are already written. If that fails too, the context `outputs` of the
-/// error is `as they were` or `partly written`.
+/// If a device runs out of memory, its remaining tiles go to the other devices. If no device has memory left, the call starts
+/// again with smaller tiles, unless results have been written. If the call still fails, the context `outputs` of the error is `as
+/// they were` or `partly written`.
 #[derive(Clone, Debug)]
 pub struct Machine(Arc<Shared>);
 
-/// What all handles of a machine share.
+/// The state of a machine, which all of its handles share.
 #[derive(Debug)]
 struct Shared {
     drivers: Vec<DeviceRuntime>,
-    /// Idle pools.
+    /// Thread pools that no call uses at present.
     pools: Mutex<Vec<LanePool>>,
     settings: Settings,
     schedules: Schedules,
     #[cfg(feature = "program-cache")]
     cache: Arc<ProgramCache>,
-    /// Set by [`Machine::traced`].
+    /// The trace that [`Machine::traced`] starts.
     trace: OnceLock<Trace>,
-    /// `Some` if the selection names no device: the machine then chooses devices for each call.
+    /// The data for the choice of devices by price. `Some` if the selection names no device. A machine with this data chooses the
+    /// devices of each call by price.
     pricing: Option<Pricing>,
-    /// Set by [`Machine::explained`].
+    /// The function that [`Machine::explained`] has received.
     listener: OnceLock<Listener>,
-    /// For each device: held while its memory is counted and used, by planned calls, calls with long columns, uploads and visits.
+    /// A lock for each device. Planned calls, calls with long columns, uploads and `visit_devices` hold the lock of a device
+    /// while they count and use its memory.
     locks: Vec<Mutex<()>>,
     notes: Vec<String>,
 }
@@ -65,13 +67,13 @@ impl Machine {
     /// Opens the selected devices with default settings.
     ///
     /// # Errors
-    /// The selection names no device.
+    /// No device of the selection can be opened.
     pub fn open(select: &Select) -> Result<Self> {
         Self::with_settings(select, &Settings::default())
     }
 
-    /// Opens the devices and uses the settings that the environment names:
-    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB`, `LAPIDARY_CACHE_DIR`.
+    /// Opens the devices that the environment names, with the settings that the environment names. The environment variables are
+    /// `LAPIDARY_DEVICE`, `LAPIDARY_MEMORY_LIMIT`, `LAPIDARY_NB` and `LAPIDARY_CACHE_DIR`.
     ///
     /// # Errors
     /// A variable is malformed, or a device does not exist.
@@ -80,10 +82,10 @@ impl Machine {
         opened.map_err(Select::attribute_to_env)
     }
 
-    /// Opens the selected devices.
+    /// Opens the selected devices with the given settings.
     ///
     /// # Errors
-    /// The selection names no device, or a setting makes no sense.
+    /// No device of the selection can be opened, or a setting is invalid.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;
@@ -97,12 +99,11 @@ impl Machine {
         Ok(Self::share(shared))
     }
 
-    /// A machine of OpenCL devices that the application has opened, so that it
-    /// shares its context and its queue with them. The memory limit is the one
-    /// that the devices were opened with.
+    /// Makes a machine of OpenCL devices that the application has opened. The machine uses the context and the queue of the
+    /// application. The memory limit of each device is the limit with which the application opened the device.
     ///
     /// # Errors
-    /// No device is given, or a setting makes no sense.
+    /// `devices` is empty, or a setting is invalid.
     #[cfg(feature = "opencl")]
     pub fn from_opencl(devices: Vec<crate::opencl::OpenClDevice>, settings: &Settings) -> Result<Self> {
         settings.check()?;
@@ -111,8 +112,8 @@ impl Machine {
         Ok(Self::share(Shared { cache, ..Shared::new(devices.into_iter().map(boxed).collect(), settings) }))
     }
 
-    /// A machine of wgpu devices: opened one by one, or made from the application's own
-    /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
+    /// Makes a machine of wgpu devices. Each wgpu device is either opened by [`WgpuDevice::open`](crate::wgpu::WgpuDevice::open)
+    /// or made from a device of the application ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -129,7 +130,7 @@ impl Machine {
     /// let (device, queue) = pollster::block_on(found.adapter.request_device(&descriptor))?;
     ///
     /// let settings = Settings::default();
-    /// // the application keeps its own handles of both
+    /// the application keeps its own handles of the device and the queue
     /// let ours = WgpuDevice::from_parts(device.clone(), queue.clone(), Arc::new(settings.program_cache()))?;
     /// let machine = Machine::from_wgpu(vec![ours], &settings)?;
     /// let (a, mut c) = ([1.0_f32, 1.0, 0.0, 1.0], [0.0; 4]);
@@ -140,7 +141,7 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// No device is given, or a setting makes no sense.
+    /// `devices` is empty, or a setting is invalid.
     #[cfg(feature = "wgpu")]
     pub fn from_wgpu(devices: Vec<crate::wgpu::WgpuDevice>, settings: &Settings) -> Result<Self> {
         settings.check()?;
@@ -149,22 +150,22 @@ impl Machine {
         Ok(Self::share(Shared { cache, ..Shared::new(devices.into_iter().map(boxed).collect(), settings) }))
     }
 
-    /// A machine that computes by the definitions of the instructions, in plain
-    /// loops: slow, to compare others with.
+    /// Makes a machine that computes each instruction by plain loops, as the instruction is defined. A machine that runs plain
+    /// loops is slow and serves as a reference for comparisons.
     ///
     /// # Errors
-    /// A setting makes no sense.
+    /// A value in `settings` is invalid.
     pub fn by_definition(settings: &Settings) -> Result<Self> {
         settings.check()?;
         let device = CpuDevice::new(0, settings.memory_limit).with_path(Path::Reference);
         Ok(Self::of(vec![boxed(device)], settings))
     }
 
-    /// A machine of devices of any backend, the application's own among them. Each device states the limit of its
-    /// memory in its `DeviceFacts`; [`Settings::memory_limit`] has no effect on it.
+    /// Makes a machine of devices of any backend, including backends of the application. Each device states the limit of its
+    /// memory in its `DeviceFacts`; [`Settings::memory_limit`] has no effect on the device.
     ///
     /// # Errors
-    /// No device is given, or a setting or a device's facts make no sense.
+    /// `devices` is empty, or a setting or the facts of a device are invalid.
     pub fn with_devices(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Result<Self> {
         settings.check()?;
         if devices.is_empty() {
@@ -189,7 +190,7 @@ impl Machine {
         Self::share(Shared::new(devices, settings))
     }
 
-    /// A machine that chooses by price which of the devices take part in a call.
+    /// Makes a machine that chooses the devices of each call by price.
     #[cfg(test)]
     pub(crate) fn choosing(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         let shared = Shared::new(devices, settings);
@@ -200,7 +201,7 @@ impl Machine {
         Machine(Arc::new(shared))
     }
 
-    /// Whether both are handles of one machine.
+    /// Whether two handles refer to the same machine.
     pub(crate) fn is_same(&self, other: &Machine) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -209,7 +210,7 @@ impl Machine {
         &self.0.drivers
     }
 
-    /// Works with threads that no other call uses.
+    /// Calls `work` with a pool of threads that no other call uses at the same time.
     pub(crate) fn with_lane_pool<R>(&self, work: impl FnOnce(&LanePool) -> R) -> R {
         let pools = || self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = pools().pop();
@@ -243,68 +244,71 @@ impl Machine {
         &self.0.settings
     }
 
-    /// Waits for a turn with the memory of devices, whose numbers ascend, so that calls cannot deadlock.
+    /// Blocks until this call may use the memory of the devices exclusively. The indices of the devices must ascend, so that
+    /// calls cannot deadlock.
     pub(crate) fn exclusive(&self, devices: &[usize]) -> Vec<MutexGuard<'_, ()>> {
         debug_assert!(devices.is_sorted());
         let wait = |&device: &usize| self.0.locks[device].lock().unwrap_or_else(PoisonError::into_inner);
         devices.iter().map(wait).collect()
     }
 
-    /// Starts to record what the devices do and when, for all handles of the machine; [`take_trace`](Machine::take_trace) returns
-    /// the records. A call that is one kernel on small host matrices is not recorded.
+    /// Starts to record the commands of all devices with their times, for all handles of the machine.
+    /// [`take_trace`](Machine::take_trace) returns the records. Small calls, which run as one kernel on host matrices, are not
+    /// recorded.
     #[must_use]
     pub fn traced(self) -> Self {
         self.0.trace.get_or_init(Trace::default);
         self
     }
 
-    /// What the devices did since the last call of this method; nothing unless the machine is [traced](Machine::traced).
+    /// Returns the commands recorded since the last call of this method. Returns nothing if the machine is not
+    /// [traced](Machine::traced).
     pub fn take_trace(&self) -> Vec<TraceEvent> {
         self.trace().map(Trace::take).unwrap_or_default()
     }
 
-    /// How often compiled programs were found on disk.
+    /// Returns how often compiled programs were found in the cache on disk, and how often not.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn cache_counts(&self) -> CacheCounts {
         self.0.cache.counts()
     }
 
-    /// The compiled programs on disk.
+    /// Returns the cache of compiled programs on disk.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn program_cache(&self) -> &Arc<ProgramCache> {
         &self.0.cache
     }
 
-    /// Frees the device memory kept for later calls: the copies of the last call on host matrices, factors that serve the solves of
-    /// [`Lu`], copies of some columns such as pivots, and scratch memory of kernels. A call that is under way keeps its memory
-    /// at its end.
+    /// Frees the device memory kept for later calls: copies of matrices of the last call on host matrices, factors kept for the
+    /// solves of [`Lu`], copies of columns such as pivots, and scratch memory of kernels. A call that runs at the same time as
+    /// `trim` keeps its memory for later calls when it ends.
     pub fn trim(&self) {
         self.drivers().iter().for_each(DeviceRuntime::trim);
     }
 
-    /// The facts of the devices.
+    /// Returns the facts of the devices.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
         self.drivers().iter().map(DeviceRuntime::facts)
     }
 
-    /// Shows the devices themselves, one after the other, between planned calls: for those who
-    /// grade them. `visit` must not call this machine.
+    /// Calls `visit` with each device, while no planned call runs. The conformance suite tests the devices themselves through
+    /// this method. `visit` must not call the machine.
     pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let _exclusive = self.exclusive(&all);
         self.drivers().iter().for_each(|driver| visit(driver.device()));
     }
 
-    /// Why devices of the selection are not there: a selection that names no numbers
-    /// passes over those that do not open.
+    /// Returns the reasons why devices of the selection were not opened. A selection without device numbers skips devices that do
+    /// not open.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.0.notes
     }
 
-    /// `C ← α·op(A)·op(B) + β·C`.
+    /// Computes the product `C ← α·op(A)·op(B) + β·C`.
     ///
     /// # Errors
     /// The shapes do not agree, or a device failed.
@@ -315,13 +319,13 @@ impl Machine {
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
         if let Some(driver) = self.direct(T::DTYPE, flops::gemm(m, n, k), &memory) {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Gemm(problem), &memory)
     }
 
-    /// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
+    /// Solves a triangular system: `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A.
     ///
     /// ```
     /// use lapidary::{Diag, Machine, MatMut, MatRef, Select, Trsm, Uplo};
@@ -346,14 +350,14 @@ impl Machine {
         let (order, nrhs) = (problem.order(), problem.nrhs());
         let direct = self.direct(T::DTYPE, flops::trsm(order, nrhs), &memory);
         if let Some(driver) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Trsm(problem), &memory)
     }
 
-    /// `A = P·L·U` in place. The result tells the first pivot that is exactly zero, if there is
-    /// one; the factorisation is completed then too, and is no error.
+    /// Factors `A = P·L·U` in place. The returned [`Info`] holds the index of the first pivot that is exactly zero, if any. A
+    /// zero pivot is not an error; the factorisation is completed.
     ///
     /// # Errors
     /// The arguments do not agree, or a device failed.
@@ -361,7 +365,8 @@ impl Machine {
         self.factor(args).map(|(info, _)| info)
     }
 
-    /// [`Machine::getrf_into`], and the factors on the device that has computed them, if it has them as a whole.
+    /// Factors as [`Machine::getrf_into`] does, and returns a device's copy of the factors. The copy is `None` unless one device
+    /// has computed and stored all factors.
     fn factor<T: Scalar>(&self, args: Getrf<'_, T>) -> Result<(Info, Option<DeviceCopy>)> {
         let args = args.check().map_err(Error::untouched)?;
         let problem = getrf::Problem::new(&args);
@@ -373,7 +378,7 @@ impl Machine {
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = flops::getrf(problem.m, problem.n);
         let copy = match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
         };
@@ -381,28 +386,28 @@ impl Machine {
         Ok((Info::new(usize::try_from(info).expect("info counts rows")), copy.filter(|_| info == 0)))
     }
 
-    /// `A = P·L·U` in place, with what is needed to solve with it.
+    /// Factors `A = P·L·U` in place and returns an [`Lu`] that solves systems with these factors.
     ///
     /// # Errors
-    /// A has more rows than `i32` counts, or a device failed.
+    /// A has more rows than `i32` can count, or a device failed.
     pub fn getrf<'a, T: Scalar>(&self, mut a: MatMut<'a, T>) -> Result<Lu<'a, T>> {
         let mut ipiv = vec![0; a.rows().min(a.cols())];
         let (info, copy) = self.factor(Getrf::new(a.reborrow(), &mut ipiv))?;
         Ok(Lu::new(self.clone(), a, copy, ipiv, info.get()))
     }
 
-    /// `B ← op(A)⁻¹·B` from the factors of A.
+    /// Solves a system from the factors of A: `B ← op(A)⁻¹·B`.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`] if a pivot is exactly zero; B stays as it is. The arguments do not agree, or a
-    /// device failed.
+    /// [`ErrorKind::Singular`] if a pivot is exactly zero; B is not changed. Another error is returned if the arguments do not
+    /// agree or a device failed.
     pub fn getrs<T: Scalar>(&self, args: Getrs<'_, T>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         self.require_pivots(Routine::Getrs.name(), args.lu)?;
         self.solve_with_pivots(args.into_inner(), None)
     }
 
-    /// [`Machine::getrs`] with factors of which no pivot is zero, and of which a device may have a copy.
+    /// Solves as [`Machine::getrs`] does, for factors without zero pivots. `copy` is a device's copy of the factors, if any.
     pub(crate) fn solve_with_pivots<T: Scalar>(&self, args: Getrs<'_, T>, copy: Option<&DeviceCopy>) -> Result<()> {
         let args = args.check().map_err(Error::untouched)?;
         let (problem, [lu, b]) = getrs::normalise(&args);
@@ -412,7 +417,7 @@ impl Machine {
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
         if let Some(driver) = self.direct(T::DTYPE, flops::getrs(n, nrhs), &memory) {
-            // SAFETY: checked host memory, uniquely borrowed where it is written.
+            // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
         let mut args = args.into_inner();
@@ -423,7 +428,7 @@ impl Machine {
         }
     }
 
-    /// Exchanges rows of A: row `i` with row `ipiv[i]`, in order or in reverse order.
+    /// Exchanges row `i` of A with row `ipiv[i]`, for all `i` in ascending or descending order.
     ///
     /// # Errors
     /// The arguments do not agree, or a device failed.
@@ -437,11 +442,11 @@ impl Machine {
         self.run(&Problem::Laswp(problem), &memory)
     }
 
-    /// `B ← A⁻¹·B`; A is replaced by its factors.
+    /// Solves A·X = B: `B ← A⁻¹·B`. The factors of A replace A.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`] if a pivot is exactly zero: A holds its factors then, and B stays as it is. A is
-    /// not square, B has another number of rows, or a device failed.
+    /// [`ErrorKind::Singular`] if a pivot is exactly zero; A then holds its factors, and B is not changed. Another error is
+    /// returned if A is not square, B has another number of rows, or a device failed.
     pub fn gesv<'a, T: Scalar>(&self, a: MatMut<'a, T>, b: MatMut<'_, T>) -> Result<Lu<'a, T>> {
         check_system(Routine::Gesv.name(), &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
@@ -482,14 +487,14 @@ impl Shared {
     }
 }
 
-/// A slice of indices as a matrix of one column.
+/// A matrix of one column, over a slice of indices.
 pub(crate) fn column(indices: &mut [i32]) -> Result<RawMat> {
     let rows = indices.len();
     debug_assert_eq!(DType::I32.size(), size_of::<i32>());
     Ok(MatMut::col_major(indices, rows, 1)?.raw())
 }
 
-/// A slice of indices that is only read, as a matrix of one column.
+/// A matrix of one column, over a slice of indices that is only read.
 pub(crate) fn read_column(indices: &[i32]) -> Result<RawMat> {
     Ok(lapidary_core::MatRef::col_major(indices, indices.len(), 1)?.raw())
 }

@@ -1,4 +1,4 @@
-//! From a selection to opened devices.
+//! Opens the devices that a selection names.
 
 #[cfg(feature = "program-cache")]
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use lapidary_core::{Device, Error, ErrorKind, Result};
 use crate::select::{Backend, Pick, Select, Which};
 use crate::settings::Settings;
 
-/// Opened devices, the programs that they share, and why some are not there.
+/// Opened devices, the program cache that they share, and the reasons why some devices are not opened.
 pub(crate) struct Opened {
     pub(crate) devices: Vec<Box<dyn Device>>,
     #[cfg(feature = "program-cache")]
@@ -19,10 +19,10 @@ pub(crate) struct Opened {
     pub(crate) notes: Vec<String>,
 }
 
-/// The devices of a selection, in its order.
+/// Opens the devices of a selection, in the order of the selection.
 ///
 /// # Errors
-/// A device that is named does not open, or nothing is left of a kind that is named.
+/// A device that the selection names by number does not open, or no device of a backend that the selection names opens.
 pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
     let opened = Opened {
         devices: Vec::new(),
@@ -38,7 +38,7 @@ pub(crate) fn open(select: &Select, settings: &Settings) -> Result<Opened> {
     Ok(opening.opened)
 }
 
-/// A device of any backend.
+/// Boxes a device of any backend.
 pub(crate) fn boxed(device: impl Device) -> Box<dyn Device> {
     Box::new(device)
 }
@@ -48,7 +48,8 @@ struct Opening<'a> {
     opened: Opened,
 }
 
-/// The devices of a kind: what each is called, and whether it is the machine's processor.
+/// The devices that a backend lists. Each element of `devices` has the model of a device, and whether the device is the CPU of
+/// this computer.
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 struct Kind {
     devices: Vec<(String, bool)>,
@@ -100,8 +101,8 @@ impl Opening<'_> {
         }
     }
 
-    /// Opens the devices of a kind. Every device that the selection names by number must open. If the selection names the kind
-    /// only, at least one device must open.
+    /// Opens the devices of one backend. Every device that the selection names by number must open. If the selection names only
+    /// the backend, at least one device must open.
     #[cfg(any(feature = "opencl", feature = "wgpu"))]
     fn extend(&mut self, pick: &Pick, kind: &Kind, open: impl Fn(&[usize]) -> Vec<Result<Box<dyn Device>>>) -> Result<()> {
         let indices: Vec<usize> = match &pick.which {

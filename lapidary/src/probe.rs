@@ -1,9 +1,9 @@
-//! Drivers that crash or hang when they are opened, found in child processes.
+//! Opens drivers in child processes, to find drivers that crash or hang.
 //!
-//! A driver that crashes ends the program before it can report the driver. So a program that calls [`leave_out_failing_drivers`] first
-//! opens each driver that it does not know in a child process, and keeps the result on disk.
-//! [`Machine::open`](crate::Machine::open) reads these results, in any program. This is done on Linux and its kin, where files
-//! register drivers; elsewhere nothing is probed.
+//! A driver that crashes terminates the program before the program can report the driver. A program that calls
+//! [`leave_out_failing_drivers`] first opens each unknown driver in a child process and stores the result on disk.
+//! [`Machine::open`](crate::Machine::open) reads the stored results of all probes, also in programs that do not probe drivers.
+//! Drivers are probed only on Linux and similar systems, where drivers are registered by files.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -18,58 +18,62 @@ use crate::open::open;
 use crate::select::{Backend, Select};
 use crate::settings::Settings;
 
-/// Set for a child process: the backend whose drivers it opens.
+/// Environment variable of a child process: the backend whose drivers the child opens.
 const BACKEND: &str = "LAPIDARY_PROBE_BACKEND";
-/// Set for a child process: the file that it makes when the drivers are open.
+/// Environment variable of a child process: the file that the child creates when the drivers are open.
 const ANSWER: &str = "LAPIDARY_PROBE_ANSWER";
-/// Seconds that a driver may take; 0 leaves out the probe.
+/// Environment variable with the number of seconds that a driver may take to open. If this number is 0, no driver is probed.
 const TIMEOUT_VARIABLE: &str = "LAPIDARY_PROBE";
-/// The limit if the variable is not set. A driver that starts many GPUs takes ten seconds and more.
+/// Time limit if the variable is unset. A driver that initialises many GPUs takes ten seconds and more.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time between two looks at a child.
+/// Time between two checks of a child.
 const STEP: Duration = Duration::from_millis(5);
-/// Time that a killed child may take to end. One that waits inside the operating system does not end, and is left behind.
+/// Maximum time to wait for the end of a killed child. A child that is blocked inside the operating system does not end and is
+/// abandoned.
 const GRACE: Duration = Duration::from_secs(1);
-/// Exit status of a child that could not make its file.
+/// Exit status of a child that could not create its file.
 const NO_ANSWER: i32 = 86;
-/// The text that is kept for a driver that opens.
+/// Cached result of a driver that opens.
 const OPENS: &str = "opens";
-/// Beginning of the text that is kept for a driver that hangs. The limit in seconds follows.
+/// Prefix of the cached result of a driver that hangs. The time limit in seconds follows this prefix.
 const HANGS: &str = "it does not open within ";
 
-/// Opens drivers and ends the process, if it was started for that. Call it first in `main`, before arguments are read.
+/// In a child process that was started to probe drivers, opens the drivers and ends the process. In a process that was not
+/// started to probe drivers, returns at once. Call `answer` first in `main`, before the program reads its arguments.
 pub fn answer() {
     let (Some(backend), Some(file)) = (env::var_os(BACKEND), env::var_os(ANSWER)) else { return };
     std::thread::spawn(|| {
-        // standard input ends when the parent does: a driver that hangs must not stay behind
+        // Standard input ends when the parent process ends. A child with a hanging driver must not outlive its parent.
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::abort();
     });
-    // an error of a driver is not a crash
+    // Errors are ignored, since a driver that returns an error has not crashed.
     let settings = Settings::from_env().unwrap_or_default();
     let _ = backend.to_string_lossy().parse::<Select>().and_then(|select| open(&select, &settings).map(drop));
     std::process::exit(if fs::write(file, []).is_ok() { 0 } else { NO_ANSWER });
 }
 
-/// A change of the environment by [`leave_out_failing_drivers`]. Its files are needed until the process ends.
+/// The changes of the environment by [`leave_out_failing_drivers`]. The loaders read the files of a `LeftOut` until the process
+/// ends.
 #[must_use = "the loader of OpenCL reads files that are removed when this is dropped: keep it until `main` ends"]
 #[derive(Debug, Default)]
 pub struct LeftOut {
     _files: Vec<TempDir>,
 }
 
-/// Opens the drivers of the selected backends that are not known yet in child processes of this program. Removes those that crash
-/// or hang from the environment of this process, so that OpenCL and Vulkan do not load them. `tell` gets a sentence before drivers
-/// are opened, which may take seconds, and one for each that is left out.
+/// Opens unknown drivers of the selected backends in child processes of this program. Removes drivers that crash or hang from the
+/// environment of this process, so that the OpenCL and Vulkan loaders do not load them. `tell` receives a message before drivers
+/// are opened, which may take seconds, and a message for each driver that is removed.
 ///
-/// The variable `LAPIDARY_PROBE` is the number of seconds that a driver may take (60); with `0` nothing is probed. Without a cache folder
-/// nothing is probed either: the result could not be kept, and every start would probe again.
+/// The environment variable `LAPIDARY_PROBE` is the number of seconds that a driver may take (default 60); if it is `0`, no
+/// driver is probed. Without a cache folder no driver is probed either, since every start of the program would probe all drivers
+/// again.
 ///
 /// # Safety
-/// No other thread runs, since the environment changes.
+/// No other thread may run, since the function changes the environment.
 ///
 /// # Errors
-/// `LAPIDARY_PROBE` is no number.
+/// The value of `LAPIDARY_PROBE` is not a number.
 pub unsafe fn leave_out_failing_drivers(select: &Select, settings: &Settings, mut tell: impl FnMut(&str)) -> Result<LeftOut> {
     answer();
     let mut left_out = LeftOut::default();
@@ -92,7 +96,7 @@ pub unsafe fn leave_out_failing_drivers(select: &Select, settings: &Settings, mu
         failing.iter().filter_map(|driver| driver.failure(&cache)).for_each(|why| tell(&why));
         match TempDir::with_prefix("lapidary-").and_then(|folder| Ok((variables_for(backend, &good, folder.path())?, folder))) {
             Ok((variables, folder)) => {
-                // SAFETY: as the caller promises.
+                // SAFETY: the caller guarantees that no other thread runs.
                 variables.into_iter().for_each(|(name, value)| unsafe { env::set_var(name, value) });
                 left_out._files.push(folder);
             }
@@ -102,7 +106,7 @@ pub unsafe fn leave_out_failing_drivers(select: &Select, settings: &Settings, mu
     Ok(left_out)
 }
 
-/// Why registered drivers of a backend would end this process, for those that are known to. Empty if the probe is left out.
+/// Returns messages about the drivers of a backend that are known to crash or hang. The result is empty if probes are disabled.
 #[must_use]
 pub fn failures(backend: Backend, settings: &Settings) -> Vec<String> {
     if matches!(timeout(), Ok(None)) || env::var_os(BACKEND).is_some() {
@@ -112,7 +116,7 @@ pub fn failures(backend: Backend, settings: &Settings) -> Vec<String> {
     registered(backend).iter().filter_map(|driver| driver.failure(&cache)).collect()
 }
 
-/// The time that a driver may take; `None` if nothing is to be probed.
+/// Returns the time that a driver may take to open. Returns `None` if probes are disabled.
 fn timeout() -> Result<Option<Duration>> {
     let Some(text) = env::var_os(TIMEOUT_VARIABLE).filter(|text| !text.is_empty()) else { return Ok(Some(DEFAULT_TIMEOUT)) };
     let seconds = text.to_str().and_then(|text| text.parse().ok()).ok_or_else(|| {
@@ -122,7 +126,7 @@ fn timeout() -> Result<Option<Duration>> {
     Ok(Some(Duration::from_secs(seconds)).filter(|timeout| !timeout.is_zero()))
 }
 
-/// A driver that a file registers.
+/// A driver that is registered by a file.
 struct RegisteredDriver {
     backend: Backend,
     file: DriverFile,
@@ -140,8 +144,8 @@ fn registered(backend: Backend) -> Vec<RegisteredDriver> {
 }
 
 impl RegisteredDriver {
-    /// The key in the cache: the text of the manifest, and the size and modification time of the library. For a library that is
-    /// not found, these are of the file in which the system's loader lists libraries.
+    /// The cache key: the text of the manifest, and the size and modification time of the library. If the library is not found,
+    /// the size and modification time are those of the file in which the system's loader lists libraries.
     fn key(&self) -> String {
         let DriverFile { manifest, library } = &self.file;
         let text = fs::read_to_string(manifest).unwrap_or_default();
@@ -150,14 +154,15 @@ impl RegisteredDriver {
         format!("probe of {}\n{}\n{text}\n{version:?}", library.display(), self.backend)
     }
 
-    /// What is known of the driver: [`OPENS`], or how it ends its process. A driver that hung is not known if it may take longer now.
+    /// Returns the cached result: [`OPENS`], or a text that says how the driver fails. Returns `None` for an unknown driver, and
+    /// for a driver that hung with a shorter time limit than `timeout`.
     fn verdict(&self, cache: &ProgramCache, timeout: Duration) -> Option<String> {
         let verdict = String::from_utf8(cache.load(&self.key())?).ok()?;
         let tried = verdict.strip_prefix(HANGS).and_then(|rest| rest.split(' ').next()?.parse().ok());
         tried.is_none_or(|seconds: u64| seconds >= timeout.as_secs()).then_some(verdict)
     }
 
-    /// Why the driver is left out, if it is known to fail.
+    /// Returns the reason why the driver is removed, if the driver is known to fail.
     fn failure(&self, cache: &ProgramCache) -> Option<String> {
         let how = self.verdict(cache, Duration::ZERO).filter(|verdict| verdict != OPENS)?;
         let kind = if uses_vulkan(self.backend) { "Vulkan" } else { "OpenCL" };
@@ -168,7 +173,7 @@ impl RegisteredDriver {
     }
 }
 
-/// Whether the drivers are those of Vulkan.
+/// Whether the backend uses Vulkan drivers.
 fn uses_vulkan(backend: Backend) -> bool {
     match backend {
         Backend::Cpu => false,
@@ -179,18 +184,19 @@ fn uses_vulkan(backend: Backend) -> bool {
     }
 }
 
-/// The path at which the system's loader finds a library, if it is one of the usual ones.
+/// Returns the path of a library in the folders that the system's loader usually searches.
 fn library_file(library: &Path) -> Option<PathBuf> {
     const USUAL: [&str; 7] =
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib"];
     let named = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let places = env::split_paths(&named).chain(USUAL.map(PathBuf::from)).filter(|place| !place.as_os_str().is_empty());
-    // a path that is absolute replaces the place
+    // joining an absolute path replaces the folder
     places.map(|place| place.join(library)).find(|path| path.exists())
 }
 
-/// Opens all drivers of a backend that are not known to fail in one child. If that fails, opens the unknown ones one by one, first
-/// alone, then beside those that open. Keeps what is found.
+/// Opens all unknown drivers of a backend in one child process, together with the drivers that are known to open. If the drivers
+/// crash or hang this child process, opens each unknown driver in a child process of its own, first alone, then together with the
+/// drivers that open. The results are stored in the cache.
 fn try_all(backend: Backend, drivers: &[RegisteredDriver], timeout: Duration, cache: &ProgramCache) -> io::Result<()> {
     let keep = |driver: &RegisteredDriver, verdict: &str| cache.store(&driver.key(), verdict.as_bytes());
     let (known, unknown): (Vec<_>, Vec<_>) = drivers.iter().partition(|driver| driver.verdict(cache, timeout).is_some());
@@ -223,37 +229,40 @@ fn try_all(backend: Backend, drivers: &[RegisteredDriver], timeout: Duration, ca
     Ok(())
 }
 
-/// Variables with which the loaders find these drivers only. The loader of OpenCL takes a folder, which is filled.
+/// Returns environment variables with which the loaders find only these drivers. For the OpenCL loader, copies the manifests to
+/// `folder`.
 fn variables_for(backend: Backend, drivers: &[&RegisteredDriver], folder: &Path) -> io::Result<Vec<(&'static str, OsString)>> {
     let manifests = drivers.iter().map(|driver| driver.file.manifest.as_path());
     if uses_vulkan(backend) {
         let list = env::join_paths(manifests).map_err(io::Error::other)?;
-        // an empty list would mean the usual places
+        // with an empty list, the loader would search the usual folders
         let list = if list.is_empty() { "/dev/null".into() } else { list };
         return Ok(vec![("VK_DRIVER_FILES", list.clone()), ("VK_ICD_FILENAMES", list), ("VK_ADD_DRIVER_FILES", OsString::new())]);
     }
     for manifest in manifests {
-        // the text, since the copy of a file that only root may write could not be removed or replaced
+        // Only the text of the manifest is copied. A copy with the permissions of a file that only root may write could not be
+        // removed or replaced.
         fs::write(folder.join(manifest.file_name().unwrap_or(OsStr::new("driver.icd"))), fs::read(manifest)?)?;
     }
     let folder = || folder.as_os_str().to_owned();
     Ok(vec![("OCL_ICD_VENDORS", folder()), ("OPENCL_VENDOR_PATH", folder()), ("OCL_ICD_FILENAMES", OsString::new())])
 }
 
-/// How a child that opens drivers has ended.
+/// Result of a child process that opens drivers.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Opens,
-    /// The drivers crash or hang, as the end of a sentence that begins with the driver.
+    /// The drivers crash or hang the child process. The text of `Fails` completes a sentence that begins with the name of the
+    /// driver.
     Fails(String),
-    /// The child was ended from outside, or could not answer.
+    /// Another process ended the child, or the child could not create its file.
     Unknown,
 }
 
-/// A child that opens drivers.
+/// A child process that opens drivers.
 struct Probe {
     child: Child,
-    /// Files of the child; removed with this.
+    /// Folder for the files of the child. This folder is removed when the `Probe` is dropped.
     folder: TempDir,
     end: Instant,
     timeout: Duration,
@@ -269,7 +278,7 @@ impl Probe {
         Ok(Probe { child, folder, end: Instant::now() + timeout, timeout })
     }
 
-    /// Waits for the child.
+    /// Waits for the end of the child, its file or the time limit, and returns the result.
     fn outcome(mut self) -> Outcome {
         let answer = self.folder.path().join("answer");
         loop {
@@ -286,11 +295,11 @@ impl Probe {
     }
 }
 
-/// Whether a process has ended by what it did: by an exit status, or by a signal of a fault.
+/// Whether the exit status of a process comes from the process itself: an exit code, or a signal caused by a fault.
 fn is_its_own(status: ExitStatus) -> bool {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
-        /// `SIGILL`, `SIGABRT`, `SIGBUS`, `SIGFPE`, `SIGSEGV`.
+        /// The numbers of `SIGILL`, `SIGABRT`, `SIGBUS`, `SIGFPE` and `SIGSEGV`.
         const FAULTS: [i32; 5] = [4, 6, 7, 8, 11];
         return FAULTS.contains(&signal);
     }
@@ -299,7 +308,7 @@ fn is_its_own(status: ExitStatus) -> bool {
 
 impl Drop for Probe {
     fn drop(&mut self) {
-        // crashes and hangs after the answer are ignored
+        // crashes and hangs after the child has created its file are ignored
         let _ = self.child.kill();
         let end = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
@@ -308,7 +317,7 @@ impl Drop for Probe {
     }
 }
 
-/// The error for a selection of which only drivers that fail are left.
+/// The error for a selection whose drivers all fail.
 pub(crate) fn left_out(backend: Backend, failures: &[String]) -> Error {
     Error::new(ErrorKind::NoSuchDevice, "open", format!("no {backend} device is opened: {}", failures.join("; ")))
 }

@@ -1,12 +1,11 @@
 //! Iterative refinement in working precision.
 //!
-//! Method: LAPACK's `gerfs`; Higham, *Accuracy and Stability of Numerical
-//! Algorithms* (2002), §12. After one or two steps the componentwise backward
-//! error `max |b − A·x| / (|A|·|x| + |b|)` is a few units of roundoff, also
-//! where the factorisation lost digits to growth.
+//! Method: LAPACK's `gerfs`; Higham, *Accuracy and Stability of Numerical Algorithms* (2002), §12. After one or two steps the
+//! componentwise backward error `max |b − A·x| / (|A|·|x| + |b|)` is a few units of roundoff, even if the factorisation lost
+//! digits to element growth.
 //!
-//! Right-hand sides are refined in blocks: the residuals of a block are one product and its
-//! corrections one solve. A column that needs no further step is removed from its block.
+//! Right-hand sides are refined in blocks. One product computes the residuals of a block, and one solve computes the corrections
+//! of the block. A column that needs no further refinement step is removed from its block.
 
 use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
 
@@ -14,20 +13,20 @@ use crate::equilibrate::{exponent, for_each, times_power};
 use crate::lu::{Lu, check_system};
 use crate::machine::Machine;
 
-/// Steps after which refinement stops, as in LAPACK.
+/// Maximum number of refinement steps, as in LAPACK.
 const MOST_STEPS: usize = 5;
-/// Elements in one block of X, and in one panel of rows of |A| that multiplies the block.
-/// A block of this size stays in a core's cache between the residual and the solve.
+/// Number of elements in one block of X, and in one panel of rows of |A| that multiplies the block. A block of this size stays in
+/// a core's cache between the residual and the solve.
 const BLOCK_ELEMENTS: usize = 1 << 15;
 /// Each block has at least this many columns, because every block reads all of A.
 const MIN_BLOCK_COLS: usize = 128;
 
-/// What a refinement reached.
+/// Result of a refinement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refinement {
-    /// Corrections that X holds, the most of all right-hand sides.
+    /// Number of correction steps in the result: the maximum over all right-hand sides.
     pub steps: usize,
-    /// Componentwise backward error of the result, the largest over the right-hand sides.
+    /// Componentwise backward error of the result: the maximum over all right-hand sides.
     pub backward_error: f64,
 }
 
@@ -67,12 +66,12 @@ pub(crate) fn refine<T: Scalar>(
     Ok(worst)
 }
 
-/// The larger one; NaN if either is: a result that is no number is not right.
+/// Returns the larger number, or NaN if either number is NaN, so that a NaN error is not lost.
 fn larger(most: f64, value: f64) -> f64 {
     if most.is_nan() || value <= most { most } else { value }
 }
 
-/// A, its factors and its largest magnitude.
+/// A, its factors, and the largest magnitude of its elements.
 struct System<'s, T> {
     machine: &'s Machine,
     lu: &'s Lu<'s, T>,
@@ -80,8 +79,8 @@ struct System<'s, T> {
     size: f64,
 }
 
-/// The right-hand sides of a block that may need another step, with their trial solutions. Both are
-/// packed column-major.
+/// The right-hand sides of a block that may need another step, with their trial solutions. The right-hand sides and the solutions
+/// are packed column-major.
 struct Trials<T> {
     x: Vec<T>,
     b: Vec<T>,
@@ -90,16 +89,16 @@ struct Trials<T> {
 
 #[derive(Clone, Copy)]
 struct Trial {
-    /// The column of the block.
+    /// Index of the column in the block.
     index: usize,
-    /// x and b are stored multiplied by 2^power.
+    /// The vectors x and b are stored multiplied by 2^power.
     power: i32,
-    /// The backward error before the last step.
+    /// The backward error of the column before the last step.
     last: f64,
 }
 
 impl<T: Scalar> System<'_, T> {
-    /// Refines a block. A corrected column is stored in X only if its backward error is smaller than before.
+    /// Refines a block of right-hand sides. A corrected column is stored in X only if its backward error is smaller than before.
     fn refine(&self, b: MatRef<'_, T>, mut x: MatMut<'_, T>) -> Result<Vec<Refinement>> {
         let n = self.a.rows();
         let mut trials = self.trials(b, x.as_ref());
@@ -116,7 +115,7 @@ impl<T: Scalar> System<'_, T> {
                     (0..n).for_each(|i| x.set(i, trial.index, unscale(trials.x[i + c * n])));
                 }
             }
-            // a NaN error compares as false, which ends the refinement of its column
+            // a comparison with a NaN error is false, which ends the refinement of its column
             let goes_on = |c: &usize| errors[*c] > 2.0 * T::UNIT_ROUNDOFF && 2.0 * errors[*c] <= trials.cols[*c].last;
             let kept: Vec<usize> = (0..errors.len()).filter(goes_on).collect();
             if kept.is_empty() || steps == MOST_STEPS {
@@ -125,7 +124,7 @@ impl<T: Scalar> System<'_, T> {
             trials.cols.iter_mut().zip(&errors).for_each(|(trial, &error)| trial.last = error);
             trials.keep(n, &kept);
             keep_columns(&mut r, n, &kept);
-            // x ← x + A⁻¹·r
+            // update the solutions: x ← x + A⁻¹·r
             self.lu.solve(MatMut::col_major(&mut r, n, kept.len())?)?;
             trials.x.iter_mut().zip(&r).for_each(|(x, &r)| *x += r);
         }
@@ -148,7 +147,7 @@ impl<T: Scalar> System<'_, T> {
         trials
     }
 
-    /// `b − A·x`.
+    /// Computes the residuals `b − A·x`.
     fn residuals(&self, trials: &Trials<T>) -> Result<Vec<T>> {
         let (n, nrhs) = (self.a.rows(), trials.cols.len());
         let mut r = trials.b.clone();
@@ -157,11 +156,11 @@ impl<T: Scalar> System<'_, T> {
         Ok(r)
     }
 
-    /// The componentwise backward error `max_i |r|_i / (|A|·|x| + |b|)_i` of each column. A component with a
-    /// denominator of zero contributes zero, since its residual is zero too.
+    /// Computes the componentwise backward error `max_i |r|_i / (|A|·|x| + |b|)_i` of each column. A component whose denominator
+    /// is zero contributes zero, since its residual is also zero.
     fn backward_errors(&self, trials: &Trials<T>, r: &[T]) -> Result<Vec<f64>> {
         let n = self.a.rows();
-        // underflow alone makes residuals of this size: `safe1` of LAPACK's gerfs
+        // Underflow alone can cause residuals of up to this magnitude. LAPACK's gerfs has the same bound for underflow, `safe1`.
         let underflow = (n + 1) as f64 * T::MIN_POSITIVE;
         let ratio = |(r, scale): (&T, &T)| match (r.abs().to_f64(), scale.to_f64()) {
             (_, 0.0) => 0.0,
@@ -173,7 +172,8 @@ impl<T: Scalar> System<'_, T> {
         Ok(columns.map(|(r, scale)| r.iter().zip(scale).map(ratio).fold(0.0, larger)).collect())
     }
 
-    /// `|A|·|x| + |b|`, computed by panels of rows, so that |A| is never stored as a whole.
+    /// Computes `|A|·|x| + |b|` for each column. A panel of rows of |A| is formed at a time, so that |A| is never stored as a
+    /// whole.
     fn scales(&self, trials: &Trials<T>) -> Result<Vec<T>> {
         let (n, nrhs) = (self.a.rows(), trials.cols.len());
         let magnitudes = |values: &[T]| values.iter().map(|&value| magnitude(value)).collect::<Vec<T>>();
@@ -200,7 +200,7 @@ impl<T: Scalar> Trials<T> {
     }
 }
 
-/// Moves the columns `kept`, in rising order, to the front and drops the others.
+/// Moves the columns `kept`, whose indices ascend, to the front and removes the other columns.
 fn keep_columns<T: Copy>(data: &mut Vec<T>, n: usize, kept: &[usize]) {
     kept.iter().enumerate().for_each(|(to, &from)| data.copy_within(from * n..(from + 1) * n, to * n));
     data.truncate(kept.len() * n);
@@ -214,11 +214,12 @@ fn norm_max(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
 }
 
-/// The power of two that brings |A|·|x| and |b| near one, if they leave the middle half of the range.
+/// Returns the power of two that scales |A|·|x| and |b| to about one, if they lie outside the middle half of the exponent range.
+/// Returns 0 if |A|·|x| and |b| lie in the middle half of the exponent range.
 fn power<T: Scalar>(a: f64, x: f64, b: f64) -> i32 {
     let ends = -exponent(T::MIN_POSITIVE).unwrap_or(0);
     let ax = exponent(a).zip(exponent(x)).map(|(a, x)| a + x);
     let Some(size) = ax.max(exponent(b)).filter(|size| size.abs() > ends / 2) else { return 0 };
-    // the solution itself stays in the range
+    // the scaled solution must stay in the range of T
     (-size).min(ends - 2 - exponent(x).unwrap_or(0))
 }

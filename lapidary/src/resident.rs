@@ -6,17 +6,19 @@ use lapidary_core::{DType, DeviceRuntime, Error, ErrorKind, MatMut, MatRef, Resi
 
 use crate::machine::Machine;
 
-/// Where the elements lie.
+/// The memory that holds the elements of a matrix.
 #[derive(Debug)]
 enum Storage<T> {
-    /// Device memory is host memory here: a copy that all devices of the machine reach.
+    /// A copy in host memory, for machines whose devices all work in host memory.
     Host(Vec<T>),
-    /// Memory of one device.
+    /// A matrix in the memory of one device.
     Device(Resident),
 }
 
-/// A matrix on a device, column-major. Routines use it like a host matrix
-/// ([`DeviceMatrix::view`]) and move nothing. It keeps its machine alive.
+/// A column-major matrix on a device.
+///
+/// Routines take it like a host matrix ([`DeviceMatrix::view`]) and do not transfer its elements. A `DeviceMatrix` keeps its
+/// machine alive.
 ///
 /// ```
 /// use lapidary::{Gemm, Machine, MatMut, MatRef, Select};
@@ -38,17 +40,19 @@ pub struct DeviceMatrix<T: Scalar> {
 }
 
 impl Machine {
-    /// Copies a host matrix to the fastest device, by the estimates in [`DeviceFacts::rates`](lapidary_core::DeviceFacts::rates), of those that support its
-    /// element type. Calls whose operands lie there run there, without transfers.
+    /// Copies a host matrix to the fastest device that supports its element type. The estimates in
+    /// [`DeviceFacts::rates`](lapidary_core::DeviceFacts::rates) decide which device is the fastest. A call whose operands all
+    /// lie on one device runs on that device, without transfers.
     ///
     /// # Errors
-    /// The matrix lies on a device already, no device computes with its type, or the fastest has no memory left:
-    /// [`Machine::upload_to`] names another one.
+    /// The matrix already lies on a device, no device supports its element type, or the fastest device has no memory left. If the
+    /// fastest device has no memory left, [`Machine::upload_to`] can upload the matrix to another device.
     pub fn upload<T: Scalar>(&self, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
         self.upload_to(self.fastest(T::DTYPE)?, a)
     }
 
-    /// The fastest device that computes in `dtype`, or the first of several, so that all operands of a call go to one device.
+    /// Returns the fastest device that supports `dtype`. Of several equally fast devices, returns the first one, so that all
+    /// operands of a call are uploaded to one device.
     fn fastest(&self, dtype: DType) -> Result<usize> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let flops = |device: usize| self.drivers()[device].facts().rates.flops;
@@ -57,10 +61,10 @@ impl Machine {
         Ok(capable.into_iter().reduce(faster).expect("a device is capable"))
     }
 
-    /// Copies a host matrix to the device of that number in [`Machine::devices`].
+    /// Copies a host matrix to a device. `device` is the index of the device in [`Machine::devices`].
     ///
     /// # Errors
-    /// As [`Machine::upload`], or there is no such device.
+    /// The method returns the errors of [`Machine::upload`], and an error if there is no device with this index.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
         if device >= self.drivers().len() {
             let message = format!("there is no device {device}: the machine has {}, counted from 0", self.drivers().len());
@@ -77,10 +81,10 @@ impl Machine {
             let resident = Resident::new(device);
             let _exclusive = self.exclusive(&[device]);
             self.drivers().iter().for_each(|driver| driver.make_room_for_upload(a.raw().bytes()));
-            // SAFETY: a view of host memory of type T.
+            // SAFETY: the view covers host memory with elements of type T.
             let upload = || unsafe { self.drivers()[device].upload(resident.key, &a.raw()) };
             match upload() {
-                // other devices may be the same hardware
+                // Other devices may be the same hardware, so memory that they keep is freed as well.
                 Err(error) if error.kind().is_out_of_memory() => {
                     self.drivers().iter().for_each(DeviceRuntime::make_room);
                     upload()?;
@@ -95,19 +99,18 @@ impl Machine {
 
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 impl Machine {
-    /// A matrix in the application's own OpenCL buffer, column-major without
-    /// gaps, on the first device, which the application has
-    /// [opened](Machine::from_opencl). Nothing is copied.
+    /// Makes a matrix of an OpenCL buffer of the application, without copying. The buffer holds the elements column-major without
+    /// gaps. The buffer belongs to the first device of the machine, which the application has [opened](Machine::from_opencl).
     ///
-    /// Calls return when their results are in the buffer. They run after what the
-    /// application has enqueued in the queue it shares; its work in other
-    /// queues must be finished before.
+    /// A call on the wrapped matrix runs after the commands that the application has enqueued in the shared queue. The call
+    /// returns when its results are in the buffer. Commands that the application has enqueued in other queues must have completed
+    /// before the call.
     ///
     /// # Safety
-    /// The buffer belongs to the device's context, and nothing else uses it during a call.
+    /// The buffer belongs to the context of the device, and nothing else uses the buffer during a call.
     ///
     /// # Errors
-    /// The buffer is too small, the device is no OpenCL device or lacks the precision.
+    /// The buffer is too small, the first device is not an OpenCL device, or this device does not support the element type.
     #[cfg(feature = "opencl")]
     pub unsafe fn wrap_opencl<T: Scalar>(
         &self,
@@ -118,16 +121,16 @@ impl Machine {
         if self.drivers()[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the contract of this function.
         self.wrap(rows, cols, |bytes| unsafe { crate::opencl::Buffer::adopt(buffer, bytes) }.map(DeviceBuffer::new))
     }
 
-    /// A matrix in the application's own wgpu buffer, column-major without gaps, on the
-    /// first device, which was made from the application's
-    /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)). Nothing is copied.
+    /// Makes a matrix of a wgpu buffer of the application, without copying. The buffer holds the elements column-major without
+    /// gaps. The buffer belongs to the first device of the machine, which was made from a device of the application
+    /// ([`WgpuDevice::from_parts`](crate::wgpu::WgpuDevice::from_parts)).
     ///
-    /// Calls run after what the application has submitted and return when their
-    /// results are in the buffer, which must not be mapped meanwhile.
+    /// A call on the wrapped matrix runs after the commands that the application has submitted. The call returns when its results
+    /// are in the buffer. The buffer must not be mapped during a call on the wrapped matrix.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -159,8 +162,8 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// The buffer is too small or too large for a kernel, or was not made with the usages
-    /// `STORAGE | COPY_SRC | COPY_DST`; the device is no wgpu device or lacks the precision.
+    /// The buffer is too small, the buffer is too large for a kernel, or the buffer lacks one of the usages `STORAGE | COPY_SRC |
+    /// COPY_DST`. The method also returns an error if the first device is not a wgpu device or does not support the element type.
     #[cfg(feature = "wgpu")]
     pub fn wrap_wgpu<T: Scalar>(&self, buffer: &crate::wgpu::wgpu::Buffer, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {
         let Some(device) = self.drivers()[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
@@ -169,7 +172,7 @@ impl Machine {
         self.wrap(rows, cols, |bytes| device.adopt(buffer.clone(), bytes).map(DeviceBuffer::new))
     }
 
-    /// A matrix in memory of the first device that is another's.
+    /// Registers an external buffer of the first device as a resident matrix.
     fn wrap<T: Scalar>(
         &self,
         rows: usize,
@@ -185,12 +188,12 @@ impl Machine {
     }
 }
 
-/// The elements, column-major.
+/// Copies the elements to a column-major vector.
 fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
     let (rows, cols) = a.shape();
     let mut data = Vec::new();
     if rows == 0 {
-        // of no rows there may be any number of columns
+        // a matrix without rows may have any number of columns
         return Ok(data);
     }
     data.try_reserve_exact(rows * cols).map_err(|source| {
@@ -203,32 +206,32 @@ fn host_copy<T: Scalar>(a: MatRef<'_, T>) -> Result<Vec<T>> {
 }
 
 impl<T: Scalar> DeviceMatrix<T> {
-    /// The matrix, for reading.
+    /// Returns a view of the matrix for reading.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
         match &self.storage {
             Storage::Host(data) => MatRef::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: uploaded with this shape and type, and borrowed with the matrix.
+            // SAFETY: the matrix was uploaded with this shape and type, and the view borrows it.
             Storage::Device(resident) => unsafe { MatRef::resident(*resident, self.rows, self.cols) },
         }
     }
 
-    /// The matrix, for reading and writing.
+    /// Returns a view of the matrix for reading and writing.
     #[must_use]
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         match &mut self.storage {
             Storage::Host(data) => MatMut::col_major(data, self.rows, self.cols).expect("the storage fits the shape"),
-            // SAFETY: uploaded with this shape and type, and borrowed uniquely with the matrix.
+            // SAFETY: the matrix was uploaded with this shape and type, and the view borrows it mutably.
             Storage::Device(resident) => unsafe { MatMut::resident(*resident, self.rows, self.cols) },
         }
     }
 
-    /// Copies another matrix of the machine, of the same shape, into this one:
-    /// by the driver where both lie in one context and in the machine's own memory,
-    /// else through host memory.
+    /// Copies another matrix of the same machine and shape into this matrix. The driver copies the elements if both matrices lie
+    /// in one context and in memory that the machine has allocated. If the driver cannot copy the elements, the copy passes
+    /// through host memory.
     ///
     /// # Errors
-    /// The shapes or the machines differ, or the copy failed.
+    /// The matrices differ in shape or machine, or the copy failed.
     pub fn copy_from(&mut self, other: &DeviceMatrix<T>) -> Result<()> {
         let (rows, cols) = (self.rows, self.cols);
         if (other.rows, other.cols) != (rows, cols) || !self.machine.is_same(&other.machine) {
@@ -247,7 +250,7 @@ impl<T: Scalar> DeviceMatrix<T> {
                 if !drivers[to.device].copy_from(to.key, &drivers[from.device], from.key, bytes)? {
                     let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
-                    // SAFETY: a view of host memory of type T and of the same shape.
+                    // SAFETY: the view covers host memory with elements of type T, and has the shape of the matrix.
                     unsafe { drivers[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
                 }
             }
@@ -258,7 +261,7 @@ impl<T: Scalar> DeviceMatrix<T> {
         Ok(())
     }
 
-    /// Copies the matrix into host memory.
+    /// Copies the matrix to host memory.
     ///
     /// # Errors
     /// The shapes differ, `to` lies on a device, or the transfer failed.
@@ -279,7 +282,7 @@ impl<T: Scalar> DeviceMatrix<T> {
                 }
                 Ok(())
             }
-            // SAFETY: a unique view of host memory of type T and of the same shape.
+            // SAFETY: the mutable view covers host memory with elements of type T, and has the shape of the matrix.
             Storage::Device(resident) => unsafe { self.machine.drivers()[resident.device].download(resident.key, &to.raw()) },
         }
     }

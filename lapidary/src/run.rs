@@ -1,4 +1,4 @@
-//! A call from its plan to its end, on the devices that reach its memory.
+//! Plans a call and runs it on the devices that can access its matrices.
 
 use std::sync::Arc;
 
@@ -16,30 +16,32 @@ use crate::price::{HostCall, Listener, Pricing, Reason};
 #[cfg(test)]
 mod tests;
 
-/// Maximum number of restarts of a call with smaller tiles. A device that refuses 1/4096 of the memory that it reported
-/// would refuse any amount, and plans in tiny tiles are long.
+/// Maximum number of restarts of a call with smaller tiles. A device that refuses 1/4096 of the memory that it reported would
+/// refuse any amount, and plans with even smaller tiles would be long.
 const MOST_ATTEMPTS: u32 = 12;
 
 /// A call on resident matrices does not wait for other calls if its columns in host memory, such as pivots, take at most this
 /// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
 const FEW_BYTES: usize = 64 << 10;
 
-/// Maximum number of commands of a plan that is simulated to find its price, which takes a few milliseconds.
+/// Maximum number of commands of a plan that is simulated to compute its price. Simulating this number of commands takes a few
+/// milliseconds.
 const MAX_SIMULATED: usize = 4096;
 
 impl Machine {
-    /// Plans, schedules and runs a call on the devices that reach its memory. An error before the run leaves the outputs as
-    /// they were.
+    /// Plans, schedules and runs a call on the devices that can access its matrices. An error before the run leaves the outputs
+    /// unchanged.
     pub(crate) fn run(&self, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_for(problem.operation(), problem, memory)
     }
 
-    /// The same as a part of an operation of another name.
+    /// Runs a call as [`Machine::run`] does, for a call that is a part of another operation. Errors name this operation.
     pub(crate) fn run_for(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<()> {
         self.run_anywhere(operation, problem, memory).map_err(Error::untouched).map(drop)
     }
 
-    /// The same for a factorisation. Returns the factors on the device that has computed them, if it has them as a whole.
+    /// Runs a factorisation as [`Machine::run`] does. Returns the copy of the factors on the device that has computed them, if
+    /// one device has computed all of them.
     pub(crate) fn run_and_keep(&self, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         self.run_anywhere(problem.operation(), problem, memory).map_err(Error::untouched)
     }
@@ -51,10 +53,10 @@ impl Machine {
         }
     }
 
-    /// The device that holds matrices of a call, if any does.
+    /// Returns the device that holds matrices of the call, or `None` if all matrices lie in host memory.
     ///
     /// # Errors
-    /// Several devices do, a matrix was uploaded to another machine, or a matrix on a device is row-major.
+    /// Matrices lie on several devices, a matrix was uploaded to another machine, or a matrix on a device is row-major.
     pub(crate) fn resident_device(&self, operation: &'static str, memory: &[RawMat]) -> Result<Option<usize>> {
         if memory.iter().any(|raw| matches!(raw.home, Home::Device(_)) && raw.layout == Layout::RowMajor) {
             return Err(Error::new(
@@ -73,7 +75,7 @@ impl Machine {
         resident_device(operation, memory)
     }
 
-    /// A factorisation in panels of the width that the settings ask for.
+    /// Sets the panel width of a factorisation to the width in the settings.
     pub(crate) fn with_panels(&self, problem: Problem) -> Problem {
         match problem {
             Problem::Getrf { problem, .. } => Problem::Getrf { problem, nb: self.settings().nb },
@@ -81,12 +83,13 @@ impl Machine {
         }
     }
 
-    /// Runs a call on host matrices. Where the machine chooses, others take the place of devices that are out of memory or
-    /// lost, if nothing is written yet.
+    /// Runs a call on host matrices. If the machine chooses devices by price and the chosen devices run out of memory or are
+    /// lost, other devices run the call, unless results have been written.
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
         let all: Vec<usize> = (0..self.drivers().len()).collect();
         let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
-        // runs of devices that failed: each is recorded with the time of the whole call, the cost of having chosen these devices
+        // The runs of this call on devices that failed. Runs on failed devices are recorded with the time of the whole call,
+        // since this time is the cost of having chosen the failed devices.
         let mut failed = Vec::new();
         loop {
             let call = HostCall { machine: self, problem, memory, capable: &capable };
@@ -94,7 +97,7 @@ impl Machine {
             let is_priced = reason == Reason::Price || !failed.is_empty();
             let pricing = self.pricing().filter(|_| is_priced);
             let run = if let Some(Listener(tell)) = self.listener().filter(|_| reason != Reason::Small) {
-                // a listener is told all prices, so that the cache is not used
+                // The explanation lists all prices, so a call with a listener does not use the cache.
                 let priced = pricing.map(|pricing| pricing.price(&call));
                 tell(&self.explanation(&call, reason, priced.as_ref()));
                 priced.and_then(|priced| priced.begin())
@@ -103,7 +106,7 @@ impl Machine {
             };
             let devices = match &run {
                 Some(run) => run.devices.clone(),
-                // without a price of any device, the first one: the processor, where it takes part
+                // no device has a price: use the first device, which is the CPU if the CPU can run the call
                 None if reason == Reason::Small || is_priced => vec![capable[0]],
                 None => capable.clone(),
             };
@@ -131,7 +134,7 @@ impl Machine {
         }
     }
 
-    /// Why devices take part in a call on host matrices.
+    /// Returns the reason why devices take part in a call on host matrices.
     pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
         let first = self.drivers()[call.capable[0]].facts();
         match () {
@@ -143,7 +146,8 @@ impl Machine {
         }
     }
 
-    /// The device for a call that is too small for others.
+    /// Returns the device that runs a small call on host matrices, or `None` if the call is not small or the first device cannot
+    /// run it.
     #[inline]
     pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
@@ -153,7 +157,7 @@ impl Machine {
         (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
     }
 
-    /// Those of the devices that are still there and compute with that type.
+    /// Returns those of `devices` that are not lost and support `dtype`.
     pub(crate) fn capable_devices(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
         let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
@@ -171,22 +175,23 @@ impl Machine {
         Ok(capable)
     }
 
-    /// The processor, if it is the machine's only device, all matrices lie in host memory, and `takes_instructions` is true.
+    /// Returns the CPU, if it is the only device of the machine, all matrices lie in host memory, and `takes_instructions` is
+    /// true.
     pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let [driver] = self.drivers() else { return None };
         let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
         (is_on_host && self.takes_instructions(driver)).then_some(driver)
     }
 
-    /// Whether a call on host matrices that `driver` computes alone needs no plan: it is the processor, no panel width is set,
-    /// and no trace is recorded.
+    /// Whether `driver` can run a call on host matrices alone and without a plan. `true` if `driver` is the CPU, no panel width
+    /// is set, and no trace is recorded.
     fn takes_instructions(&self, driver: &DeviceRuntime) -> bool {
         let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none()
     }
 
-    /// Runs a call on host matrices as instructions of the processor, if that is the only device of the call and neither a
-    /// width of panels nor a trace is asked for. `None` if a plan is needed.
+    /// Runs a call on host matrices as instructions of the CPU, if the CPU is the only device of the call and needs no plan.
+    /// Returns `None` if a plan is needed.
     fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
         let &[device] = devices else { return None };
         let driver = &self.drivers()[device];
@@ -194,10 +199,11 @@ impl Machine {
             return None;
         }
         let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
-        // SAFETY: `memory` comes from checked arguments: matrices are lent for the call, and those that are written uniquely.
+        // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the kernels
+        // write are borrowed mutably.
         unsafe {
             if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
-                // a matrix that is factored; all others are column-major in the normal form
+                // only a matrix to be factored can be row-major; the normal form of all other problems is column-major
                 let Instruction::Getrf { pivoting, a, ipiv, info, .. } = instructions.next()? else { return None };
                 driver.getrf_by_rows(pivoting, &a, &ipiv, &info)
             } else {
@@ -206,37 +212,39 @@ impl Machine {
         }
     }
 
-    /// Runs a call on matrices of a device. Others may lie in host memory.
+    /// Runs a call on matrices of a device. Other matrices of the call may lie in host memory.
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
         let driver = &self.drivers()[device];
-        // a solve on a copy frees no other copy; if it lacks memory, it begins again with the factors in host memory
+        // A solve with a device's copy of the factors does not free other copies. If a solve with a device's copy runs out of
+        // memory, it starts again with the factors in host memory.
         let is_copy = |raw: &RawMat| matches!(raw.home, Home::Device(resident) if driver.is_copy(resident.key));
         if !memory.iter().any(is_copy) {
             self.drivers().iter().for_each(DeviceRuntime::release_copies);
         }
-        // kernels beside matrices on a device may need what calls before kept, there and on devices that share it
+        // Kernels on resident matrices may need the memory that earlier calls have kept, on this device and on devices that are
+        // the same hardware.
         self.drivers().iter().for_each(DeviceRuntime::release_registers);
-        // a column, such as pivots, is copied to the device and back
+        // a column in host memory, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _exclusive = (columns > FEW_BYTES).then(|| self.exclusive(&devices));
-            // a planned call that ran since has kept the memory of its registers
+            // a planned call may have kept registers again while this call waited for the lock
             driver.release_registers();
             let schedule =
                 problem.by_panels(driver.facts().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
             let schedule = schedule.transpose()?;
             let call = InPlace { instructions: &instructions, schedule: schedule.as_deref(), memory };
-            // SAFETY: `memory` comes from checked arguments: matrices are lent for the
-            // call, and those that are written uniquely.
+            // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
+            // kernels write are borrowed mutably.
             return unsafe { driver.run_in_place(&call, self.trace()) };
         }
         self.run_planned(problem, memory, &devices, resident).map(drop)
     }
 
-    /// Plans a call, schedules it for the devices and runs it. `resident`: all matrices lie on the only device. Returns the
-    /// factors of a matrix that the only device has factored as a whole.
+    /// Plans a call, schedules it for the devices and runs it. `resident` means that all matrices lie on the only device. Returns
+    /// the copy of the factors if the only device has factored the whole matrix.
     pub(crate) fn run_planned(
         &self,
         problem: &Problem,
@@ -247,30 +255,33 @@ impl Machine {
         let planner = Planner { machine: self, problem, memory, devices, resident };
         let drivers = planner.drivers();
         let _exclusive = self.exclusive(devices);
-        // both backends' devices of a GPU share its memory; a device may not state its own
+        // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory
+        // size. If the run is out of memory, the memory that `others` keep for later calls is freed.
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
         others.extend(devices.iter().filter(|&&device| self.drivers()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
-            // the device's own refusal says more than that too little is left of its memory
+            // the error of the device says more than the planner's error that no plan fits into the memory
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
             for (device, driver) in drivers.iter().enumerate().filter(|(_, driver)| driver.has_idle_copies()) {
                 driver.make_room_for(schedule.register_bytes(device));
             }
-            // SAFETY: `memory` comes from checked arguments: matrices are lent for the
-            // call, and those that are written uniquely.
+            // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
+            // kernels write are borrowed mutably.
             let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &drivers, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
                     others.drain(..).for_each(|other| self.drivers()[other].make_room());
                 }
-                // a device has less memory than it said: smaller tiles, until none is small enough
+                // A device has less memory than it reported: the call is planned again with smaller tiles, until tiles cannot be
+                // smaller.
                 (Err(RunError { error, touched: false, .. }), Some(limit))
                     if error.kind().is_out_of_memory() && attempts < MOST_ATTEMPTS =>
                 {
-                    // what the device promised beyond the needs of this plan, no plan would feel
+                    // the next plan gets half of the memory that this plan uses, since half of a larger reported size might allow
+                    // the same plan
                     let needed = (0..devices.len()).map(|device| schedule.footprint(device)).max();
                     most = limit.min(needed.unwrap_or(limit)) / 2;
                     attempts += 1;
@@ -283,7 +294,7 @@ impl Machine {
 }
 
 impl Machine {
-    /// The factors that the only device of a run has stored as a whole.
+    /// Returns the copy of the factors that the only device of a run has stored, if the matrix is square.
     fn copy_of_factors(&self, problem: &Problem, devices: &[usize]) -> Option<DeviceCopy> {
         let (Problem::Getrf { problem, .. }, &[device]) = (problem, devices) else { return None };
         if problem.m != problem.n {
@@ -294,7 +305,7 @@ impl Machine {
     }
 }
 
-/// Makes the schedule of a call for certain devices.
+/// Makes the schedule of a call for given devices.
 pub(crate) struct Planner<'a> {
     pub machine: &'a Machine,
     pub problem: &'a Problem,
@@ -309,7 +320,7 @@ impl<'a> Planner<'a> {
         self.devices.iter().map(|&device| &self.machine.drivers()[device]).collect()
     }
 
-    /// How the devices, of which each may use `most` bytes, see the matrices.
+    /// Returns for each device how the device accesses the matrices, if each device may use at most `most` bytes of memory.
     fn reaches(&self, most: usize) -> Vec<Reach> {
         let limited = |(&device, driver): (&usize, &DeviceRuntime)| {
             let memory = driver.free_memory().min(most);
@@ -318,7 +329,8 @@ impl<'a> Planner<'a> {
         self.devices.iter().zip(self.drivers()).map(limited).collect()
     }
 
-    /// What the choice of block sizes needs to know, and the device that has the least memory of those that copy.
+    /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
+    /// work on copies.
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
         let (smallest, copy_limit) = copy_limit(&self.drivers(), reaches).unzip();
         let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
@@ -326,7 +338,8 @@ impl<'a> Planner<'a> {
         (Resources { devices: self.devices.len(), copy_limit, memory, element, resident: self.resident }, smallest)
     }
 
-    /// The schedule where each device may use `most` bytes, and the least memory of the devices that copy.
+    /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
+    /// copies.
     fn schedule(&self, most: usize) -> Result<(Arc<Schedule>, Option<usize>)> {
         let (reaches, drivers) = (self.reaches(most), self.drivers());
         let (resources, smallest) = self.resources(&reaches);
@@ -338,8 +351,8 @@ impl<'a> Planner<'a> {
         Ok((self.machine.schedules().get(self.problem, &resources, reaches, make)?, resources.copy_limit))
     }
 
-    /// Simulated seconds of the call, with one of `costs` for each device; `None` if the devices cannot run it, or if its
-    /// plan has so many commands that a simulation takes a noticeable time.
+    /// Simulates the call and returns its seconds. `costs` has one element for each device. Returns `None` if the devices cannot
+    /// run the call, or if the plan has so many commands that a simulation takes a noticeable time.
     pub(crate) fn simulated_seconds(&self, costs: &[impl Cost]) -> Option<f64> {
         let (resources, _) = self.resources(&self.reaches(usize::MAX));
         if self.problem.commands(&resources) > MAX_SIMULATED {
@@ -351,7 +364,7 @@ impl<'a> Planner<'a> {
 }
 
 impl Machine {
-    /// The schedule of a call on `matrices` resident matrices of a device, which works on them in place.
+    /// Returns the schedule of a call on `matrices` resident matrices of one device, which works on them in place.
     fn schedule_in_place(&self, problem: &Problem, driver: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
         let facts = driver.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
@@ -363,8 +376,9 @@ impl Machine {
     }
 }
 
-/// The device that works on copies with the least memory: its index, and the bytes that it may use. These are at most twice
-/// its largest buffer, so that a buffer may take half of them.
+/// Among devices that work on copies, finds the device with the least memory. Returns the index of this device and the number of
+/// bytes that it may use. The returned number of bytes is at most twice the largest buffer of the device, so that one buffer may
+/// take half of these bytes.
 fn copy_limit(drivers: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
     let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
     let largest = |driver: &DeviceRuntime| driver.facts().limits.buffer.saturating_mul(2);

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lapidary_core::algorithms::Problem;
 use lapidary_core::{Reach, Resources, Result, Schedule};
 
-/// Most schedules that are kept.
+/// Maximum number of cached schedules.
 const KEPT: usize = 16;
 
-/// Most commands of a schedule that is kept, which then takes some hundred kilobytes.
+/// Maximum number of commands of a cached schedule. A schedule with this number of commands takes some hundred kilobytes.
 const MOST_COMMANDS: usize = 2048;
 
 #[derive(Debug)]
@@ -19,16 +19,16 @@ struct Kept {
     schedule: Arc<Schedule>,
 }
 
-/// Schedules of the latest calls, the most recent first.
+/// Schedules of the latest calls, in order from the most recently used to the least recently used.
 #[derive(Debug, Default)]
 pub(crate) struct Schedules(Mutex<VecDeque<Kept>>);
 
 impl Schedules {
-    /// The schedule of `problem` planned for `resources`, on devices that see its matrices as `reaches` says: the kept one, or
-    /// a new one, which `schedule` makes.
+    /// Returns the schedule of `problem` for the given resources and device reaches. If no such schedule is cached, `schedule`
+    /// makes it.
     ///
     /// # Errors
-    /// As `schedule`.
+    /// The function returns the error of `schedule`, if `schedule` fails.
     pub fn get(
         &self,
         problem: &Problem,
@@ -38,7 +38,7 @@ impl Schedules {
     ) -> Result<Arc<Schedule>> {
         let is_same =
             |kept: &Kept| kept.problem == *problem && kept.resources == *resources && kept.schedule.reach() == &reaches[..];
-        // with α or β NaN the problem would never be found again
+        // A problem with α or β NaN is not equal to itself, so a cached schedule would never be found.
         #[allow(clippy::eq_op, reason = "NaN is not equal to itself")]
         let is_found_again = *problem == *problem;
         let mut all = self.all();
@@ -57,7 +57,7 @@ impl Schedules {
         Ok(schedule)
     }
 
-    /// Number of schedules kept.
+    /// Returns the number of cached schedules.
     #[cfg(test)]
     pub fn count(&self) -> usize {
         self.all().len()
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Row exchanges of a matrix with `n` columns.
+    /// A problem that exchanges rows of a matrix with `n` columns.
     fn exchanges(n: usize) -> Problem {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }

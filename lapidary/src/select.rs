@@ -1,4 +1,4 @@
-//! Which devices a machine consists of.
+//! The selection of the devices of a machine.
 
 use std::env::VarError;
 use std::fmt;
@@ -7,21 +7,22 @@ use std::str::FromStr;
 
 use lapidary_core::{Error, ErrorKind, Result};
 
-/// The kinds of devices that this build knows.
+/// The backends that this build contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// The processor; by number, logical devices of one thread each.
+    /// The CPU backend. A device number selects one logical device with one thread; without a number the CPU is one device with
+    /// all threads.
     Cpu,
-    /// Devices of OpenCL drivers.
+    /// The OpenCL backend: devices of OpenCL drivers.
     #[cfg(feature = "opencl")]
     OpenCl,
-    /// Adapters that wgpu reaches.
+    /// The wgpu backend: adapters of Vulkan, Metal and DX12.
     #[cfg(feature = "wgpu")]
     Wgpu,
 }
 
 impl Backend {
-    /// Every kind.
+    /// All backends of this build.
     pub const ALL: &[Backend] = &[
         Backend::Cpu,
         #[cfg(feature = "opencl")]
@@ -43,25 +44,26 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Some devices of one kind: `cpu`, `cpu:0,1`.
+/// Some devices of one backend, as `cpu` or `cpu:0,1` in a selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pick {
     pub(crate) backend: Backend,
     pub(crate) which: Which,
 }
 
-/// Which devices of a kind.
+/// The devices of a backend that a selection names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that are there, if any; not the machine's processor once more.
+    /// All devices of the backend, if there are any, except the CPU of this computer as an OpenCL or wgpu device.
     Present,
-    /// All; there must be one.
+    /// All devices of the backend; at least one must open.
     Every,
-    /// By number.
+    /// The devices with these numbers.
     Listed(Vec<usize>),
 }
 
-/// A selection of devices: `all`, `cpu`, `cpu:0`, `cpu:0,1`; kinds are joined by `+`. Upper and lower case are alike.
+/// A selection of devices: `all`, `none`, or backends with optional device numbers such as `cpu`, `cpu:0` and `cpu:0,1`, joined
+/// by `+`. The letters of a selection may be upper or lower case.
 ///
 /// ```
 /// use lapidary::Select;
@@ -76,32 +78,34 @@ pub struct Select {
 }
 
 impl Select {
-    /// All devices that are there. For each call the machine chooses those that take part
-    /// ([`Machine::explain`](crate::Machine::explain)). A processor that several kinds offer counts once.
+    /// Selects all available devices. For each call the machine chooses the devices that take part
+    /// ([`Machine::explain`](crate::Machine::explain)). A CPU that is also listed by OpenCL or wgpu is used once, through the CPU
+    /// backend.
     #[must_use]
     pub fn all() -> Self {
         Select { picks: Backend::ALL.iter().map(|&backend| Pick { backend, which: Which::Present }).collect() }
     }
 
-    /// Devices `0..count` of one kind. With `count = 0` the selection is empty; it prints as `none` and opens no machine.
+    /// Selects devices `0..count` of one backend. If `count` is 0, the selection is empty: it is printed as `none`, and no
+    /// machine can be opened from it.
     #[must_use]
     pub fn first(backend: Backend, count: usize) -> Self {
         let pick = Pick { backend, which: Which::Listed((0..count).collect()) };
         Select { picks: if count == 0 { Vec::new() } else { vec![pick] } }
     }
 
-    /// The backends of the devices.
+    /// Returns the backend of each part of the selection.
     pub fn backends(&self) -> impl Iterator<Item = Backend> {
         self.picks.iter().map(|pick| pick.backend)
     }
 
-    /// Whether a machine of the selection chooses for each call which of its devices take part.
+    /// Whether a machine with this selection chooses the devices of each call.
     pub(crate) fn names_no_device(&self) -> bool {
         self.picks.iter().all(|pick| pick.which == Which::Present)
     }
 
-    /// The selection with each device that is named by number repeated `times` times: logical devices that share one piece of
-    /// hardware.
+    /// Repeats each device that is named by number `times` times. The repeated entries are logical devices that share one piece
+    /// of hardware.
     #[must_use]
     pub fn repeated(mut self, times: usize) -> Self {
         for pick in &mut self.picks {
@@ -113,7 +117,7 @@ impl Select {
         self
     }
 
-    /// An error of a selection that the environment may have named: with the variable, if it did.
+    /// Adds the name of the variable `LAPIDARY_DEVICE` to an error about a selection, if the variable is set.
     #[must_use]
     pub fn attribute_to_env(error: Error) -> Error {
         let named = std::env::var_os("LAPIDARY_DEVICE").is_some_and(|text| !text.is_empty());
@@ -121,10 +125,10 @@ impl Select {
         if named && selecting { error.with("variable", "LAPIDARY_DEVICE") } else { error }
     }
 
-    /// The selection named by `LAPIDARY_DEVICE`; all devices if it is not set.
+    /// Returns the selection in the variable `LAPIDARY_DEVICE`, or all devices if the variable is unset or empty.
     ///
     /// # Errors
-    /// The variable does not name devices.
+    /// The value of the variable is not a valid selection.
     pub fn from_env() -> Result<Self> {
         match std::env::var("LAPIDARY_DEVICE") {
             Ok(text) if text.is_empty() => Ok(Self::all()),
@@ -135,11 +139,11 @@ impl Select {
     }
 }
 
-/// The selection of no device.
+/// The text of a selection without devices.
 const NONE: &str = "none";
 
-/// What cannot be read is an invalid argument; what can, and names devices or a
-/// kind of devices that this build or machine has not, is no such device.
+/// Malformed text is an error of kind `InvalidArgument`. Well-formed text is an error of kind `NoSuchDevice` if this build does
+/// not contain the backend or if a device number overflows `usize`.
 impl FromStr for Select {
     type Err = Error;
 
@@ -154,7 +158,7 @@ impl FromStr for Select {
         if text == NONE {
             return Ok(Select { picks: Vec::new() });
         }
-        // the whole text is read before any of it is looked for
+        // parse the whole text before looking up backends, so that malformed text is reported first
         let parts = text.split('+').map(|part| parse_part(part.trim())).collect::<Result<Vec<_>>>()?;
         if let Some((kind, _)) = parts.iter().find(|part| parts.iter().filter(|other| part.0 == other.0).count() > 1) {
             return Err(Error::invalid("select", format!("{kind} is named twice; write {kind}:0,1")));
@@ -167,20 +171,20 @@ impl FromStr for Select {
     }
 }
 
-/// The text with `+` in place of commas before the name of a kind, if there is such a comma.
+/// Replaces a comma before the name of a backend by `+`. Returns `None` if no comma stands before the name of a backend.
 fn with_plus(text: &str) -> Option<String> {
     let mut parts = text.split(',').map(str::trim);
     let first = parts.next()?.to_owned();
     let is_kind = |part: &str| part.starts_with(|sign: char| sign.is_ascii_alphabetic());
     if text.split([',', '+']).any(|part| part.trim() == "all") {
-        // `all` stands alone, as the parser says
+        // the parser reports the error that `all` must stand alone
         return None;
     }
     let right = parts.fold(first, |text, part| text + if is_kind(part) { "+" } else { "," } + part);
     (right.matches(',').count() < text.matches(',').count()).then_some(right)
 }
 
-/// A kind of devices and their numbers, as the text has them.
+/// Parses a backend name and optional device numbers. This function does not check whether the backend exists.
 fn parse_part(part: &str) -> Result<(&str, Option<Vec<usize>>)> {
     let (kind, indices) = part.split_once(':').map_or((part, None), |(kind, indices)| (kind, Some(indices)));
     let is_word = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');

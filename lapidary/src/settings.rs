@@ -1,4 +1,4 @@
-//! What a user may set, from code or from the environment.
+//! Settings of a machine, from code or from environment variables.
 
 use std::env::VarError;
 use std::num::IntErrorKind;
@@ -8,38 +8,38 @@ use std::path::PathBuf;
 use lapidary_core::ProgramCache;
 use lapidary_core::{Error, Result};
 
-/// Settings of a machine.
+/// The settings of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of memory that each device may use. A CPU device without a limit
-    /// works on the caller's matrices in place; with a limit it works on
-    /// copies within it, as a device with its own memory does. OpenCL and wgpu devices
-    /// reserve an eighth of the limit for scratch memory of their kernels; matrices
-    /// on the device have the rest.
+    /// Maximum number of bytes of memory that each device may use. Without a memory limit, the CPU works in place on the matrices
+    /// of the caller. With a memory limit, the CPU works on copies within the limit, as a device with memory of its own does.
+    /// OpenCL and wgpu devices reserve an eighth of the memory limit for scratch memory of kernels; the rest is for matrices.
     pub memory_limit: Option<usize>,
-    /// Width of the panels of a factorisation, at least 1, in place of the chosen one.
+    /// Number of columns of the panels of a factorisation, at least 1. If the setting is `None`, Lapidary chooses the number of
+    /// columns.
     pub nb: Option<usize>,
-    /// Folder of compiled programs, in place of the user's cache folder; with an empty path none are kept.
+    /// Folder of the cache of compiled programs. If the setting is `None`, compiled programs are stored in the user's cache
+    /// folder. If the path is empty, no compiled programs are stored.
     pub cache_dir: Option<PathBuf>,
 }
 
 impl Settings {
-    /// Settings from `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB`
-    /// and `LAPIDARY_CACHE_DIR`; an empty variable sets nothing.
+    /// Reads settings from the variables `LAPIDARY_MEMORY_LIMIT` (bytes, or `256M`, `2G`), `LAPIDARY_NB` and
+    /// `LAPIDARY_CACHE_DIR`. An empty variable counts as unset.
     ///
     /// # Errors
-    /// A variable is set to something else.
+    /// The value of an environment variable is invalid.
     pub fn from_env() -> Result<Self> {
         let memory_limit = variable("LAPIDARY_MEMORY_LIMIT", Self::parse_bytes)?;
         let nb = variable("LAPIDARY_NB", |text| {
             text.parse().ok().filter(|&nb| nb > 0).ok_or("give a number of columns from 1 to 2⁶⁴ − 1")
         })?;
-        // a path need not be text
+        // a path need not be valid Unicode
         let cache_dir = std::env::var_os("LAPIDARY_CACHE_DIR").filter(|path| !path.is_empty()).map(PathBuf::from);
         Ok(Settings { memory_limit, nb, cache_dir })
     }
 
-    /// Refuses values of which no machine can make anything.
+    /// Returns an error if a setting is zero, since no machine can work with it.
     pub(crate) fn check(&self) -> Result<()> {
         if self.nb == Some(0) {
             return Err(Error::invalid("settings", "nb = 0: a panel has at least one column; None leaves the choice to us"));
@@ -50,7 +50,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The compiled programs that machines with these settings share.
+    /// Returns the cache of compiled programs that machines with these settings share.
     #[cfg(feature = "program-cache")]
     #[must_use]
     pub fn program_cache(&self) -> ProgramCache {
@@ -58,7 +58,7 @@ impl Settings {
         ProgramCache::new(self.cache_dir.clone().or_else(of_user).filter(|folder| !folder.as_os_str().is_empty()))
     }
 
-    /// A number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T` (powers of 1024).
+    /// Parses a number of bytes: `4096`, `64K`, `256MiB`, `1.5G`, `2T`. K, M, G and T are powers of 1024.
     ///
     /// ```
     /// assert_eq!(lapidary::Settings::parse_bytes("256M"), Ok(256 << 20));
@@ -66,7 +66,7 @@ impl Settings {
     /// ```
     ///
     /// # Errors
-    /// Why the text is no such number, for the user.
+    /// The text is not a valid number of bytes. The returned error is a message for the user.
     pub fn parse_bytes(text: &str) -> Result<usize, &'static str> {
         let end = text.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
@@ -79,7 +79,7 @@ impl Settings {
             _ => return Err(NO_SIZE),
         };
         let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        // digits beyond these are less than a byte
+        // 18 digits suffice: further digits are less than a byte
         let part = part.get(..18).unwrap_or(part);
         let digits = |digits: &str| match digits.parse::<u64>() {
             Ok(value) => Ok(u128::from(value)),
@@ -90,7 +90,7 @@ impl Settings {
         let bytes = (digits(whole)? << shift) + ((digits(part)? << shift) / scale);
         match usize::try_from(bytes) {
             Ok(0) => Err(NO_SIZE),
-            // no more than that can be had in one piece, of any device
+            // no single allocation can be larger than `isize::MAX`
             Ok(bytes) if bytes <= isize::MAX.unsigned_abs() => Ok(bytes),
             Ok(_) | Err(_) => Err(TOO_LARGE),
         }
@@ -129,7 +129,7 @@ mod tests {
         {
             assert_eq!(Settings::parse_bytes(text), Ok(bytes), "{text}");
         }
-        // whole bytes, however many digits there are
+        // fractions are rounded down to whole bytes, however many digits the text has
         assert_eq!(Settings::parse_bytes("0.1G"), Ok(107_374_182));
         assert_eq!(Settings::parse_bytes(&format!("0.5{}K", "0".repeat(40))), Ok(512));
         assert_eq!(Settings::parse_bytes("0.0009765625K"), Ok(1));

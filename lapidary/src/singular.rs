@@ -1,4 +1,4 @@
-//! Factors that solve nothing, since a pivot is exactly zero.
+//! Errors of solves with LU factors that have a zero pivot.
 
 use lapidary_core::algorithms::{Problem, gemm};
 use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
@@ -6,13 +6,13 @@ use lapidary_core::{Error, Gemm, MatMut, MatRef, Result, Scalar};
 use crate::machine::Machine;
 
 impl Machine {
-    /// Refuses factors of which a pivot is exactly zero.
+    /// Returns an error if a pivot of the factors is exactly zero.
     pub(crate) fn require_pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<()> {
         let zero = self.pivots(operation, lu)?.iter().position(|&pivot| pivot == T::ZERO);
         zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_STAYS)))
     }
 
-    /// The pivots, which are the diagonal of U, of factors in host memory or on a device.
+    /// Returns the pivots, the diagonal of U. The factors may lie in host memory or on a device.
     pub(crate) fn pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<Vec<T>> {
         let pivots = lu.diagonal();
         match pivots.host_ptr() {
@@ -21,7 +21,8 @@ impl Machine {
         }
     }
 
-    /// A row of a matrix on a device, by way of a product: one times the row.
+    /// Copies a row of a matrix on a device to host memory. The copy is a product of the 1×1 matrix `one` and the row, so that
+    /// only this row is transferred.
     fn fetch<T: Scalar>(&self, operation: &'static str, row: MatRef<'_, T>) -> Result<Vec<T>> {
         let (one, n) = ([T::ONE], row.cols());
         let mut fetched = vec![T::ZERO; n];
@@ -34,13 +35,13 @@ impl Machine {
     }
 }
 
-/// What became of the matrices of a solve with factors.
+/// State of the outputs if a solve with given factors finds a zero pivot.
 pub(crate) const B_STAYS: &str = "as they were";
 
-/// What became of the matrices of a solve that factors first.
+/// State of the outputs if a solve that first factors A finds a zero pivot.
 pub(crate) const A_IS_FACTORED: &str = "A holds its factors, B is as it was";
 
-/// The error of a solve with that zero pivot, counted from 1.
+/// The error of a solve with a zero pivot. `pivot` is the index of the zero pivot, counted from 1.
 pub(crate) fn singular(operation: &'static str, pivot: usize, outputs: &str) -> Error {
     Error::singular(operation, pivot).with("outputs", outputs)
 }

@@ -1,4 +1,5 @@
-//! Batches in every storage, on machines that compute them in place, by a plan and by definition, against single calls.
+//! Tests that compare batches in every storage format with single calls. The machines compute the batches in place, by a plan, or
+//! by the definitions of the instructions.
 
 use lapidary::{
     Batch, BatchMut, BatchShape, ErrorKind, Gemm, GemmBatched, Getrf, GetrfBatched, Getrs, GetrsBatched, Layout, Machine, MatMut,
@@ -8,7 +9,8 @@ use lapidary::{
 const COUNT: usize = 5;
 const SENTINEL: f64 = -77.0;
 
-/// The processor alone, several devices, within a limit that takes several tasks, and by definition.
+/// Opens the CPU alone, two devices, two devices with a memory limit that requires several tasks, and a machine that computes by
+/// the definitions of the instructions.
 fn machines() -> Vec<(&'static str, Machine)> {
     let within = |memory_limit| Settings { memory_limit, ..Settings::default() };
     let open = |select: &str, limit| Machine::with_settings(&select.parse().unwrap(), &within(limit)).unwrap();
@@ -20,7 +22,8 @@ fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-/// Without gaps, with gaps between lines, between matrices and both, interleaved; each in both layouts.
+/// Batches without gaps, with gaps between lines, with gaps between matrices, with both kinds of gaps, and with interleaved
+/// matrices; each in both layouts.
 fn shapes(rows: usize, cols: usize) -> Vec<BatchShape> {
     let mut shapes = Vec::new();
     for layout in [Layout::ColMajor, Layout::RowMajor] {
@@ -32,12 +35,13 @@ fn shapes(rows: usize, cols: usize) -> Vec<BatchShape> {
     shapes
 }
 
-/// Room for a batch, and a few elements more.
+/// Returns memory for a batch and a few elements more, filled with a sentinel.
 fn room(shape: &BatchShape) -> Vec<f64> {
     vec![SENTINEL; shape.stride * shape.count + shape.ld * shape.rows.max(shape.cols) + 3]
 }
 
-/// A batch filled with small integers, whose products are exact; the diagonals are large where `system` says so.
+/// Returns a batch filled with small integers, whose products are exact. If `system` is set, each row has one large element, so
+/// that the matrices are well-conditioned.
 fn filled(shape: &BatchShape, seed: usize, system: bool) -> Vec<f64> {
     let mut data = room(shape);
     let mut next = seed;
@@ -61,7 +65,7 @@ fn elements(data: &[f64], shape: &BatchShape) -> Vec<f64> {
     (0..batch.count()).flat_map(of_matrix).collect()
 }
 
-/// Elements between and behind the matrices keep what they held.
+/// Asserts that elements between and behind the matrices are unchanged.
 #[track_caller]
 fn gaps_are_untouched(data: &[f64], shape: &BatchShape) {
     let mut inside = room(shape);
@@ -94,7 +98,7 @@ fn products_in_every_storage_are_those_of_single_calls() {
     }
 }
 
-/// One A for all products, which lies nowhere side by side.
+/// All products use the same A, so the matrices A_i do not lie side by side.
 #[test]
 fn a_factor_that_is_only_read_may_be_one_matrix() {
     let (a, b) = ([2.0, 0.0, 0.0, 3.0], [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
@@ -107,7 +111,7 @@ fn a_factor_that_is_only_read_may_be_one_matrix() {
     }
 }
 
-/// With α = 0 neither factor is read, with β = 0 no result.
+/// If α = 0, neither A nor B is read. If β = 0, C is not read.
 #[test]
 fn zero_factors_read_nothing() {
     let (nan, numbers) = ([f64::NAN; 12], [3.0; 12]);
@@ -155,7 +159,7 @@ fn systems_in_every_storage_are_solved() {
                 for solved in [&solved, &solved_listed] {
                     gaps_are_untouched(solved, &of_b);
                     let pairs = elements(solved, &of_b).into_iter().zip(elements(&x, &of_b));
-                    // bound 8, with a condition number below 2
+                    // 1e-12 is above bound 8 of docs/numerics.md for a condition number below 2
                     assert!(pairs.into_iter().all(|(got, x)| (got - x).abs() < 1e-12), "{name} {op}: {of_a:?} {of_b:?}");
                 }
             }
@@ -166,7 +170,7 @@ fn systems_in_every_storage_are_solved() {
 #[test]
 fn a_singular_matrix_is_named_and_no_right_hand_side_changes() {
     for (name, machine) in machines() {
-        // the third of five is singular at its second pivot
+        // the third of five matrices is singular: its second pivot is zero
         let mut a: Vec<f64> = (0..COUNT).flat_map(|i| [1.0, 1.0, 1.0, if i == 2 { 1.0 } else { 2.0 }]).collect();
         let (mut ipiv, mut info) = (vec![0; 2 * COUNT], vec![-7; COUNT]);
         machine.getrf_batched(GetrfBatched::new(BatchMut::col_major(&mut a, 2, 2, COUNT).unwrap(), &mut ipiv, &mut info)).unwrap();
@@ -181,7 +185,7 @@ fn a_singular_matrix_is_named_and_no_right_hand_side_changes() {
         let error = machine.getrs_list(list).unwrap_err();
         assert!(error.context().any(|context| context == ("number", "2")), "{error}");
         assert_eq!(b, [3.0; 2 * COUNT]);
-        // without right-hand sides too, as in single solves
+        // a batch without right-hand sides is also an error, as a single solve is
         let none = BatchMut::col_major(&mut b, 2, 0, COUNT).unwrap();
         let error = machine.getrs_batched(GetrsBatched::new(lu, &ipiv, none)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Singular { pivot: 2 }, "{name}");
@@ -242,7 +246,7 @@ fn nothing_is_a_batch_and_wrong_arguments_name_the_argument() {
     assert_eq!(c, [5.0; 8]);
 }
 
-/// The second of a list is wrong: the first does not run.
+/// The second call of a list has wrong arguments, so the first call does not run either.
 #[test]
 fn a_list_is_checked_before_it_runs() {
     let machine = Machine::open(&Select::all()).unwrap();

@@ -1,11 +1,12 @@
-//! What lies at the edge of the arguments: singular systems, strides and sizes as large as
-//! numbers get, settings of nothing. On the processor and on the first device of each kind.
+//! Tests of extreme arguments: singular systems, the largest strides and sizes, and settings of zero. These tests run on the CPU
+//! and on the first device of each other backend.
 
 use lapidary::{
     Backend, DType, Error, ErrorKind, Gemm, Getrf, Getrs, Laswp, Layout, Machine, MatMut, MatRef, Select, Settings, Trsm, Uplo,
 };
 
-/// The processor in place and on copies, and the first device of every other kind that is there.
+/// Opens the CPU without a memory limit (in place), the CPU with a memory limit (on copies), and the first device of every other
+/// backend.
 fn machines() -> Vec<Machine> {
     let limited = Settings { memory_limit: Some(4 << 20), ..Settings::default() };
     let cpu: Select = "cpu:0".parse().unwrap();
@@ -34,7 +35,7 @@ fn outputs(error: &Error) -> &str {
     error.context().find(|(key, _)| *key == "outputs").unwrap_or_else(|| panic!("no outputs: {error}")).1
 }
 
-/// The third column is the sum of the first two: the third pivot is exactly zero.
+/// The third column is the sum of the first two columns, so the third pivot is exactly zero.
 const SINGULAR: [f64; 9] = [1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 1.0, 2.0, 0.0];
 
 fn square(data: &[f64]) -> MatRef<'_, f64> {
@@ -68,7 +69,7 @@ fn factors_with_a_zero_pivot_solve_nothing_wherever_they_lie() {
             assert_eq!(error.kind(), ErrorKind::Singular { pivot: 3 }, "{}: {error}", name(&machine));
             assert_eq!((error.operation(), outputs(&error), b), ("getrs", "as they were", [1.0, 2.0, 3.0]));
         }
-        // with another third pivot they do
+        // with another third pivot, the factors solve the system
         a[8] = 4.0;
         let there = machine.upload(square(&a)).unwrap();
         for lu in [square(&a), there.view()] {
@@ -88,7 +89,7 @@ fn the_condition_of_factors_with_an_infinite_pivot_is_beyond_the_precision_where
     }
 }
 
-/// Between a single column and the next there may be any number of elements.
+/// The leading dimension of a matrix with a single column may be any number.
 #[test]
 fn a_single_column_takes_the_largest_stride() {
     const N: usize = 600;
@@ -170,7 +171,7 @@ fn errors_before_a_run_say_that_outputs_are_as_they_were() {
 fn lack_of_host_memory_is_called_the_hosts() {
     let machine = Machine::open(&"cpu:0".parse().unwrap()).unwrap();
     let rows = 1 << 58;
-    // SAFETY: `upload` fails for lack of memory for a copy before it reads an element.
+    // SAFETY: `upload` fails for lack of host memory before it reads an element.
     let endless = unsafe { MatRef::<f64>::from_raw(std::ptr::null(), rows, 1, rows, Layout::ColMajor) }.unwrap();
     for error in [machine.alloc_host::<f64>(rows).unwrap_err(), machine.upload(endless).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::OutOfHostMemory, "{error}");

@@ -1,4 +1,4 @@
-//! Systems in units that no type holds well, and how far their solutions are off.
+//! Tests of systems whose numbers exceed the range of a type, and of the errors of their solutions.
 
 use lapidary::{DType, Equilibration, ErrorKind, Layout, Machine, MatMut, MatRef, Rounding, Select};
 
@@ -6,7 +6,7 @@ fn machine() -> Machine {
     Machine::open(&"cpu:0".parse::<Select>().unwrap()).unwrap()
 }
 
-/// 2^e, exact also where it is subnormal.
+/// Computes 2^e exactly, even if the result is subnormal.
 fn power(e: i32) -> f64 {
     let half = e / 2;
     2.0_f64.powi(half) * 2.0_f64.powi(e - half)
@@ -15,8 +15,8 @@ fn power(e: i32) -> f64 {
 #[test]
 fn rows_and_columns_reach_one_without_rounding() {
     let (rows, cols) = ([900, -1000, 40], [-60, 0, 70]);
-    // before its rows and columns are multiplied by powers of two, the matrix has 1.75 on the diagonal
-    // and 0.3 elsewhere: the largest element of each row and column is on the diagonal
+    // The matrix has 1.75 on the diagonal and 0.3 elsewhere, before its rows and columns are multiplied by powers of two. The
+    // largest element of each row and column is therefore on the diagonal.
     let at = |i: usize, j: usize| (if i == j { 1.75 } else { 0.3 }) * power(rows[i] + cols[j]);
     for layout in [Layout::ColMajor, Layout::RowMajor] {
         let by_lines = |l: usize, e: usize| if layout == Layout::ColMajor { at(e, l) } else { at(l, e) };
@@ -45,7 +45,7 @@ fn matrices_of_like_rows_and_columns_stay_as_they_are() {
     for dtype in [DType::F32, DType::F64] {
         assert!(!Equilibration::new(a, dtype).unwrap().is_needed());
     }
-    // in range for one type, out of range for the other
+    // the elements are in range for f64 and out of range for f32
     let data = data.map(|value| value * 1e-25);
     let a = MatRef::col_major(&data, 2, 2).unwrap();
     assert!(Equilibration::new(a, DType::F32).unwrap().is_needed());
@@ -54,7 +54,7 @@ fn matrices_of_like_rows_and_columns_stay_as_they_are() {
 
 #[test]
 fn what_single_precision_cannot_hold_is_solved_at_another_scale() {
-    // A = 1e-30·I, b = 1e-50: x = 1e-20 fits f32, b does not
+    // A = 1e-30·I and b = 1e-50: the solution x = 1e-20 is in the range of f32, b is not
     let (a, b) = ([1e-30_f64, 0.0, 0.0, 1e-30], [1e-50_f64, 3e-50]);
     let (a, b) = (MatRef::col_major(&a, 2, 2).unwrap(), MatRef::col_major(&b, 2, 1).unwrap());
     let scales = Equilibration::new(a, DType::F32).unwrap();
@@ -77,7 +77,7 @@ fn what_is_lost_is_counted() {
     let scales = Equilibration::new(MatRef::col_major(&[1.0_f64; 9], 3, 3).unwrap(), DType::F32).unwrap();
     let mut scaled = [0.0_f32; 9];
     let rounding = scales.scale_matrix(a, MatMut::col_major(&mut scaled, 3, 3).unwrap()).unwrap();
-    // 1e-50 is gone, 1e-42 is subnormal, 0.1 and 1e30 are rounded
+    // 1e-50 becomes zero, 1e-42 becomes subnormal, 0.1 and 1e30 are rounded
     assert_eq!(rounding, Rounding { inexact: 5, underflowed: 2, overflowed: 0 });
     let mut x = [1e30_f32];
     let one = Equilibration::new(MatRef::col_major(&[1.0_f32], 1, 1).unwrap(), DType::F32).unwrap();

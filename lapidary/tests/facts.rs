@@ -1,8 +1,8 @@
-//! The facts of each device of this machine are filled in.
+//! Tests that each device of this computer fills in all its facts.
 
 use lapidary::{Backend, DType, ErrorKind, Machine, Select};
 
-/// Whether a backend must have a device here.
+/// Whether the environment requires that the backend has a device.
 fn is_required(kind: Backend) -> bool {
     kind == Backend::Cpu || std::env::var_os(format!("LAPIDARY_REQUIRE_{}", kind.to_string().to_uppercase())).is_some()
 }

@@ -1,11 +1,11 @@
-//! What needs a device to itself: run by hand, on the devices that `LAPIDARY_LARGE` names.
-//! (Indices beyond 32 bits are tried by `lapidary conformance --full`.)
+//! Tests that need a device that no other program uses. These tests are started by hand and run on the devices that
+//! `LAPIDARY_LARGE` names. (`lapidary conformance --full` tests indices beyond 32 bits.)
 //!
 //! `LAPIDARY_LARGE=opencl:0 cargo test --release -p lapidary --test large -- --nocapture --test-threads 1`
 
 use lapidary::{ErrorKind, Gemm, Machine, MatMut, MatRef, Settings};
 
-/// A machine of the devices to run on; none unless asked for.
+/// Opens the devices that `LAPIDARY_LARGE` names. Returns `None` if the variable is unset.
 fn machine(memory_limit: Option<usize>) -> Option<Machine> {
     let select = std::env::var("LAPIDARY_LARGE").ok();
     if select.is_none() {
@@ -15,7 +15,7 @@ fn machine(memory_limit: Option<usize>) -> Option<Machine> {
     select.map(|select| Machine::with_settings(&select.parse().unwrap(), &settings).unwrap())
 }
 
-/// Small integers: what is computed from them is exact.
+/// Returns a small integer, so that products and sums of such elements are exact.
 fn integer(i: usize, j: usize) -> f32 {
     ((i * 7 + j * 5) % 11) as f32 - 5.0
 }
@@ -23,12 +23,12 @@ fn integer(i: usize, j: usize) -> f32 {
 #[test]
 fn a_device_that_another_has_filled_still_gives_the_right_answer() {
     const N: usize = 8192;
-    // the other one does not know what the device has
+    // each machine counts only its own memory, so `other` can fill the device unnoticed by `machine`
     let (Some(machine), Some(other)) = (machine(None), machine(Some(1 << 40))) else { return };
     let integers = |seed: usize| (0..N * N).map(|at| f64::from(integer(at % N + seed, at / N))).collect::<Vec<_>>();
     let (a, b, mut c) = (integers(1), integers(2), vec![7.0; N * N]);
     let view = |data| MatRef::col_major(data, N, N).unwrap();
-    // so many matrices of half a gigabyte that at most that much is left
+    // upload matrices of half a gigabyte until at most half a gigabyte is free
     let mut fill = Vec::new();
     let full = loop {
         match other.upload(view(&a)) {

@@ -1,4 +1,4 @@
-//! What factors are good for: solves with A and Aᵀ, refinement, the condition.
+//! Tests of operations on LU factors: solves with A and Aᵀ, refinement, condition numbers, and error bounds.
 
 use lapidary::{ErrorKind, Lu, Machine, MatMut, MatRef, Op, Select};
 
@@ -8,8 +8,7 @@ fn machine() -> Machine {
     Machine::open(&"cpu:0,1".parse::<Select>().unwrap()).unwrap()
 }
 
-/// A well-conditioned matrix whose large entries stand below the diagonal, so
-/// that rows must be exchanged.
+/// Returns a well-conditioned matrix whose large elements lie below the diagonal, so that LU exchanges rows.
 fn matrix() -> Vec<f64> {
     let noise = |e: usize| ((e as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as f64 / (1_u64 << 24) as f64 - 0.5;
     let large = |e: usize| if e % N == (e / N + 1) % N { N as f64 } else { 0.0 };
@@ -25,7 +24,7 @@ fn factor<'a>(machine: &Machine, a: &'a mut [f64]) -> Lu<'a, f64> {
     machine.getrf(MatMut::col_major(a, N, N).unwrap()).unwrap()
 }
 
-/// op(A)·x.
+/// Computes op(A)·x.
 fn times(op: Op, a: &[f64], x: &[f64]) -> Vec<f64> {
     let at = |i: usize, j: usize| if op == Op::NoTrans { a[i + j * N] } else { a[j + i * N] };
     (0..N).map(|i| (0..N).map(|j| at(i, j) * x[j]).sum()).collect()
@@ -59,7 +58,7 @@ fn refinement_mends_a_spoiled_solution() {
 
 #[test]
 fn the_condition_of_a_known_matrix() {
-    // A = D with d(i) = 1 + i, one row exchanged with another: ‖A‖₁ = N, ‖A⁻¹‖₁ = 1
+    // A is a diagonal matrix with d(i) = 1 + i whose rows are permuted: ‖A‖₁ = N, ‖A⁻¹‖₁ = 1
     let mut a = vec![0.0; N * N];
     (0..N).for_each(|i| a[(i + 1) % N + i * N] = 1.0 + i as f64);
     let machine = machine();
@@ -67,7 +66,7 @@ fn the_condition_of_a_known_matrix() {
     assert!((rcond * N as f64 - 1.0).abs() < 1e-12, "{rcond}");
 }
 
-/// A matrix of order 40, its elements times `factor`, and its norm ‖A‖₁.
+/// Returns a matrix of order 40 and its norm ‖A‖₁. `factor` is the factor of each row.
 fn scaled(factor: impl Fn(usize) -> f64) -> (Vec<f64>, f64) {
     let full = matrix();
     let a: Vec<f64> = (0..1600).map(|e| full[e % 40 + e / 40 * N] * factor(e % 40)).collect();
@@ -87,7 +86,7 @@ fn the_condition_of_tiny_and_graded_matrices_is_a_number() {
         let other = rcond(scaled(|_| factor));
         assert!((other / one - 1.0).abs() < 1e-9, "{factor}: {other}, {one} without");
     }
-    // rows graded by 1e±300: the condition is beyond all numbers
+    // rows are scaled by 1e±300: the condition number exceeds the range of f64
     assert_eq!(rcond(scaled(|i| if i % 2 == 0 { 1e300 } else { 1e-300 })), 0.0);
 }
 
@@ -101,7 +100,7 @@ fn a_norm_that_is_none_is_refused() {
     }
 }
 
-/// Componentwise backward errors of the columns of X.
+/// Computes the componentwise backward errors of the columns of X.
 fn backward_errors(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> Vec<f64> {
     let of_row = |i: usize, b: &[f64], x: &[f64]| {
         let terms = || (0..n).map(|j| a[i + j * n] * x[j]);
@@ -110,10 +109,11 @@ fn backward_errors(n: usize, a: &[f64], b: &[f64], x: &[f64]) -> Vec<f64> {
     b.chunks(n).zip(x.chunks(n)).map(|(b, x)| (0..n).map(|i| of_row(i, b, x)).fold(0.0, f64::max)).collect()
 }
 
-/// Blocks give each right-hand side what it would get alone, and never a worse solution.
+/// Refinement in blocks gives each right-hand side the same result as refinement of this right-hand side alone, and never
+/// increases a backward error.
 #[test]
 fn refinement_of_many_right_hand_sides_makes_none_worse() {
-    // more than one block of 2^15 elements
+    // X has more than one block of 2^15 elements
     let (machine, n, nrhs) = (machine(), 12, 3000);
     let hilbert: Vec<f64> = (0..n * n).map(|e| 1.0 / (e % n + e / n + 1) as f64).collect();
     let b: Vec<f64> = (0..n * nrhs).map(|e| ((e * 7919 + 13) % 1009) as f64 / 1009.0 - 0.5).collect();
@@ -121,7 +121,7 @@ fn refinement_of_many_right_hand_sides_makes_none_worse() {
     let lu = machine.getrf(MatMut::col_major(&mut factors, n, n).unwrap()).unwrap();
     let mut x = b.clone();
     lu.solve(MatMut::col_major(&mut x, n, nrhs).unwrap()).unwrap();
-    // every third one is spoiled
+    // disturb every third right-hand side
     (0..n * nrhs).filter(|e| e / n % 3 == 0).for_each(|e| x[e] *= 1.0 + 1e-3 * (e % 5) as f64);
     let before = backward_errors(n, &hilbert, &b, &x);
     let (mut together, a) = (x.clone(), MatRef::col_major(&hilbert, n, n).unwrap());
@@ -144,7 +144,7 @@ fn refinement_of_many_right_hand_sides_makes_none_worse() {
 #[test]
 fn refinement_mends_solutions_at_the_ends_of_the_range() {
     let machine = machine();
-    // ‖A‖·‖x‖ overflows or underflows, the elements do not
+    // ‖A‖·‖x‖ overflows or underflows, but the elements of A and x do not
     for (factor, x_size) in [(1e306, 1e2), (1e-200, 1e-110), (1e160, 1e140)] {
         let (a, _) = scaled(|_| factor);
         let (mut lu, view) = (a.clone(), MatRef::col_major(&a, 40, 40).unwrap());

@@ -1,5 +1,5 @@
-//! What holds between calls: threads that share a machine, matrices that stay
-//! on a device, machines side by side, refusals that leave everything as it was.
+//! Tests of state between calls: threads that share a machine, matrices that stay on a device, several machines at the same time,
+//! and errors that leave all outputs unchanged.
 
 use lapidary::{DeviceMatrix, ErrorKind, Gemm, Machine, MatMut, MatRef, Select, Settings};
 
@@ -10,7 +10,7 @@ fn machine(select: &str, memory_limit: Option<usize>) -> Machine {
     Machine::with_settings(&select.parse().unwrap(), &Settings { memory_limit, nb: None, ..Settings::default() }).unwrap()
 }
 
-/// Small integers: products are exact in any order.
+/// Returns small integers, so that their products and sums are exact in any order.
 fn integers(count: usize, seed: usize) -> Vec<f64> {
     (0..count).map(|i| ((i * 7 + seed * 13) % 11) as f64 - 5.0).collect()
 }
@@ -39,7 +39,7 @@ fn threads_share_a_machine_in_place_and_out_of_core() {
                 scope.spawn(move || {
                     for round in 0..6 {
                         assert!(product(machine, a, b) == *expected, "thread {thread}, round {round}, {limit:?}");
-                        // another routine, so that registers have other sizes
+                        // another routine changes the sizes of registers between products
                         let mut lu = a.clone();
                         (0..N).for_each(|i| lu[i + i * N] += 100.0);
                         let _ = machine.getrf(MatMut::row_major(&mut lu, N, N).unwrap()).unwrap();
@@ -74,7 +74,8 @@ fn calls_chain_on_matrices_in_device_memory() {
         let mut c = vec![0.0; N * N];
         z.download(MatMut::col_major(&mut c, N, N).unwrap()).unwrap();
         assert!(c == by_definition(&a, &b), "{limit:?}");
-        // the transposed matrix has the factors of the other layout: refused on copies, else right
+        // The factors of a transposed view are those of a row-major matrix. A device that works on copies returns an error for a
+        // transposed view; a device that works in place returns the right factors.
         let mut square = machine.upload(view(&a)).unwrap();
         match machine.getrf(square.view_mut().t()) {
             Err(error) => assert!(error.kind() == ErrorKind::Unsupported && limit.is_some(), "{error}"),
@@ -113,7 +114,7 @@ fn a_matrix_of_another_machine_is_refused() {
     assert_eq!(other.gemm(Gemm::new(x.view(), x.view(), y.view_mut())).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
-/// An application keeps a machine and matrices of it in one struct, which it moves to another thread.
+/// An application keeps a machine and its matrices in one struct and moves this struct to another thread.
 #[test]
 fn a_machine_and_its_matrices_live_in_one_struct() {
     struct Application {
@@ -130,7 +131,7 @@ fn a_machine_and_its_matrices_live_in_one_struct() {
         machine.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
         application.c
     });
-    // the matrix keeps the machine whose device holds it
+    // the matrix keeps its machine alive
     let (c, mut square) = (thread.join().unwrap(), vec![0.0; N * N]);
     c.download(MatMut::col_major(&mut square, N, N).unwrap()).unwrap();
     assert!(square == by_definition(&a, &a));

@@ -1,8 +1,8 @@
-//! OpenCL devices of this machine in other ways than `suite.rs` grades them: several,
-//! beside the CPU, through either kind of product, out of core, shared with an application.
+//! Tests of the OpenCL devices in configurations that `suite.rs` does not cover: several devices, devices beside the CPU, both
+//! kinds of products, memory limits, and devices shared with an application.
 //!
-//! Where there is no driver a test says so and passes, unless
-//! `LAPIDARY_REQUIRE_OPENCL` is set, as `cargo xtask test` does.
+//! If there is no OpenCL driver, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL` is set, as by `cargo xtask
+//! test`.
 #![cfg(feature = "opencl")]
 
 #[path = "support/agree.rs"]
@@ -35,17 +35,17 @@ use lapidary_conformance::properties::agreement::Closeness;
 use resident::Resident;
 use tall::{nan_pivot, panels, subnormal_pivot};
 
-/// Settings without compiled programs: PoCL would compile each kernel a second time to give it away.
+/// Settings without a program cache, since PoCL would compile each kernel a second time to return its binary.
 fn settings() -> Settings {
     Settings { cache_dir: Some(PathBuf::new()), ..Settings::default() }
 }
 
-/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
+/// Settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the limit; a whole matrix does not.
 fn limited(bytes: usize) -> Settings {
     Settings { memory_limit: Some(bytes), ..settings() }
 }
 
-/// The numbers of `count` devices that meet a condition; none if there are fewer.
+/// Returns the indices of the first N devices that meet a condition. Returns `None` if fewer than N devices meet the condition.
 fn devices<const N: usize>(what: &str, condition: impl Fn(&Found) -> bool) -> Option<[usize; N]> {
     let listing = list();
     let found: Vec<usize> = (0..listing.devices.len()).filter(|&index| condition(&listing.devices[index])).collect();
@@ -62,12 +62,12 @@ fn with_f64<const N: usize>() -> Option<[usize; N]> {
     devices("with double precision", |found| found.facts.computes(DType::F64))
 }
 
-/// Very few cases, for kernels that a processor runs slowly.
+/// A scope with very few cases, for kernels that run slowly on a CPU.
 fn few() -> Scope {
     Scope { blocks: vec![16, 32], min: 0, max: 70, cases: 10, large: vec![130], elements: 1 << 16, seed: 12 }
 }
 
-/// Devices `opencl:i` by number, as one machine.
+/// Opens one machine of the devices `opencl:i` with these indices.
 fn open(indices: &[usize], settings: &Settings) -> Graded {
     let indices: Vec<String> = indices.iter().map(ToString::to_string).collect();
     Graded::open(&format!("opencl:{}", indices.join(",")), settings)
@@ -114,7 +114,7 @@ fn transfers_in_many_pieces() {
         grade::<f64>(&limited, &few());
         grade::<f32>(&limited, &few());
         grade::<f32>(&Resident::new(pieces(&settings(), 1 << 10)), &few());
-        // pivots in several pieces
+        // pieces of 128 bytes: pivots are transferred in several pieces
         grade::<f32>(&Resident::new(pieces(&settings(), 128)), &few());
     }
 }
@@ -133,7 +133,7 @@ fn transfers_in_pieces_of_one_element() {
     assert_eq!(back, a);
 }
 
-/// Pieces larger than any buffer: nothing can be pinned, and plain memory serves.
+/// If a piece is larger than any buffer, no memory can be pinned, and ordinary host memory is used.
 #[test]
 fn transfers_without_pinned_memory() {
     if let Some([first]) = with_f64() {
@@ -145,7 +145,8 @@ fn transfers_without_pinned_memory() {
     }
 }
 
-/// OpenCL itself refuses memory, at each of the first requests: what can be computed is right.
+/// The OpenCL driver refuses memory at one of the first requests. All calls complete with the right results although the driver
+/// refuses memory.
 #[test]
 fn a_driver_that_refuses_memory() {
     const N: usize = 150;
@@ -168,7 +169,7 @@ fn a_driver_that_refuses_memory() {
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let (computed, factors) = compute(&machine);
         assert!(computed == c, "request {request}");
-        // rows of a dominant diagonal are not exchanged, so that factors are alike but for rounding
+        // rows of a diagonally dominant matrix are not exchanged, so the factors differ only by rounding
         assert!(factors.iter().zip(&lu).all(|(x, y)| (x - y).abs() < 1e-9), "request {request}");
     }
     let cache = std::sync::Arc::new(settings.program_cache());
@@ -191,7 +192,7 @@ fn products_through_local_memory() {
         grade::<f64>(&resident, &few());
         panels::<f64>(&resident);
         panels::<f32>(&resident);
-        // matrices so narrow that many are columns
+        // test matrices so narrow that many of them have a single column
         let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
         grade::<f64>(&resident.with_columns_on_host(), &narrow);
     }
@@ -213,7 +214,7 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     }
 }
 
-/// A repeated call of the same shape compiles nothing and looks up no program on disk.
+/// A repeated call of the same shape compiles no kernel and looks up no program on disk.
 #[test]
 fn a_repeated_call_asks_for_no_program() {
     let Some(one) = with_f64::<1>() else { return };
@@ -231,8 +232,8 @@ fn a_repeated_call_asks_for_no_program() {
     assert!(counts[0].misses > 0 && counts[1..] == [counts[0]; 2], "{counts:?}");
 }
 
-/// LU of a resident matrix on a device with two queues of kernels: panels are factored in one queue beside updates in the
-/// other.
+/// LU of a resident matrix on a device with two queues of kernels: one queue factors panels while the other queue updates the
+/// rest of the matrix.
 #[test]
 fn panels_are_factored_beside_updates() {
     let Some(one) = with_f64::<1>() else { return };
@@ -246,13 +247,14 @@ fn panels_are_factored_beside_updates() {
     assert!(events.iter().all(|event| event.lane.queue == Queue::Exec), "panels are transferred");
 }
 
-/// One device and a machine of several agree, and every kind of these took part.
+/// Asserts that one device and a machine of several devices compute the same results, and that every backend of the machine took
+/// part.
 fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
     let several = Graded(several.0, several.1.traced());
     agree::<f64>(one, &several, Closeness::Bounds, scope);
     agree::<f32>(one, &several, Closeness::Bounds, scope);
     let events = several.1.take_trace();
-    // a machine with many cores has more devices than these calls have tiles
+    // A machine with many cores has more devices than these calls have tiles, so not every device takes part.
     let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let idle: Vec<String> =
         several.1.devices().map(|d| kind(&d.name)).filter(|name| events.iter().all(|e| kind(&e.device) != *name)).collect();
@@ -271,13 +273,13 @@ fn one_device_and_several_agree() {
 fn one_device_and_the_cpu_beside_it_agree() {
     let Some(one @ [first]) = with_f64() else { return };
     let one = open(&one, &settings());
-    // where the CPU comes first it computes small calls alone, on the caller's thread
+    // if the CPU is the first device, it computes small calls alone on the caller's thread
     agree_and_share(&one, Graded::open(&format!("opencl:{first}+cpu"), &limited(96 << 10)), &few());
     let planned = Scope { min: 210, max: 230, cases: 3, ..few() };
     agree_and_share(&one, Graded::open(&format!("cpu+opencl:{first}"), &limited(512 << 10)), &planned);
 }
 
-/// One device and two that are alike make the same plan, if each extent has a tile for both.
+/// One device and two devices of the same model compute the same bits, if both machines use the same tiles.
 #[test]
 fn the_same_tiles_on_devices_that_are_alike_give_the_same_bits() {
     const LIMIT: usize = 24 << 10;
@@ -314,13 +316,13 @@ fn a_device_without_double_precision_refuses_it_and_computes_in_single() {
     }
 }
 
-/// Rectangles of pinned memory are moved by the driver, with nothing between their lines touched.
+/// The driver transfers rectangles of pinned memory and does not change elements between their lines.
 #[test]
 fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
     const N: usize = 150;
     const LD: usize = 163;
     let Some(one) = with_f64::<1>() else { return };
-    // tiles that are smaller than the matrices, so that rectangles begin inside
+    // tiles are smaller than the matrices, so some rectangles begin inside a matrix
     let settings = limited(512 << 10);
     let cache = std::sync::Arc::new(settings.program_cache());
     let device = OpenClDevice::open(one[0], settings.memory_limit, cache).unwrap().in_pieces(1 << 10);
@@ -341,7 +343,7 @@ fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
     let c_host = MatMut::new(&mut expected, N, N, LD, Layout::ColMajor).unwrap();
     Machine::open(&"cpu".parse().unwrap()).unwrap().gemm(Gemm::new(view(&a), view(&b), c_host)).unwrap();
     assert!(*c == *expected);
-    // a row-major rectangle stops in memory of ours
+    // a row-major rectangle is staged in memory that Lapidary allocates
     let (mut plain, mut lu) = (a.clone(), pinned(1));
     for data in [&mut plain, &mut *lu] {
         (0..N).for_each(|i| data[i + i * LD] += 100.0);
@@ -350,7 +352,7 @@ fn pinned_memory_gives_the_same_result_and_its_gaps_stay() {
     assert!(*lu == *plain && plain != a);
 }
 
-/// Two devices in one context of an application, and two in contexts of their own.
+/// Copies a matrix between two devices in contexts of their own, and between two devices in one context of the application.
 #[test]
 fn matrices_go_from_device_to_device() {
     const N: usize = 70;
@@ -364,7 +366,7 @@ fn matrices_go_from_device_to_device() {
         let context = cl3::context::create_context(&handles, std::ptr::null(), None, std::ptr::null_mut()).unwrap();
         let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
         let devices = [first, second].map(|index| {
-            // SAFETY: the context holds the device; both are retained by what is made of them.
+            // SAFETY: the context contains the device; `OpenClDevice` retains the context and the queue.
             unsafe {
                 let queue = cl3::command_queue::create_command_queue(context, found[index].handle(), 0).unwrap();
                 let device = OpenClDevice::from_parts(context, index, queue, None, cache.clone()).unwrap();
@@ -372,7 +374,7 @@ fn matrices_go_from_device_to_device() {
                 device
             }
         });
-        // SAFETY: created above.
+        // SAFETY: the context was created above, and the devices retain it.
         unsafe { cl3::context::release_context(context).unwrap() };
         let peers = devices[0].is_peer_of(&devices[1]);
         machines.push((peers, Machine::from_opencl(devices.into(), &settings).unwrap()));
@@ -403,15 +405,15 @@ fn a_device_keeps_the_factors_it_has_computed() {
     solves_with_kept_factors::<f32>(open(&[index], &settings()).1);
 }
 
-/// Copies into an application's buffer come after what the application has enqueued for
-/// it, from a peer (here the device itself) and through the host.
+/// A copy into a buffer of the application waits for the commands that the application has enqueued for this buffer. The copy
+/// comes from a device in the same context (here the device itself), or passes through host memory.
 #[test]
 fn copies_into_a_wrapped_matrix_wait_for_the_application() {
     const COUNT: usize = 64;
     let Some([first, second]) = with_f64() else { return };
     let handle = list().devices[first].handle();
     let (settings, cache) = (settings(), std::sync::Arc::new(settings().program_cache()));
-    // SAFETY: the handles are valid and given back once; the application's data outlives its commands.
+    // SAFETY: the handles are valid and released once; the data of the application outlive its commands.
     unsafe {
         let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
         let queue = cl3::command_queue::create_command_queue(context, handle, 0).unwrap();
@@ -453,7 +455,7 @@ fn a_queue_that_changes_the_order_is_refused() {
     let Some([first]) = with_f64() else { return };
     let (handle, cache) = (list().devices[first].handle(), std::sync::Arc::new(settings().program_cache()));
     let context = cl3::context::create_context(&[handle], std::ptr::null(), None, std::ptr::null_mut()).unwrap();
-    // SAFETY: the handles are valid, and given back once.
+    // SAFETY: the handles are valid and are released once.
     unsafe {
         let out_of_order = cl3::command_queue::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
         let queue = cl3::command_queue::create_command_queue(context, handle, out_of_order).unwrap();

@@ -1,9 +1,9 @@
-//! The conformance suite as tests, one for each property: `cpu:0::f64::gemm::nan_propagates`.
+//! Runs the conformance suite as tests, one test for each property, such as `cpu:0::f64::gemm::nan_propagates`.
 //!
-//! On the CPU in place, on one thread, on all and on several devices; out of core, and on the plain loops that define
-//! every instruction; on each OpenCL device of another make and on each adapter that are
-//! there. Where there are none a test says so and passes, unless `LAPIDARY_REQUIRE_OPENCL`
-//! or `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+//! On the CPU, the suite runs in place (on one thread, on all threads, on several devices), within a memory limit, and on the
+//! plain loops that define every instruction. The suite also runs on the first device of every OpenCL platform and on each wgpu
+//! adapter. If there is no OpenCL device or no wgpu adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_OPENCL`
+//! or `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
 
 #[path = "support/graded.rs"]
 mod graded;
@@ -18,28 +18,28 @@ use lapidary_conformance::{Scope, harness};
 use libtest_mimic::Trial;
 use settings::{limited, settings};
 
-/// Small calls, many of them; the blocks are the panels and kernels of the CPU.
+/// A scope with many small calls. The block sizes are those of the panels and kernels of the CPU.
 fn small() -> Scope {
     Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 150, cases: 30, large: vec![257, 400], elements: 1 << 16, seed: 1 }
 }
 
-/// As small calls, for what is slower.
+/// A scope with fewer small calls, for slower machines.
 fn fewer() -> Scope {
     Scope { max: 110, cases: 12, large: vec![257], ..small() }
 }
 
-/// Calls that are too large for one thread, and on several devices for one kernel.
+/// A scope with calls that are too large to be small calls, so that several devices share each call by a plan.
 fn planned() -> Scope {
     Scope { blocks: vec![232, 256], min: 225, max: 270, cases: 6, large: vec![257, 400], elements: 1 << 16, seed: 2 }
 }
 
-/// What a processor that stands in for a device does in a minute.
+/// A scope with few calls, which an OpenCL or wgpu device that is the CPU completes in a minute.
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 fn few(seed: u64) -> Scope {
     Scope { max: 110, cases: 12, large: vec![257], ..Scope::quick(seed) }
 }
 
-/// The CPU's plain loops.
+/// A machine that runs the plain loops of the CPU backend.
 fn by_definition(settings: &Settings) -> Graded {
     Graded(format!("by definition {settings:?}"), Machine::by_definition(settings).unwrap())
 }
@@ -48,7 +48,7 @@ fn selected(select: &'static str, scope: Scope) -> Vec<Trial> {
     harness::tests(select, move || Graded::open(select, &settings()), scope)
 }
 
-/// A subject that works within so many KiB in single precision, and twice as many in double.
+/// Tests of a subject within a memory limit of 48 KiB in single precision and 96 KiB in double precision.
 fn out_of_core(name: &str, open: fn(&Settings) -> Graded) -> impl Iterator<Item = Trial> {
     let within = |kib: usize, dtype: &'static str| {
         let tests = harness::tests(name, move || open(&limited(kib << 10)), fewer());
@@ -74,7 +74,7 @@ fn on_the_cpu() -> impl Iterator<Item = Trial> {
         .chain(defined_out_of_core)
 }
 
-/// A test that passes where a kind of device is there, or need not be.
+/// A test that fails if no device of a backend exists although the environment variable requires one.
 #[cfg(any(feature = "opencl", feature = "wgpu"))]
 fn presence(kind: &'static str, required: &'static str, found: usize, notes: Vec<String>) -> Trial {
     Trial::test(format!("{kind}::is_there"), move || match found {
@@ -87,7 +87,7 @@ fn presence(kind: &'static str, required: &'static str, found: usize, notes: Vec
     })
 }
 
-/// The first device of every platform: drivers compile and round in their own ways.
+/// Tests of the first device of every platform, since each driver has its own compiler and rounding.
 #[cfg(feature = "opencl")]
 fn on_opencl() -> Vec<Trial> {
     let listing = lapidary::opencl::list();

@@ -1,8 +1,7 @@
-//! Adapters of this machine in other ways than `suite.rs` grades them: one opened
-//! twice, beside other kinds, under tight limits, with every run-time check.
+//! Tests of the wgpu adapters in configurations that `suite.rs` does not cover: one adapter opened twice, wgpu devices together
+//! with other backends, tight memory limits, and all run-time checks.
 //!
-//! Where there is no adapter a test says so and passes, unless
-//! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
 #![cfg(feature = "wgpu")]
 
 #[path = "support/adapters.rs"]
@@ -47,7 +46,7 @@ fn open(indices: &[usize], settings: &Settings) -> Graded {
     Graded::open(&format!("wgpu:{}", indices.join(",")), settings)
 }
 
-/// Devices of one adapter, changed in some way.
+/// Makes a machine of N devices of one adapter, each modified by `change`.
 fn made<const N: usize>(name: &str, index: usize, settings: &Settings, change: impl Fn(WgpuDevice) -> WgpuDevice) -> Graded {
     let cache = Arc::new(settings.program_cache());
     let device = || change(WgpuDevice::open(index, settings.memory_limit, Arc::clone(&cache)).unwrap());
@@ -73,7 +72,7 @@ fn one_adapter_opened_twice_and_out_of_core() {
         let settings = limited(128 << 10);
         grade::<f64>(&made::<2>("two", index, &settings, |device| device), &few());
         grade::<f32>(&made::<1>("pieces", index, &settings, |device| device.in_pieces(1 << 10)), &few());
-        // pivots in one piece and in several
+        // pieces of 128 bytes: pivots are transferred in one piece or in several pieces
         grade::<f32>(&Resident::new(made::<1>("small pieces", index, &self::settings(), |device| device.in_pieces(128))), &few());
     }
 }
@@ -135,16 +134,16 @@ fn products_through_workgroup_memory() {
         let tiled = made::<1>("tiles", index, &settings(), |device| device.with_tiles().unwrap());
         grade::<f64>(&tiled, &few());
         grade::<f32>(&tiled, &few());
-        // more exchanges than are prepared at once
+        // calls with more row exchanges than a kernel prepares at a time
         many_exchanges::<f32>(&tiled);
         many_exchanges::<f64>(&tiled);
-        // each routine as one instruction
+        // each routine runs as one instruction on resident matrices
         let resident = Resident::new(tiled);
         grade::<f64>(&resident, &few());
         grade::<f32>(&resident, &few());
         panels::<f32>(&resident);
         panels::<f64>(&resident);
-        // matrices so narrow that many are columns
+        // test matrices so narrow that many of them have a single column
         let narrow = Scope { blocks: vec![1, 2], min: 0, max: 5, cases: 40, large: vec![9], ..few() };
         grade::<f32>(&resident.with_columns_on_host(), &narrow);
     }
@@ -163,8 +162,9 @@ fn panels_column_by_column_and_by_strips_of_every_shape() {
     }
 }
 
-/// Strips whose workgroups wait for one another give the bits of those that are launched one by one, also with
-/// every access checked. By drivers on which groups that began are known to go on.
+/// Compares strips whose workgroups wait for one another with strips that are launched one by one. All variants must compute the
+/// same bits, also with a run-time check of every memory access. The test runs only with drivers that are known to let all
+/// started workgroups make progress.
 #[test]
 fn strips_that_wait() {
     let bears = |found: &Found| ["NVIDIA", "SwiftShader driver"].contains(&found.info.driver.as_str());
@@ -191,7 +191,7 @@ fn strips_that_wait() {
     }
 }
 
-/// Products in vectors in the other order of reading, which only large tiles choose.
+/// Tests small vector products that read operands ahead of use. By default, only products with large tiles read ahead.
 #[test]
 fn products_that_read_ahead() {
     let Some((index, _)) = first() else { return };
@@ -206,7 +206,7 @@ fn products_that_read_ahead() {
     grade::<f32>(&device, &few());
 }
 
-/// Nothing reaches beyond its buffer: the results are the same with every access checked.
+/// Every memory access stays within its buffer: results have the same bits if every access is checked.
 #[test]
 fn run_time_checks_change_no_bit() {
     if let Some((index, _)) = first() {
@@ -228,7 +228,7 @@ fn a_device_that_is_not_there_is_answered_by_those_that_are() {
     assert!(error.to_string().contains("there is no wgpu:77") && error.to_string().contains(&there), "{error}");
 }
 
-/// A device that is gone is an error, not a panic, and the others of its machine go on without it.
+/// Using a lost device is an error, not a panic. The other devices of the machine complete the call and later calls.
 #[test]
 fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     const N: usize = 96;
@@ -249,8 +249,8 @@ fn a_device_that_is_lost_leaves_its_work_to_the_others() {
     };
     assert!(product().unwrap().iter().all(|&x| x == N as f32));
     first.destroy();
-    // free devices take the tasks, so a call may leave the lost device without any; the first call in which the lost device
-    // takes a task finds the loss, and later calls use the other device alone
+    // Idle devices take the tasks of a call, so the lost device may take no task. The first call in which the lost device takes a
+    // task detects the loss. Later calls use only the other device.
     let without_it = (0..100).any(|_| {
         machine.take_trace();
         assert!(product().unwrap().iter().all(|&x| x == N as f32));

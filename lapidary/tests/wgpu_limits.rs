@@ -1,7 +1,6 @@
-//! Devices of wgpu with fewer limits and features than their adapters have.
+//! Tests of wgpu devices with lower limits and fewer features than their adapters have.
 //!
-//! Where there is no adapter a test says so and passes, unless
-//! `LAPIDARY_REQUIRE_WGPU` is set, as `cargo xtask test` does.
+//! If there is no adapter, a test prints a message and passes, unless `LAPIDARY_REQUIRE_WGPU` is set, as by `cargo xtask test`.
 #![cfg(feature = "wgpu")]
 
 #[path = "support/adapters.rs"]
@@ -27,10 +26,10 @@ use lapidary_conformance::Scope;
 use lapidary_conformance::properties::agreement::Closeness;
 use settings::{limited, settings};
 
-/// A change that makes a limit lower than it may be.
+/// A function that lowers a limit below the required value.
 type Lower = fn(&mut wgpu::Limits);
 
-/// The limits that a device must have, each at its least.
+/// Sets all limits to the lowest values that Lapidary supports.
 fn least(limits: &mut wgpu::Limits) {
     limits.max_buffer_size = 4 << 20;
     limits.max_bind_groups = 1;
@@ -45,7 +44,7 @@ fn least(limits: &mut wgpu::Limits) {
     limits.max_compute_workgroup_size_y = 8;
     limits.max_compute_workgroup_storage_size = 8 << 10;
     limits.max_storage_buffer_binding_size = 64 << 10;
-    // arguments of calls lie further apart
+    // a larger alignment is also a restriction: arguments of consecutive kernels lie further apart
     limits.min_uniform_buffer_offset_alignment = 1024;
 }
 
@@ -86,7 +85,7 @@ fn the_least_limits_suffice_and_lower_ones_are_refused_by_name() {
     }
 }
 
-/// The limits that every WebGPU device has: 16 KiB of workgroup memory, 256 invocations.
+/// The limits that every WebGPU device has, such as 16 KiB of workgroup memory and 256 invocations in a workgroup.
 #[test]
 fn under_the_limits_of_a_browser() {
     for (index, found) in adapters("", |_| true) {
@@ -94,7 +93,8 @@ fn under_the_limits_of_a_browser() {
         let cache = Arc::new(settings.program_cache());
         let device = WgpuDevice::with_limits(&found, index, wgpu::Limits::defaults(), None, cache).unwrap().with_tiles().unwrap();
         let capped = Graded("capped".to_owned(), Machine::from_wgpu(vec![device], &settings).unwrap());
-        // SwiftShader compiles a kernel with barriers for many seconds: few cases need few kernels
+        // SwiftShader compiles a kernel with barriers for many seconds. The scope has few cases, so that few kernels are
+        // compiled.
         let scope = if found.f64 { few() } else { Scope { max: 34, cases: 4, large: vec![], ..few() } };
         grade::<f32>(&capped, &scope);
         if found.f64 {
@@ -103,7 +103,7 @@ fn under_the_limits_of_a_browser() {
     }
 }
 
-/// A matrix larger than one binding is worked through in tiles.
+/// A call on a matrix larger than one binding is divided into tiles.
 #[test]
 fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     let Some((index, found)) = first() else { return };
@@ -119,14 +119,14 @@ fn a_matrix_larger_than_a_binding_passes_in_tiles() {
     grade::<f64>(&Graded("narrow".to_owned(), machine), &Scope { large: vec![n], ..few() });
 }
 
-/// Bytes allocated on the only device of a machine, and their peak.
+/// Returns the number of bytes that are allocated on the only device of a machine, and the maximum so far.
 fn allocated(machine: &Machine) -> (usize, usize) {
     let mut allocated = None;
     machine.visit_devices(&mut |device| allocated = device.downcast().map(WgpuDevice::allocated));
     allocated.unwrap()
 }
 
-/// The memory limit covers registers, matrices and scratch memory.
+/// The memory limit covers registers, resident matrices and scratch memory.
 #[test]
 fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_when_asked() {
     const N: usize = 300;
@@ -139,7 +139,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
         let device = if tiles { device.with_tiles().unwrap() } else { device };
         let machine = Machine::from_wgpu(vec![device], &settings).unwrap();
         let (mut c, mut ipiv) = (a.clone(), vec![0; N]);
-        // each product needs more scratch memory than the one before
+        // each product needs more scratch memory than the previous one
         for n in [100, N] {
             let part = || MatRef::col_major(&a, N, N).unwrap().sub(0..n, 0..n);
             machine.gemm(Gemm::new(part(), part(), MatMut::col_major(&mut c, N, N).unwrap().sub(0..n, 0..n))).unwrap();
@@ -149,7 +149,7 @@ fn a_memory_limit_holds_for_all_that_a_device_holds_and_nothing_of_it_is_kept_wh
         assert!(now > 0 && limit.is_none_or(|limit| most <= limit), "{now} and at most {most} bytes, {limit:?}, tiles: {tiles}");
         machine.trim();
         assert_eq!(allocated(&machine).0, 0, "{limit:?}, tiles: {tiles}");
-        // resident matrices, with the scratch memory of the same kernels
+        // calls on resident matrices need scratch memory of the same kernels
         let (x, mut y) = (machine.upload(MatRef::col_major(&a[..100 * 100], 100, 100).unwrap()).unwrap(), a[..100 * 100].to_vec());
         let mut z = machine.upload(MatRef::col_major(&y, 100, 100).unwrap()).unwrap();
         machine.gemm(Gemm::new(x.view(), x.view(), z.view_mut())).unwrap();

@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: ours and other libraries, in one process.
+//! `cargo xtask bench`: times Lapidary and other libraries in one process.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// Runs the benchmark; without `--json` its figures go to `bench/results/`.
+/// Runs the benchmark. Without `--json` the figures are written to a new file in `bench/results/`.
 pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
     let fixed = ["run", "--release", "--package", "lapidary-bench", "--"];
     let mut all = [&fixed, args].concat();
@@ -19,7 +19,7 @@ pub fn run(ws: &Workspace, args: &[&str]) -> Result<()> {
     ws.cargo(&all).run()
 }
 
-/// A file name that no other run has.
+/// A file name that contains the current time, so that each run has its own file.
 fn name() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     format!("peers-{seconds}.json")

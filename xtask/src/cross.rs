@@ -1,5 +1,5 @@
-//! Compilers for other systems: that of the toolchain in use where rustup gives it their standard
-//! libraries, else Debian's, which makes them from source.
+//! Chooses a compiler for other systems. If rustup has the standard libraries of the other systems, the compiler is that of the
+//! toolchain in use. Otherwise Debian's compiler builds the standard libraries from source.
 
 use std::process::{Command, Stdio};
 
@@ -7,13 +7,13 @@ use crate::packages;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// Debian's names: the compiler, the standard library's source, and cargo.
+/// Debian's packages of the compiler, the source of the standard library, and cargo.
 const COMPILER: &[&str] = &["rustc-web", "rust-web-src", "cargo-web"];
 
-/// A command of cargo for other systems, and in words whose compiler it is.
+/// A cargo command for other systems, and a text that says which compiler it uses.
 ///
 /// # Errors
-/// What could not be installed, and why.
+/// If a package cannot be installed. The message names the package and the reason.
 pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> Result<(Invocation, &'static str), String> {
     let named = targets.iter().flat_map(|target| ["--target", target]).collect();
     let args = [vec![command, "--locked"], named, args.to_vec()].concat();
@@ -22,7 +22,7 @@ pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> 
     }
     install(COMPILER).map_err(|missing| format!("no `rustup target add {}`; {missing}", targets.join(" ")))?;
     let cargo = ws.cargo(&[&["-Zbuild-std=std,panic_abort"][..], &args].concat());
-    // another compiler, so a target folder of its own
+    // The compilers differ, so Debian's compiler has its own target folder.
     let cargo = cargo.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("debian"));
     Ok((cargo, "by Debian's compiler"))
 }
@@ -30,7 +30,7 @@ pub fn cargo(ws: &Workspace, command: &str, targets: &[&str], args: &[&str]) -> 
 /// Installs packages.
 ///
 /// # Errors
-/// Which are missing, and why.
+/// If a package cannot be installed. The message names the package and the reason.
 pub fn install(wanted: &[&str]) -> Result<(), String> {
     let said = packages::install(wanted);
     if packages::are_installed(wanted) { Ok(()) } else { Err(said) }

@@ -1,4 +1,5 @@
-//! A Debian 13 in a folder: the suite on its drivers, which are newer than those of Debian 12, and an emulator.
+//! Installs Debian 13 in a folder, for two uses. The suite runs on the drivers of Debian 13, which are newer than those of
+//! Debian 12. The emulator of Debian 13 runs programs for Arm.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +9,16 @@ use crate::packages;
 use crate::test::TESTED;
 use crate::workspace::Workspace;
 
-/// PoCL and rusticl (OpenCL), and lavapipe (Vulkan).
+/// Debian's packages of PoCL and rusticl (OpenCL) and lavapipe (Vulkan), with their loaders.
 const DRIVERS: &str = "--include=pocl-opencl-icd,mesa-opencl-icd,mesa-vulkan-drivers,ocl-icd-libopencl1,libvulkan1,ca-certificates";
 
-/// Runs a program in the folder `$1`. The mounts end with the program, since they are in a namespace of their own. Drivers need
-/// all three: without `/sys`, PoCL 6 aborts the process.
+/// Shell script that runs a program in the folder `$1`. The mounts end with the program, since they are in their own mount
+/// namespace. Drivers need all three mounts: without `/sys`, PoCL 6 aborts the process.
 const IN_FOLDER: &str = r#"root=$1; shift
 for name in proc sys dev; do mount --rbind /$name "$root/$name" || exit 1; done
 exec chroot "$root" /usr/bin/env POCL_DEVICES=pthread RUSTICL_ENABLE=llvmpipe XDG_RUNTIME_DIR=/tmp LAPIDARY_CACHE_DIR=/tmp/cache "$@""#;
 
-/// The backends whose devices are tested, and how many each has: PoCL and rusticl, lavapipe.
+/// The backends that are tested, and the smallest number of devices of each: PoCL and rusticl, lavapipe.
 const BACKENDS: [(&str, usize); 2] = [("opencl", 2), ("wgpu", 1)];
 
 /// Runs the quick suite on each device. Returns a text that lists the devices, or the reason why none was tested.
@@ -45,13 +46,14 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Ok(format!("{} conform", passed.join(", ")))
 }
 
-/// Fills a folder with a Debian 13 as root, unless it holds `file` already. Returns whether it holds `file` afterwards.
+/// Installs Debian 13 in a folder as root, unless the folder contains `file` already. Returns whether the folder contains
+/// `file` afterwards.
 pub fn fill(root: &Path, packages: &str, file: &str) -> bool {
     let is_filled = || root.join(file).exists();
     if !is_filled() {
         let Some(folder) = root.to_str() else { return false };
         packages::install(&["debootstrap"]);
-        // what a run that was cut short has left
+        // An interrupted run may have left an incomplete folder.
         packages::as_root("rm", &["-rf", "--one-file-system", folder]);
         println!("filling {folder}");
         packages::as_root("debootstrap", &["--variant=minbase", packages, "trixie", folder]);
@@ -64,7 +66,7 @@ fn run_in(root: &Path, program: &[&str]) -> bool {
     packages::as_root("unshare", &[&["--mount", "sh", "-c", IN_FOLDER, "sh", root][..], program].concat())
 }
 
-/// The names of a backend's devices.
+/// Names of a backend's devices in Debian 13.
 fn devices(root: &Path, backend: &str) -> Result<Vec<String>> {
     let file = format!("tmp/{backend}.json");
     if !run_in(root, &["lapidary", "devices", "--device", backend, "--json", &format!("/{file}")]) {

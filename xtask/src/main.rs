@@ -1,4 +1,4 @@
-//! Every chore of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+//! Runs the chores of the project: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 
 mod bench;
 mod cross;
@@ -25,7 +25,7 @@ cargo xtask bench [ARGS...]   ours and peers in one process; results go to bench
                               ARGS: gemm getrf trsm small outofcore opencl wgpu default batched rest, --peer LIST, --n LIST, --reps R, --seconds S,
                               --dtype T, --routine LIST, --json FILE";
 
-/// A chore's outcome: the message says what to do.
+/// Result of a chore. The error message tells the developer what to do.
 type Result<T, E = String> = std::result::Result<T, E>;
 
 fn main() -> ExitCode {

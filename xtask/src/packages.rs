@@ -1,9 +1,9 @@
-//! Debian's packages, by the system's own tools.
+//! Installs and unpacks Debian's packages with apt and dpkg.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Installs those that are missing; the value says what happened.
+/// Installs the packages that are missing. Returns a text that says what happened.
 pub fn install(packages: &[&str]) -> String {
     let missing: Vec<&str> = packages.iter().copied().filter(|package| !is_installed(package)).collect();
     if missing.is_empty() {
@@ -28,7 +28,7 @@ pub fn are_installed(packages: &[&str]) -> bool {
 /// Downloads a package into a folder and unpacks it there, without installing it.
 pub fn unpack(package: &str, folder: &Path) -> bool {
     let download = || succeeds(Command::new("apt-get").args(["download", package]).current_dir(folder));
-    // the lists of packages may be missing or too old
+    // The first download may fail because apt's package lists are missing or outdated.
     if !has_apt() || !(download() || update() && download()) {
         return false;
     }
@@ -50,7 +50,7 @@ fn update() -> bool {
     as_root("apt-get", &["update"])
 }
 
-/// Runs a program as root, where we are or may become root; whether it succeeded.
+/// Runs a program as root, if this process is or may become root. Returns whether the program succeeded.
 pub fn as_root(program: &str, args: &[&str]) -> bool {
     let is_root = std::env::var("USER").is_ok_and(|user| user == "root") || quiet("test", &["-w", "/var/lib/dpkg"]);
     let mut command = Command::new(if is_root { program } else { "sudo" });

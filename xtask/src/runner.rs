@@ -7,41 +7,41 @@ use std::process::{Command, Stdio};
 
 use crate::Result;
 
-/// A command: a program with its arguments, in a folder.
+/// A program with its arguments and the folder in which it runs.
 pub struct Invocation {
     command: Command,
     line: String,
 }
 
 impl Invocation {
-    /// `PROGRAM ARGS` in a folder.
+    /// A command `PROGRAM ARGS` that runs in `folder`.
     pub fn new(program: impl AsRef<OsStr>, folder: &Path, args: &[&str]) -> Self {
         let mut command = Command::new(&program);
         command.current_dir(folder).args(args);
         Invocation { command, line: format!("{} {}", program.as_ref().to_string_lossy(), args.join(" ")) }
     }
 
-    /// One more argument, such as a path.
+    /// Adds an argument, such as a path.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.line = format!("{} {}", self.line, arg.as_ref().to_string_lossy());
         self.command.arg(arg);
         self
     }
 
-    /// Sets a variable of the environment.
+    /// Sets an environment variable of the command.
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.line = format!("{name}={} {}", value.as_ref().to_string_lossy(), self.line);
         self.command.env(name, value);
         self
     }
 
-    /// Runs it; output goes where ours goes.
+    /// Runs the command. The output of the command goes to the output of this process.
     pub fn run(mut self) -> Result<()> {
         let status = self.command.status().map_err(|error| format!("{}: {error}", self.line))?;
         if status.success() { Ok(()) } else { Err(format!("failed: {}", self.line)) }
     }
 
-    /// Runs it, shows its standard output line by line and gives it back.
+    /// Runs the command, prints its standard output line by line, and returns it.
     pub fn tee(self) -> Result<String> {
         self.read(|output| {
             let mut text = String::new();
@@ -55,7 +55,7 @@ impl Invocation {
         })
     }
 
-    /// Runs it and gives its standard output back.
+    /// Runs the command and returns its standard output.
     pub fn output(self) -> Result<String> {
         self.read(|output| {
             let mut text = String::new();
@@ -72,7 +72,7 @@ impl Invocation {
     }
 }
 
-/// The toolchain of rustup with this version, `MAJOR.MINOR`, if there is one.
+/// The installed rustup toolchain of version `MAJOR.MINOR`. `None` if this version is not installed.
 pub fn toolchain(version: &str) -> Option<String> {
     let output = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8_lossy(&output.stdout);

@@ -7,10 +7,11 @@ use crate::Result;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// The tests to run: of the engine, of views, of copies between host memory and buffers, and all of the CPU backend.
+/// Filters of the tests to run: those of the engine, of views, of copies between host memory and buffers, and of the CPU
+/// backend.
 const TESTS: &[&str] = &["engine::", "matrix::", "staging::", "background::", "fast::", "device::", "reference::"];
 
-/// Runs the tests. The option is unstable; the sanitizer's library comes with the toolchain for x86-64 Linux only.
+/// Runs the tests. The compiler option is unstable, and the sanitizer's library is part of the toolchain for x86-64 Linux only.
 pub fn run(ws: &Workspace) -> Result<String> {
     let target = "x86_64-unknown-linux-gnu";
     if !has_sanitizer(target) {
@@ -19,7 +20,7 @@ pub fn run(ws: &Workspace) -> Result<String> {
     let args =
         ["test", "--locked", "--package", "lapidary-core", "--package", "lapidary-backend-cpu", "--lib", "--target", target, "--"];
     let cargo: Invocation = ws.cargo(&[&args[..], TESTS].concat());
-    // a separate target folder, since the compiler flags differ
+    // The compiler flags differ, so these builds have their own target folder.
     let cargo =
         cargo.env("RUSTFLAGS", "-Zsanitizer=address").env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", ws.target("sanitize"));
     cargo.run().map(|()| String::new())

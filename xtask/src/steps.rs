@@ -1,27 +1,27 @@
-//! Steps of a chore, one after the other, with their times.
+//! Runs the steps of a chore one after the other and measures their times.
 
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// The steps done so far.
+/// The steps of a chore that have been completed.
 pub struct Steps<'a> {
     start: Instant,
-    /// The steps asked for; all if none is named.
+    /// Names of the requested steps. If empty, all steps run.
     wanted: &'a [&'a str],
     done: Vec<(&'static str, Duration, String)>,
 }
 
 impl<'a> Steps<'a> {
-    /// None yet.
+    /// Starts without completed steps.
     pub fn new(wanted: &'a [&'a str]) -> Self {
         Steps { start: Instant::now(), wanted, done: Vec::new() }
     }
 
-    /// Does one step, if it is wanted. Its value is a remark for the summary.
+    /// Runs one step if it is requested. The text that `work` returns is printed in the summary.
     ///
     /// # Errors
-    /// The step's, with its name.
+    /// If the step fails. The message begins with the name of the step.
     pub fn step(&mut self, name: &'static str, work: impl FnOnce() -> Result<String>) -> Result<()> {
         if !self.wanted.is_empty() && !self.wanted.contains(&name) {
             return Ok(());
@@ -35,7 +35,7 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Prints every step with its time and its remark.
+    /// Prints every completed step with its time and its text.
     pub fn summary(&self) {
         println!("\n== summary");
         for (name, time, remark) in &self.done {

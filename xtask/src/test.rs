@@ -1,7 +1,6 @@
-//! `cargo xtask test`: everything that must hold before a commit.
+//! `cargo xtask test`: all checks that must pass before a commit.
 //!
-//! Cheap steps stand first. The drivers that the backends are tested with are
-//! installed in [`prepare`].
+//! Cheap steps run first. The step [`prepare`] installs the drivers on which the backends are tested.
 
 use crate::Result;
 use crate::debian13;
@@ -14,21 +13,21 @@ use crate::tidy;
 use crate::types;
 use crate::workspace::Workspace;
 
-/// The packages whose tests run, and their features. A step that names others builds what they share a second time,
-/// with other features.
+/// The packages whose tests run, with all features. If a step named other packages, cargo would build the shared crates a
+/// second time with other features.
 pub const TESTED: &[&str] = &["--workspace", "--exclude", "lapidary-bench", "--all-features"];
 
-/// A backend of another crate.
+/// Manifest of the example backend, which is a crate outside the workspace.
 const FOREIGN: &str = "examples/foreign-backend/Cargo.toml";
 
-/// The steps in their order.
+/// Names of the steps in their order.
 const STEPS: [&str; 13] =
     ["prepare", "fmt", "tidy", "clippy", "msrv", "wasm", "types", "loom", "sanitize", "tests", "foreign", "oclgrind", "debian13"];
 
-/// The step that is run only when it is named: it takes long, and installs much.
+/// A step that runs only if it is named, since it takes long and installs many packages.
 const SYSTEMS: &str = "systems";
 
-/// Runs every step, or those named; the first failure ends the run.
+/// Runs every step, or the named steps. The run ends at the first failure.
 pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     if let Some(unknown) = wanted.iter().find(|name| !STEPS.contains(name) && **name != SYSTEMS) {
         return Err(format!("there is no step `{unknown}`: {}, {SYSTEMS}", STEPS.join(", ")));
@@ -60,7 +59,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches the crates and the drivers, so that later steps do not wait for the network.
+/// Downloads the crates and the drivers, so that later steps do not wait for the network.
 fn prepare(ws: &Workspace) -> Result<String> {
     ws.cargo(&["fetch", "--locked"]).run()?;
     ws.cargo(&["fetch", "--locked", "--manifest-path", FOREIGN]).run()?;
@@ -85,7 +84,7 @@ fn msrv(ws: &Workspace) -> Result<String> {
     Ok(format!("built with {toolchain}"))
 }
 
-/// The engine under the model checker; other flags, so a target folder of its own.
+/// Tests the engine under the model checker loom. The compiler flags differ, so these builds have their own target folder.
 fn loom(ws: &Workspace) -> Result<String> {
     if !ws.has("core/tests/loom.rs") {
         return Ok("no core/tests/loom.rs".into());
@@ -96,25 +95,25 @@ fn loom(ws: &Workspace) -> Result<String> {
     Ok(String::new())
 }
 
-/// Tests the crate outside the workspace that adds a device: it compiles against public items only, and its device
-/// passes the suite.
+/// Tests the example backend outside the workspace. The example must compile against public items only, and its device must
+/// pass the suite.
 fn foreign(ws: &Workspace) -> Result<String> {
     let target = ws.metadata.target_directory.join("foreign");
     ws.cargo(&["test", "--locked", "--manifest-path", FOREIGN]).env("CARGO_TARGET_DIR", target).run().map(|()| String::new())
 }
 
-/// What each test binary said at its end.
+/// The last line of each test binary's output.
 fn closing_lines(output: &str) -> Vec<String> {
     output.lines().filter(|line| line.starts_with("test result: ")).map(str::to_owned).collect()
 }
 
-/// The sums over all test binaries.
+/// The sums of passed, failed and ignored tests over all test binaries.
 fn total(lines: &[String]) -> String {
     let sum = |what: &str| lines.iter().filter_map(|line| count(line, what)).sum::<usize>();
     format!("{} passed, {} failed, {} ignored in {} binaries", sum("passed"), sum("failed"), sum("ignored"), lines.len())
 }
 
-/// The number before a word of a closing line.
+/// The number before a word such as `passed` in a closing line.
 fn count(line: &str, what: &str) -> Option<usize> {
     let part = line.split([';', '.']).find(|part| part.trim().ends_with(what))?;
     part.split_whitespace().find_map(|word| word.parse().ok())

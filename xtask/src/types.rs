@@ -1,26 +1,27 @@
-//! Types checked for systems other than the one in use.
+//! Checks types for other systems, without running programs there.
 
 use crate::Result;
 use crate::cross;
 use crate::workspace::Workspace;
 
-/// A browser, for the crates that open no device.
+/// Compiler target of a browser, for the crates that open no device.
 const BROWSER: &[&str] = &["wasm32-unknown-unknown"];
 
-/// Systems on which everything compiles: `char` of C has no sign on the first, the second has DX12, the third Metal.
+/// Compiler targets for which everything must compile. C's `char` is unsigned on the first, the second has DX12, and the third
+/// has Metal.
 const SYSTEMS: &[&str] = &["aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc", "aarch64-apple-darwin"];
 
-/// Checks the crates that open no device for a browser.
+/// Checks the crates that open no device for the browser target.
 pub fn browser(ws: &Workspace) -> Result<String> {
     check(ws, BROWSER, &["--package", "lapidary-core", "--package", "lapidary-kernels"])
 }
 
-/// Checks the program and all that it is made of for the first of the other systems, whose C differs from ours.
+/// Checks the command-line program and its dependencies for 64-bit Arm Linux, where C's `char` is unsigned.
 pub fn arm(ws: &Workspace) -> Result<String> {
     check(ws, &SYSTEMS[..1], &["--package", "lapidary-cli", "--all-features"])
 }
 
-/// Checks every library and program for other systems.
+/// Checks all libraries and programs for the other systems.
 pub fn systems(ws: &Workspace) -> Result<String> {
     check(ws, SYSTEMS, &["--workspace", "--exclude", "lapidary-xtask", "--all-features"])
 }

@@ -1,5 +1,5 @@
-//! Batches of small problems: members claim groups of matrices. A matrix is computed by one member, which takes its workspace
-//! once for a group, or by the whole team if it is large.
+//! Batches of small problems. Members claim groups of matrices. Each matrix is computed by one member, which takes its workspace
+//! once per group. If the matrices are large, each matrix is computed by the whole team.
 
 use std::ops::Range;
 
@@ -18,14 +18,14 @@ use crate::reference::{self, matrix, piece};
 use crate::team::{Pieces, Team};
 use crate::tile::Tile;
 
-/// Floating-point operations that repay another member.
+/// Minimum number of floating-point operations per member.
 const FLOPS_OF_MEMBER: f64 = 200e3;
 /// If a matrix, or a sequence of instructions, takes more floating-point operations than this, the whole team computes it.
 pub(crate) const FLOPS_OF_TEAM: f64 = 64e6;
-/// Groups for each member. With several, a slow member claims fewer than the others.
+/// Number of groups per member. With several groups per member, a slow member claims fewer groups than the others.
 const GROUPS: usize = 8;
 
-/// Splits `0..count` into groups; members claim them and call `body` for each. `flops` is the work of all.
+/// Splits `0..count` into groups. Members claim groups and call `body` for each group. `flops` is the work of all groups together.
 pub(crate) fn in_groups(team: &Team, count: usize, flops: f64, body: impl Fn(Range<usize>) + Sync) {
     let members = team.members(flops / FLOPS_OF_MEMBER).min(count);
     if members <= 1 {
@@ -43,10 +43,10 @@ pub(crate) fn in_groups(team: &Team, count: usize, flops: f64, body: impl Fn(Ran
     });
 }
 
-/// [`gemm`] of each of `count` matrices.
+/// Computes [`gemm`] for each of `count` matrices.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 #[expect(clippy::too_many_arguments, reason = "the arguments of the routine, their number, and the team")]
 pub unsafe fn gemm_batched<T: Lanes>(
     team: &Team,
@@ -66,7 +66,7 @@ pub unsafe fn gemm_batched<T: Lanes>(
     let (a_first, b_first, c_first) = of_matrix(0);
     let k = op_a.shape(a_first.shape()).1;
     let flops = 2.0 * c_first.rows() as f64 * c_first.cols() as f64 * k as f64;
-    // SAFETY: the caller's contract for some matrices of each operand.
+    // SAFETY: the caller guarantees the contract of tiles for each matrix.
     unsafe {
         if k == 0 || alpha == T::ZERO {
             scale(team, beta, c);
@@ -80,11 +80,11 @@ pub unsafe fn gemm_batched<T: Lanes>(
     }
 }
 
-/// Products of some matrices of a batch, on this thread.
+/// The products of a group of matrices of a batch, on the calling thread.
 struct Products<T> {
     /// The first product of the batch.
     first: Gemm<T>,
-    /// Elements from a matrix of A, B and C to the next.
+    /// Distances between neighbouring matrices of A, B and C, in elements.
     steps: [usize; 3],
     group: Range<usize>,
 }
@@ -102,7 +102,7 @@ impl<T: Scalar> Kernel<T> for Products<T> {
         for i in group {
             let moved = |x: Strided<T>, step| Strided { ptr: x.ptr.wrapping_add(i * step), ..x };
             let (m, n) = first.c.shape();
-            // SAFETY: the caller's tiles, and room for one block of each operand.
+            // SAFETY: the caller guarantees the contract of tiles, and the workspace has room for one block of each operand.
             unsafe {
                 let c = Tile::new(first.c.ptr().wrapping_add(i * c_step), m, n, first.c.ld());
                 let product = Gemm { a: moved(first.a, a_step), b: moved(first.b, b_step), c, ..first };
@@ -112,10 +112,10 @@ impl<T: Scalar> Kernel<T> for Products<T> {
     }
 }
 
-/// [`getrf`] of each of `count` matrices; `info` is written without being read.
+/// Computes [`getrf`] for each of `count` matrices. The old value of `info` is not read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf_batched<T: Lanes>(team: &Team, count: usize, pivoting: bool, a: Tile<T>, ipiv: Tile<i32>, info: Tile<i32>) {
     if count == 0 {
         return;
@@ -123,14 +123,14 @@ pub unsafe fn getrf_batched<T: Lanes>(team: &Team, count: usize, pivoting: bool,
     let (m, n) = matrix(a, count, 0).shape();
     let flops = 2.0 / 3.0 * m as f64 * n as f64 * m.min(n) as f64;
     let of_matrix = |i| {
-        // SAFETY: the caller's contract: every matrix has an element of `info`, which nobody else accesses.
+        // SAFETY: by the contract of tiles, every matrix has an element of `info`, which no other code accesses.
         let info = unsafe {
             info.set(i, 0, 0);
             info.at(i, 0)
         };
         Job { pivoting, first_row: 0, a: matrix(a, count, i), ipiv: piece(ipiv, count, i), info }
     };
-    // SAFETY: the caller's contract for some matrices.
+    // SAFETY: the caller guarantees the contract of tiles for each matrix.
     unsafe {
         if flops > FLOPS_OF_TEAM {
             (0..count).map(of_matrix).for_each(|job| getrf(team, pivoting, 0, job.a, job.ipiv, &mut *job.info));
@@ -143,10 +143,10 @@ pub unsafe fn getrf_batched<T: Lanes>(team: &Team, count: usize, pivoting: bool,
     }
 }
 
-/// B ← op(A)⁻¹·B from the factors of each of `count` matrices.
+/// B ← op(A)⁻¹·B for each of `count` matrices A, which are given by their LU factors.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all pivots lie in their matrix.
+/// The [contract of tiles](crate::tile) holds, and all pivots lie in their matrix.
 pub unsafe fn getrs_batched<T: Lanes>(team: &Team, count: usize, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
     if count == 0 {
         return;
@@ -155,7 +155,7 @@ pub unsafe fn getrs_batched<T: Lanes>(team: &Team, count: usize, op: Op, lu: Til
     let flops = 2.0 * n as f64 * n as f64 * nrhs as f64;
     let solve = |team: &Team, i| {
         let (lu, ipiv, b) = (matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i));
-        // SAFETY: the caller's contract for one matrix.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe { solve(team, op, lu, ipiv, b) }
     };
     if flops > FLOPS_OF_TEAM {
@@ -165,10 +165,10 @@ pub unsafe fn getrs_batched<T: Lanes>(team: &Team, count: usize, op: Op, lu: Til
     }
 }
 
-/// B ← op(A)⁻¹·B for one matrix.
+/// B ← op(A)⁻¹·B for one matrix A, which is given by its LU factors.
 unsafe fn solve<T: Lanes>(team: &Team, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: Tile<T>) {
     let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         let lower = || trsm(team, Side::Left, Uplo::Lower, op, Diag::Unit, T::ONE, lu, b);
         let upper = || trsm(team, Side::Left, Uplo::Upper, op, Diag::NonUnit, T::ONE, lu, b);
@@ -184,10 +184,11 @@ unsafe fn solve<T: Lanes>(team: &Team, op: Op, lu: Tile<T>, ipiv: Tile<i32>, b: 
     }
 }
 
-/// Finds the first zero on the diagonal of each of `count` square matrices: `info` is 0, or its row counted from 1.
+/// Finds the first zero on the diagonal of each of `count` square matrices. `info` becomes the row of this zero, counted from 1,
+/// or 0 if the diagonal has no zero.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn zero_pivots<T: Lanes>(team: &Team, count: usize, lu: Tile<T>, info: Tile<i32>) {
     if count == 0 {
         return;
@@ -195,7 +196,7 @@ pub unsafe fn zero_pivots<T: Lanes>(team: &Team, count: usize, lu: Tile<T>, info
     let order = lu.rows();
     in_groups(team, count, (count * order) as f64, |group| {
         let part = lu.sub(0, group.start * order, order, group.len() * order);
-        // SAFETY: the caller's contract for some matrices.
+        // SAFETY: the caller guarantees the contract of tiles for each matrix.
         unsafe { reference::zero_pivots(group.len(), part, info.sub(group.start, 0, group.len(), 1)) }
     });
 }

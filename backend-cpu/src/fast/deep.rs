@@ -1,5 +1,5 @@
-//! A product of few rows and columns but many terms by a team: members claim ranges of the terms, and the partial products are
-//! added in order.
+//! A product with few rows and columns but many terms, computed by a team. Members claim ranges of the terms. The partial products
+//! of all ranges are added in a fixed order.
 
 use lapidary_core::Scalar;
 
@@ -9,19 +9,20 @@ use super::simd::Lanes;
 use crate::team::{Pieces, Team};
 use crate::tile::Tile;
 
-/// With fewer floating-point operations per member and block of terms, members of a product with shared operands
-/// ([`super::shared`]) wait too often (bench/results/2026-11-25-cpu-deep.txt).
+/// Number of floating-point operations per member and block of terms. With fewer operations, members of a product with shared
+/// operands ([`super::shared`]) wait too often (bench/results/2026-11-25-cpu-deep.txt).
 const FLOPS_OF_BLOCK: f64 = 48e6;
-/// Maximum number of rows or columns of C: a longer side can be divided among the members.
+/// Maximum number of rows or columns of C. A longer side of C can be divided among the members instead.
 const LONGEST: usize = 512;
-/// Number of ranges per member. With several, a slow member claims fewer than the others.
+/// Number of ranges per member. With several ranges per member, a slow member claims fewer ranges than the others.
 const RANGES: usize = 4;
-/// Minimum number of terms in a range, as a multiple of the rows or columns of C: to add partial products is little work then.
+/// Minimum number of terms in a range, as a multiple of the longer side of C. In long ranges, the sum of the partial products is
+/// little work compared with the products.
 const DEPTH: usize = 2;
-/// Maximum number of elements of all partial products. The calling thread keeps this memory for later calls.
+/// Maximum number of elements of all partial products together. The calling thread keeps this memory for later calls.
 const ROOM: usize = 4 << 20;
 
-/// The number of ranges of terms into which a product is cut; 1 if it is not.
+/// Number of ranges into which the terms of a product are divided; 1 if this division would not save time.
 pub(super) fn ranges<T: Scalar>(gemm: &Gemm<T>, members: usize) -> usize {
     let (m, n) = gemm.c.shape();
     let of_block = 2.0 * m as f64 * n as f64 * gemm.k.min(KC_BYTES / size_of::<T>()) as f64;
@@ -30,17 +31,17 @@ pub(super) fn ranges<T: Scalar>(gemm: &Gemm<T>, members: usize) -> usize {
     if pays && ranges >= members { ranges } else { 1 }
 }
 
-/// Computes the product in so many ranges of terms.
+/// Computes the product in `ranges` ranges of terms.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: usize, gemm: &Gemm<T>) {
     let ((m, n), length) = (gemm.c.shape(), gemm.k.div_ceil(ranges));
     let ranges = gemm.k.div_ceil(length);
     let mut workspace = Workspace::of_team::<T>(ranges * m * n);
     let partial = Partial(workspace.ptr::<T>());
     let pieces = Pieces::default();
-    // SAFETY: the caller's operands; the workspace holds a partial product for each range, which no other member writes.
+    // SAFETY: the caller guarantees the contract of tiles. Each range has a partial product, which only one member writes.
     team.run_in_time(members, &|_| unsafe {
         while let Some(range) = pieces.take(ranges) {
             let from = range * length;
@@ -48,7 +49,7 @@ pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: us
             Gemm { k, a: gemm.a.at(0, from), b: gemm.b.at(from, 0), beta: T::ZERO, c, ..*gemm }.on_this_thread();
         }
     });
-    // SAFETY: all ranges are done, and the strips of C are separate.
+    // SAFETY: the partial products of all ranges are computed, and the strips of C do not overlap.
     team.in_strips(n, (ranges * m) as f64, |cols| unsafe {
         for j in cols {
             for i in 0..m {
@@ -59,19 +60,19 @@ pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: us
     });
 }
 
-/// The partial products, one after the other.
+/// The partial products, stored one after the other.
 struct Partial<T>(*mut T);
 
-// SAFETY: this is an address. Only unsafe functions access the memory; their callers rule out data races.
+// SAFETY: only unsafe functions access the memory at this address, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Partial<T> {}
 
 impl<T: Scalar> Partial<T> {
-    /// The partial product of a range.
+    /// The partial product of one range of terms.
     ///
     /// # Safety
     /// `range` is less than the number of ranges in the workspace.
     unsafe fn of(&self, range: usize, m: usize, n: usize) -> Tile<T> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the range lies in the workspace.
         unsafe { Tile::new(self.0.wrapping_add(range * m * n), m, n, m) }
     }
 }

@@ -1,4 +1,4 @@
-//! C ← α·op(A)·op(B) + β·C as a chain of loops around the micro-kernel, on one thread.
+//! C ← α·op(A)·op(B) + β·C on one thread: loops over cache blocks around the micro-kernel.
 
 use std::ops::Range;
 
@@ -13,31 +13,31 @@ use super::transpose::scale;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// Vectors of rows in a micro-tile.
+/// Number of vectors of rows in a micro-tile.
 pub(super) const MV: usize = 3;
-/// Bytes of a column of B's panel: `NR` of them stay in the first-level cache.
+/// Size of a column in a block of B, in bytes. `NR` columns of this size stay in the first-level cache.
 pub(super) const KC_BYTES: usize = 4096;
-/// Bytes of a packed block of A: most of a second-level cache of 1 MiB. Where it has 2 MiB, larger blocks gain at most 5 %
-/// (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
+/// Size of a packed block of A, in bytes. The block takes most of a second-level cache of 1 MiB. With a cache of 2 MiB, larger
+/// blocks gain at most 5 % (f32, order 512; bench/results/2026-11-25-cpu-blocks.txt).
 pub(super) const A_BYTES: usize = 768 << 10;
-/// From this k on a product with one column reads A by columns.
+/// Minimum k for which a product with one column uses [`Gemv`] instead of the micro-kernel.
 const GEMV_K: usize = 16;
-/// Columns of B between two packings of A.
+/// Maximum number of columns in a block of B. A is packed once for each block of B.
 const NC: usize = 4096;
-/// Rows of A that repay the copy of a B whose columns are contiguous.
+/// A column-major B is packed if A has more rows than this number.
 const PACK_B: usize = 192;
 
 /// C ← α·op(A)·op(B) + β·C.
 ///
-/// β = 0 never reads C; α = 0 or k = 0 never reads A or B.
+/// With β = 0, C is never read. With α = 0 or k = 0, A and B are never read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 #[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and the team")]
 pub unsafe fn gemm<T: Lanes>(team: &Team, op_a: Op, op_b: Op, alpha: T, a: Tile<T>, b: Tile<T>, beta: T, c: Tile<T>) {
     let (m, k) = op_a.shape(a.shape());
     debug_assert_eq!((c.rows(), k, c.cols()), (m, op_b.shape(b.shape()).0, op_b.shape(b.shape()).1));
-    // SAFETY: the caller's contract; the shapes agree.
+    // SAFETY: the caller guarantees the contract of tiles; the shapes agree.
     unsafe {
         if k == 0 || alpha == T::ZERO {
             scale(team, beta, c);
@@ -47,14 +47,14 @@ pub unsafe fn gemm<T: Lanes>(team: &Team, op_a: Op, op_b: Op, alpha: T, a: Tile<
     }
 }
 
-/// op(A) as strides.
+/// op(A) as a matrix with a row stride and a column stride.
 #[inline]
 pub(super) fn strided<T: Scalar>(op: Op, a: Tile<T>) -> Strided<T> {
     let (rs, cs) = if op.is_trans() { (a.ld(), 1) } else { (1, a.ld()) };
     Strided { ptr: a.ptr(), rs, cs }
 }
 
-/// C ← α·A·B + β·C with k terms in each sum; nothing is empty.
+/// C ← α·A·B + β·C with `k` terms in each sum. No dimension is 0.
 #[derive(Clone, Copy)]
 pub(super) struct Gemm<T> {
     pub k: usize,
@@ -66,20 +66,20 @@ pub(super) struct Gemm<T> {
 }
 
 impl<T: Lanes> Gemm<T> {
-    /// Computes the product on this thread.
+    /// Computes the product on the calling thread.
     ///
     /// # Safety
-    /// The [contract of tiles](crate::tile).
+    /// The [contract of tiles](crate::tile) holds.
     pub unsafe fn on_this_thread(self) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { if self.c.cols() == 1 && self.k >= GEMV_K { self.one_column() } else { T::dispatch(self) } }
     }
 
-    /// The product with one column, which is made contiguous where it is not.
+    /// Computes a product in which C has one column. If the column of B is not contiguous, it is copied first.
     unsafe fn one_column(self) {
         let Gemm { k, alpha, a, b, beta, c } = self;
         let mut copy = Vec::new();
-        // SAFETY: the caller's contract: b has k elements at that stride.
+        // SAFETY: by the contract of tiles, B has k elements at this stride.
         let x = unsafe {
             if b.rs == 1 {
                 std::slice::from_raw_parts(b.ptr, k)
@@ -88,18 +88,18 @@ impl<T: Lanes> Gemm<T> {
                 &copy
             }
         };
-        // SAFETY: the caller's contract; the shapes agree.
+        // SAFETY: the caller guarantees the contract of tiles; the shapes agree.
         unsafe { T::dispatch(Gemv { m: c.rows(), alpha, a, x, beta, y: c.ptr() }) }
     }
 
-    /// The part of the product in rows `rows` and columns `cols` of C.
+    /// The part of the product in the rows `rows` and the columns `cols` of C.
     pub fn part(&self, rows: Range<usize>, cols: Range<usize>) -> Self {
         let c = self.c.sub(rows.start, cols.start, rows.len(), cols.len());
         Gemm { a: self.a.at(rows.start, 0), b: self.b.at(0, cols.start), c, ..*self }
     }
 }
 
-/// The block sizes of one call, each at most what the caches hold, and even.
+/// The block sizes of one product. Each block fits into its cache, and the blocks of a dimension are nearly equal.
 pub(super) struct Blocks {
     mc: usize,
     kc: usize,
@@ -108,9 +108,9 @@ pub(super) struct Blocks {
     pack_b: bool,
 }
 
-/// The size of equal parts of `total`, at most `most` and a multiple of `unit`.
+/// The size of equal parts of `total`: at most `most`, then rounded up to a multiple of `unit`.
 pub(super) fn even(total: usize, most: usize, unit: usize) -> usize {
-    // Small products must not pay for divisions.
+    // a division would take a noticeable part of the time of a small product
     let part = if total <= most { total } else { total.div_ceil(total.div_ceil(most)) };
     part.next_multiple_of(unit)
 }
@@ -123,16 +123,16 @@ impl<T: Scalar> Gemm<T> {
         let kc = even(self.k, KC_BYTES / size_of::<T>(), 1);
         let a_most = A_BYTES / size_of::<T>();
         let mc = if m * kc <= a_most { m.next_multiple_of(mr) } else { even(m, (a_most / kc).next_multiple_of(mr), mr) };
-        // A must have contiguous columns, and many columns of B repay its copy.
+        // the micro-kernel needs contiguous columns of A; with many columns of B, packing A saves time in any case
         let pack_a = self.a.rs != 1 || n > 4 * V::NR;
-        // A transposed B takes a cache line per k, which many rows of A repay.
+        // if B is row-major, each step along k reads another cache line, so another limit applies
         let pack_b = m > if self.b.rs == 1 { PACK_B } else { 4 * mr };
         Blocks { mc, kc, nc: even(n, NC, V::NR), pack_a, pack_b }
     }
 }
 
 impl Blocks {
-    /// Elements of a packed block of A and of one of B.
+    /// Number of elements of a packed block of A and of a packed block of B; 0 if the operand is not packed.
     #[inline(always)]
     pub fn packed(&self) -> (usize, usize) {
         (if self.pack_a { self.mc * self.kc } else { 0 }, if self.pack_b { self.nc * self.kc } else { 0 })
@@ -148,13 +148,13 @@ impl<T: Scalar> Kernel<T> for Gemm<T> {
         let (a_buffer, b_buffer) = s.packed();
         let mut workspace = Workspace::take::<T>(a_buffer + b_buffer);
         let memory = workspace.ptr::<T>();
-        // SAFETY: the caller's tiles, and room for one block of each operand.
+        // SAFETY: the caller guarantees the contract of tiles, and the workspace has room for one block of each operand.
         unsafe { self.blocked::<V>(&s, memory, memory.wrapping_add(a_buffer)) }
     }
 }
 
 impl<T: Scalar> Gemm<T> {
-    /// The loops over cache blocks.
+    /// Loops over the cache blocks of the product.
     #[inline(always)]
     pub unsafe fn blocked<V: Simd<Elem = T>>(&self, s: &Blocks, a_buffer: *mut T, b_buffer: *mut T) {
         let (m, n) = self.c.shape();
@@ -163,7 +163,7 @@ impl<T: Scalar> Gemm<T> {
             for p in (0..self.k).step_by(s.kc) {
                 let kc = s.kc.min(self.k - p);
                 let mut b = self.b.at(p, j);
-                // SAFETY: the blocks lie in the operands and fit the buffers.
+                // SAFETY: the blocks lie in the operands and fit into the buffers.
                 unsafe {
                     if s.pack_b {
                         pack::<V>(V::NR, nc, kc, b.transposed(), b_buffer);
@@ -188,11 +188,11 @@ impl<T: Scalar> Gemm<T> {
 
 /// The product of one block of A and one block of B.
 ///
-/// Rows of A come in panels: row i of the block starts at `a.at(i, 0)` for
-/// every multiple i of the panel's height.
+/// The block of A consists of panels of rows. The panel that starts at row i
+/// begins at `a.at(i, 0)`.
 pub(super) struct Macro<T> {
     pub product: Gemm<T>,
-    /// Whether B lies in packed panels.
+    /// Whether B is packed into panels.
     pub packed_b: bool,
 }
 
@@ -202,7 +202,7 @@ impl<T: Scalar> Macro<T> {
         let n = self.product.c.cols();
         let mut j = 0;
         while j < n {
-            // SAFETY: the panel lies in B and C.
+            // SAFETY: the panel lies in B and in C.
             unsafe {
                 j += match n - j {
                     8.. if V::NR == 8 => self.panel::<V, 8>(j),
@@ -214,7 +214,7 @@ impl<T: Scalar> Macro<T> {
         }
     }
 
-    /// Where column j of B starts.
+    /// The part of B that starts at column j.
     #[inline(always)]
     fn b_panel<V: Simd<Elem = T>>(&self, j: usize) -> Strided<T> {
         if self.packed_b {
@@ -224,8 +224,8 @@ impl<T: Scalar> Macro<T> {
         }
     }
 
-    /// The part of the panel of B at column j that the micro-tile in row `tile`
-    /// of the panel before fetches.
+    /// The address that a micro-tile prefetches: a part of the panel of B that starts at column j.
+    /// `tile` is the index of the micro-tile in the panel before.
     #[inline(always)]
     fn ahead<V: Simd<Elem = T>>(&self, tile: usize, j: usize) -> *const T {
         if self.packed_b {
@@ -235,7 +235,7 @@ impl<T: Scalar> Macro<T> {
         }
     }
 
-    /// N columns of C from column j on.
+    /// Computes `N` columns of C from column j on, and returns `N`.
     #[inline(always)]
     unsafe fn panel<V: Simd<Elem = T>, const N: usize>(&self, j: usize) -> usize {
         let (m, b, mr) = (self.product.c.rows(), self.b_panel::<V>(j), MV * V::LANES);

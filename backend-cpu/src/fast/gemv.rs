@@ -1,24 +1,24 @@
-//! y ← α·op(A)·x + β·y: a product with one column, bound by reading A once.
+//! y ← α·op(A)·x + β·y: a product with one column, whose time is the time to read A once.
 //!
-//! The micro-kernel of the product would walk A in strips of a few rows, a
-//! page apart; here A is read along its columns.
+//! The micro-kernel would read A in strips of a few rows, whose columns lie on different
+//! pages. This kernel reads A along its columns, or along its rows if they are contiguous.
 
 use lapidary_core::Scalar;
 
 use super::micro::Strided;
 use super::simd::{Kernel, Simd};
 
-/// Columns (or rows) of A that are read together.
+/// Number of columns (or rows) of A that are read together.
 const TOGETHER: usize = 8;
-/// Rows whose part of y stays in the first-level cache.
+/// Number of rows whose part of y stays in the first-level cache.
 const ROWS: usize = 2048;
 
-/// y ← α·A·x + β·y, with A m × k and y contiguous.
+/// y ← α·A·x + β·y, where A is m × k and y is contiguous.
 pub(super) struct Gemv<'a, T> {
     pub m: usize,
     pub alpha: T,
     pub a: Strided<T>,
-    /// k contiguous elements.
+    /// The `k` elements of x, which are contiguous.
     pub x: &'a [T],
     pub beta: T,
     pub y: *mut T,
@@ -29,7 +29,7 @@ impl<T: Scalar> Kernel<T> for Gemv<'_, T> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        // SAFETY: the caller's operands hold what the loops address.
+        // SAFETY: the addresses in the loops lie in the caller's operands.
         unsafe {
             if self.a.rs == 1 {
                 for i in (0..self.m).step_by(ROWS) {
@@ -43,11 +43,11 @@ impl<T: Scalar> Kernel<T> for Gemv<'_, T> {
 }
 
 impl<T: Scalar> Gemv<'_, T> {
-    /// s ← Σ x_c·A_c, a few columns c at a time, then y ← α·s + β·y.
+    /// s ← Σ x_c·A_c, several columns c at a time; then y ← α·s + β·y.
     #[inline(always)]
     unsafe fn columns<V: Simd<Elem = T>>(&self, row: usize, m: usize) {
         let mut sums = [T::ZERO; ROWS];
-        // SAFETY: the rows lie in A and y; those of the tail are masked.
+        // SAFETY: the rows lie in A and y; the tail is masked.
         unsafe {
             let mut c = 0;
             while c < self.x.len() {
@@ -81,7 +81,7 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn add<V: Simd<Elem = T>, const N: usize>(&self, row: usize, m: usize, c: usize, sums: &mut [T; ROWS]) {
         let columns: [*const T; N] = std::array::from_fn(|t| self.a.at(row, c + t).ptr);
         let y = sums.as_mut_ptr();
-        // SAFETY: the rows lie in A and y; those of the tail are masked.
+        // SAFETY: the rows lie in A and y; the tail is masked.
         unsafe {
             let factors: [V; N] = std::array::from_fn(|t| V::splat(self.x[c + t]));
             let whole = m / V::LANES * V::LANES;
@@ -103,7 +103,7 @@ impl<T: Scalar> Gemv<'_, T> {
         }
     }
 
-    /// y_i ← α·(A_i·x) + β·y_i for a few contiguous rows i at a time.
+    /// y_i ← α·(A_i·x) + β·y_i for several rows i at a time, whose elements are contiguous.
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self) {
         let mut i = 0;
@@ -125,7 +125,7 @@ impl<T: Scalar> Gemv<'_, T> {
     unsafe fn dot<V: Simd<Elem = T>, const N: usize>(&self, i: usize) {
         let rows: [*const T; N] = std::array::from_fn(|t| self.a.at(i + t, 0).ptr);
         let (k, x) = (self.x.len(), self.x.as_ptr());
-        // SAFETY: the rows lie in A; elements of the tail are masked.
+        // SAFETY: the rows lie in A; the tail of each row is masked.
         unsafe {
             let mut sums = [V::splat(T::ZERO); N];
             let whole = k / V::LANES * V::LANES;
@@ -149,7 +149,7 @@ impl<T: Scalar> Gemv<'_, T> {
     }
 }
 
-/// The sum of all lanes.
+/// The sum of all lanes of a vector.
 #[inline(always)]
 unsafe fn total<V: Simd>(x: V) -> V::Elem {
     let mut lanes = [V::Elem::ZERO; 16];

@@ -1,4 +1,4 @@
-//! LU with partial pivoting: recursion on the columns. The rows are divided among a group of members of a team.
+//! LU factorisation with partial pivoting, by recursion on the columns. The rows are divided among a group of members of a team.
 
 use std::ops::Range;
 
@@ -13,21 +13,21 @@ use super::trsm::trsm;
 use crate::team::{Member, Team};
 use crate::tile::Tile;
 
-/// P·A = L·U of an m × n tile, as in [`reference::getrf`](crate::reference::getrf).
+/// P·A = L·U for an m × n tile, as in [`reference::getrf`](crate::reference::getrf).
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf<T: Lanes>(team: &Team, pivoting: bool, first_row: usize, a: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe { by_team(team, Op::NoTrans, &Job { pivoting, first_row, a, ipiv, info }) }
 }
 
-/// The same for a row-major matrix, whose memory is a column-major tile of its transpose.
+/// P·A = L·U for a row-major matrix A. `transpose` is the memory of A as a column-major tile, which is the transpose of A.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn getrf_by_rows<T: Lanes>(team: &Team, pivoting: bool, transpose: Tile<T>, ipiv: Tile<i32>, info: &mut i32) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe { by_team(team, Op::Trans, &Job { pivoting, first_row: 0, a: transpose, ipiv, info }) }
 }
 
@@ -35,35 +35,35 @@ pub unsafe fn getrf_by_rows<T: Lanes>(team: &Team, pivoting: bool, transpose: Ti
 #[derive(Clone, Copy)]
 pub(super) struct Job<T> {
     pub pivoting: bool,
-    /// Index of the first row in the whole matrix; it is added to pivots and `info`.
+    /// Index of the tile's first row in the whole matrix. The index is added to pivots and `info`.
     pub first_row: usize,
     pub a: Tile<T>,
     pub ipiv: Tile<i32>,
     pub info: *mut i32,
 }
 
-// SAFETY: these are addresses. Only unsafe functions access the memory; their callers rule out data races.
+// SAFETY: only unsafe functions access the memory at the addresses in a job, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Job<T> {}
 
 impl<T: Lanes> Job<T> {
-    /// The `rows` × `cols` part that starts at (`at`, `at`).
+    /// The job for the `rows` × `cols` part of the matrix that starts at (`at`, `at`).
     pub fn part(&self, at: usize, rows: usize, cols: usize) -> Self {
         let steps = rows.min(cols);
         Job { first_row: self.first_row + at, a: self.a.sub(at, at, rows, cols), ipiv: self.ipiv.sub(at, 0, steps, 1), ..*self }
     }
 
-    /// Exchanges rows of `part` (columns if `side` is `Right`) by the pivots of `steps`. Row 0 of `part` is row `steps.start` of the
-    /// matrix.
+    /// Exchanges the rows of `part`, or its columns if `side` is `Right`, by the pivots of `steps`. Row 0 of `part` is row
+    /// `steps.start` of the matrix.
     pub unsafe fn swap(&self, steps: Range<usize>, side: Side, part: Tile<T>) {
         let swaps = Swaps { side, forward: true, first_row: self.first_row + steps.start };
         if self.pivoting {
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees the contract of tiles.
             unsafe { laswp(&Team::alone(), swaps, part, self.ipiv.sub(steps.start, 0, steps.len(), 1)) }
         }
     }
 }
 
-/// The position of a thread in the group that factors a panel: the first `count` members of a team, or one thread alone.
+/// The position of a thread in the group that factors a panel. The group is the first `count` members of a team, or one thread.
 #[derive(Clone, Copy)]
 pub(super) struct Rank<'a> {
     member: Option<&'a Member<'a>>,
@@ -72,15 +72,15 @@ pub(super) struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    /// A group of one thread.
+    /// The position in a group that consists of one thread.
     pub const ALONE: Rank<'static> = Rank { member: None, count: 1, index: 0 };
 
-    /// The position of `member`, one of the first `count` members.
+    /// The position of `member` in the group of the first `count` members.
     pub fn among(member: &'a Member<'a>, count: usize) -> Self {
         Rank { member: Some(member), count, index: member.index }
     }
 
-    /// Waits until the whole group has arrived. The last one calls `last` before any of them continues.
+    /// Waits until all members of the group have arrived. The last member to arrive calls `last` before any member continues.
     pub fn wait_for_all(&self, last: impl FnOnce()) {
         match self.member {
             Some(member) => member.wait_for_group(self.count, last),
@@ -88,22 +88,22 @@ impl<'a> Rank<'a> {
         }
     }
 
-    /// This thread's part of `lines` rows or columns. Parts start at multiples of `unit`.
+    /// This thread's part of `lines` rows or columns. Each part starts at a multiple of `unit`.
     pub fn share(&self, lines: usize, unit: usize) -> Range<usize> {
         let share = lines.div_ceil(self.count).next_multiple_of(unit);
         (self.index * share).min(lines)..((self.index + 1) * share).min(lines)
     }
 }
 
-/// Factors a matrix, which must have at least as many rows as columns unless the group is one thread. All members of the
-/// group call this with the same arguments.
+/// Factors a matrix. The matrix must have at least as many rows as columns unless the group is one thread. All members of the
+/// group call this function with the same arguments.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); only this group uses `search`.
+/// The [contract of tiles](crate::tile) holds, and only this group uses `search`.
 pub(super) unsafe fn factor<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &PivotSearch<T>) {
     let (m, n) = job.a.shape();
     let steps = m.min(n);
-    // SAFETY: the caller's contract for parts of A and of the pivots. Between two barriers
+    // SAFETY: the caller guarantees the contract of tiles for parts of A and of the pivots. Between two barriers,
     // members write different rows or columns.
     unsafe {
         if n <= COLUMNS {

@@ -7,16 +7,16 @@ use crate::reference::laswp as plain;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// Columns that are exchanged together: few enough that the lines of their
-/// pivot rows stay in the first-level cache.
+/// Number of columns in which rows are exchanged together. The number is so small that the
+/// cache lines of the pivot rows stay in the first-level cache.
 const STRIP: usize = 4;
-/// Rows of a strip whose columns are exchanged: a few cache lines.
+/// Number of rows in which columns are exchanged together: a few cache lines.
 const ROWS: usize = 256;
 
 /// Exchanges rows (or columns) `i` and `ipiv[i] − first_row` for all `i`.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all pivots lie in the tile.
+/// The [contract of tiles](crate::tile) holds, and all pivots lie in the tile.
 pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     let (lines, step) = match swaps.side {
         Side::Left => (a.cols(), STRIP),
@@ -25,7 +25,7 @@ pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<
     team.in_strips(lines, ipiv.rows() as f64, |strip| {
         for start in strip.clone().step_by(step) {
             let count = step.min(strip.end - start);
-            // SAFETY: the caller's contract for parts of A.
+            // SAFETY: the caller guarantees the contract of tiles for each part of A.
             unsafe {
                 match swaps.side {
                     Side::Left => plain(swaps, a.sub(0, start, a.rows(), count), ipiv),
@@ -36,12 +36,12 @@ pub unsafe fn laswp<T: Lanes>(team: &Team, swaps: Swaps, a: Tile<T>, ipiv: Tile<
     });
 }
 
-/// Exchanges columns.
+/// Exchanges columns of `a` by the pivots.
 unsafe fn columns<T: Lanes>(Swaps { forward, first_row, .. }: Swaps, a: Tile<T>, ipiv: Tile<i32>) {
     let steps = ipiv.rows();
     for step in 0..steps {
         let i = if forward { step } else { steps - 1 - step };
-        // SAFETY: the caller guarantees that all pivots lie in the tile; two different columns do not overlap.
+        // SAFETY: the caller guarantees that all pivots lie in the tile, and two different columns do not overlap.
         unsafe {
             let p = ipiv.get(i, 0) as usize - first_row;
             if i != p {

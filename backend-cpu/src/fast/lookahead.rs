@@ -1,13 +1,13 @@
-//! LU by a team with lookahead: some members factor the next panel while the others update the trailing matrix.
+//! LU factorisation by a team with lookahead: some members factor the next panel while the others update the trailing matrix.
 //!
-//! Each step has two parts, separated by a barrier. In the first, members claim strips of the columns right of the panel: they
-//! exchange rows, solve for the rows of U, and pack both factors of the update. In the second, they claim tiles of the update,
-//! those in the columns of the next panel first. Once these are done, a group of members factors that panel and then
-//! claims tiles like the others (Catalán, Herrero, Quintana-Ortí, Rodríguez-Sánchez and van de Geijn 2017). The columns left of each
-//! panel get their row exchanges at the end.
+//! Each step has two parts, separated by a barrier. In the first part, members claim strips of the columns right of the panel. In
+//! each strip, a member exchanges rows and solves for the rows of U. Members also pack both factors of the update. In the second
+//! part, members claim tiles of the update, first the tiles in the columns of the next panel. When the tiles in these columns are
+//! done, a group of members factors the next panel and then claims tiles like the other members (Catalán, Herrero, Quintana-Ortí,
+//! Rodríguez-Sánchez and van de Geijn 2017). The columns left of each panel get their row exchanges at the end.
 //!
-//! A row-major matrix is the column-major transpose of itself. Its panels are factored in a column-major copy, and its update
-//! is the transposed one: C22ᵀ ← C22ᵀ − U12ᵀ·L21ᵀ.
+//! A row-major matrix has the same memory as its column-major transpose. The panels of a row-major matrix are factored in a
+//! column-major copy, and its update is transposed: C22ᵀ ← C22ᵀ − U12ᵀ·L21ᵀ.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,21 +28,22 @@ use crate::tile::Tile;
 
 /// Minimum number of floating-point operations per member.
 const FLOPS_OF_MEMBER: f64 = 13e6;
-/// Minimum and maximum panel width.
+/// Minimum and maximum number of columns of a panel.
 const WIDTH: [usize; 2] = [32, 256];
-/// Number of panels of a matrix whose panels are within [`WIDTH`]: the first with few members, up to the second with many.
-/// With more members the update beside a panel takes less time, so that a panel must be narrower
+/// Number of panels of a matrix whose panels are within [`WIDTH`]: the first number for few members, up to the second for many.
+/// With more members, the update beside a panel takes less time, so a panel must be narrower
 /// (bench/results/2026-11-24-cpu-team.txt).
 const PANELS: [usize; 2] = [8, 16];
 /// Maximum number of columns in a strip of the first part of a step.
 const STRIP: usize = 64;
-/// Maximum number of columns in such a strip of a row-major matrix. In each row, neighbouring strips share a cache line. Two
-/// members that write to the same line slow each other down, so each member gets one wide strip
-/// (bench/results/2026-11-25-cpu-by-rows.txt).
+/// Maximum number of columns in a strip of the first part of a step, if the matrix is row-major. In each row,
+/// neighbouring strips share a cache line. Two members that write to one cache line slow each other down, so each member gets one
+/// wide strip (bench/results/2026-11-25-cpu-by-rows.txt).
 const WIDE_STRIP: usize = 512;
-/// Left of the panels, a member exchanges the rows of this many columns at a time; in a row-major matrix, of one panel at a time.
+/// Number of columns left of the panels in which a member exchanges rows at a time. In a row-major matrix, a member exchanges the
+/// rows of one panel at a time instead.
 const LEFT_STRIP: usize = 32;
-/// A matrix that is no wider than the widest panel is factored as one panel if it has at least this many times as many rows as
+/// A matrix that is not wider than the widest panel is factored as one panel if it has at least `TALL` times as many rows as
 /// columns.
 const TALL: usize = 4;
 /// Number of rows of L that a member packs at a time.
@@ -50,24 +51,24 @@ const PACKED_ROWS: usize = 256;
 /// One member factors a panel in the time in which an update computes `SLOWNESS_OF_PANEL · rows · width²` multiplications
 /// (bench/results/2026-11-25-cpu-panels.txt).
 const SLOWNESS_OF_PANEL: f64 = 1.1;
-/// Two members need about 3 µs to agree on the pivot of a column. An update computes `COST_OF_COLUMN / size_of::<T>()`
-/// multiplications in that time (bench/results/2026-11-25-cpu-panels.txt).
+/// Two members need about 3 µs to agree on the pivot of a column. In this time, an update computes
+/// `COST_OF_COLUMN / size_of::<T>()` multiplications (bench/results/2026-11-25-cpu-panels.txt).
 const COST_OF_COLUMN: f64 = 1200e3;
 /// Each member's share of the rows of the first panel starts at a multiple of this number.
 const LINES: usize = 64;
-/// Minimum number of tiles per member. If each member has several tiles, a slow member claims fewer than the others.
+/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the others.
 const TILES: usize = 6;
 
-/// Factors a matrix by as many members as its size justifies: the tile of the job, or its transpose.
+/// Factors the tile of the job, or the transpose of this tile, with as many members as the size of the matrix justifies.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub(super) unsafe fn by_team<T: Lanes>(team: &Team, op: Op, job: &Job<T>) {
     let (m, n) = op.shape(job.a.shape());
     let steps = m.min(n);
     debug_assert!(job.ipiv.rows() >= steps);
     let members = team.members(flops(m as f64, n as f64) / FLOPS_OF_MEMBER);
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         if members == 1 && op == Op::NoTrans {
             factor(Rank::ALONE, job, &PivotSearch::new(1));
@@ -79,7 +80,7 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, op: Op, job: &Job<T>) {
     }
 }
 
-/// Floating-point operations of the LU of an m × n matrix.
+/// Number of floating-point operations of the LU factorisation of an m × n matrix.
 fn flops(m: f64, n: f64) -> f64 {
     let steps = m.min(n);
     2.0 * m * n * steps - (m + n) * steps * steps + 2.0 / 3.0 * steps * steps * steps
@@ -94,25 +95,25 @@ struct Lookahead<'a, T> {
     width: usize,
 }
 
-/// The state that all members share.
+/// The state that all members share during a factorisation.
 struct Shared<T> {
-    /// Buffers for the packed factors of an update.
+    /// Buffers for the packed factors L and U of an update.
     l_buffer: *mut T,
     u_buffer: *mut T,
     /// Buffer for the column-major copy of a panel.
     panel: *mut T,
     search: PivotSearch<T>,
-    /// Pieces of the first part of a step: strips of U, then blocks of L to pack.
+    /// Pieces of the first part of a step: strips of U, then blocks of L that are to be packed.
     strips: Pieces,
-    /// Tiles of the second part.
+    /// Tiles of the second part of a step.
     tiles: Pieces,
     /// Number of tiles in the columns of the next panel that are done.
     ready: AtomicUsize,
-    /// Strips of the row exchanges at the end.
+    /// Strips of the columns left of the panels, whose rows are exchanged at the end.
     left: Pieces,
 }
 
-// SAFETY: before a barrier members write different panels of the buffers, after it they only read them.
+// SAFETY: before a barrier, members write different panels of the buffers. After the barrier, members only read the buffers.
 unsafe impl<T: Sync> Sync for Shared<T> {}
 
 impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
@@ -137,13 +138,13 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
             left: Pieces::default(),
         };
         self.team.run(self.members, &|member| {
-            // SAFETY: the caller's matrix; the buffers hold both factors.
+            // SAFETY: the caller guarantees the contract of tiles, and the buffers hold both factors of an update.
             unsafe { V::call(Part { job: self.job, stored: self.stored, width, shared: &shared, member }) }
         });
     }
 }
 
-/// What each member runs.
+/// The part of a factorisation that one member runs.
 struct Part<'a, T> {
     job: &'a Job<T>,
     stored: Stored<T>,
@@ -152,10 +153,10 @@ struct Part<'a, T> {
     member: &'a Member<'a>,
 }
 
-/// A factored panel, with which the trailing matrix is to be updated.
+/// A factored panel, with which the trailing matrix is updated.
 #[derive(Clone, Copy)]
 struct Step {
-    /// The panel's first row and column, and its width.
+    /// The first row and the first column of the panel are `at`; `width` is its number of columns.
     at: usize,
     width: usize,
     /// Width of the next panel.
@@ -171,7 +172,7 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
         let steps = m.min(n);
         let width = |at: usize| self.width.min(steps - at);
         let Shared { strips, tiles, ready, .. } = self.shared;
-        // SAFETY: the caller's matrix; between two barriers members write different parts of it.
+        // SAFETY: the caller guarantees the contract of tiles. Between two barriers, members write different parts of the matrix.
         unsafe {
             if self.stored.is_by_rows() {
                 let own = Rank::among(self.member, self.member.count()).share(m, LINES);
@@ -197,8 +198,9 @@ impl<T: Lanes> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Lanes> Part<'_, T> {
-    /// The size of the group that factors a panel of `rows` × `width` while the others do an update of `update` multiplications:
-    /// that with which both end first. Each member of the group waits once per pivot, and is missing from the update meanwhile.
+    /// The size of the group that factors a panel of `rows` × `width` while the other members do an update of `update`
+    /// multiplications. With a group of this size, the step ends earliest. Each member of the group waits once per pivot,
+    /// and it does not work on the update while it waits.
     fn group(&self, rows: usize, width: usize, update: f64) -> usize {
         let (all, width) = (self.member.count(), width as f64);
         let panel = SLOWNESS_OF_PANEL * rows as f64 * width * width;
@@ -211,57 +213,57 @@ impl<T: Lanes> Part<'_, T> {
         (1..=all).min_by(|a, b| step(a).total_cmp(&step(b))).unwrap_or(1)
     }
 
-    /// The panel at (`at`, `at`) while it is factored and used: in place, or its column-major copy.
+    /// The memory of the panel at (`at`, `at`) during its factorisation and use: the matrix, or a column-major copy of the panel.
     fn panel(&self, at: usize, width: usize) -> Tile<T> {
         let rows = self.stored.shape().0 - at;
         if self.stored.is_by_rows() {
-            // SAFETY: the buffer holds as many elements.
+            // SAFETY: the buffer has room for a panel of this size.
             unsafe { Tile::new(self.shared.panel, rows, width, rows) }
         } else {
             self.stored.tile.sub(at, at, rows, width)
         }
     }
 
-    /// Copies rows of the panel at (`at`, `at`) from the row-major matrix.
+    /// Copies rows of the panel at (`at`, `at`) from the row-major matrix to the column-major copy.
     #[inline(always)]
     unsafe fn load_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
         let [stored, copy] = self.panel_rows(at, width, rows);
-        // SAFETY: as the caller promises; the shapes agree.
+        // SAFETY: the caller guarantees the contract of tiles; the shapes agree.
         unsafe { transpose::<V>(stored, copy) }
     }
 
-    /// Copies rows of the panel at (`at`, `at`) back.
+    /// Copies rows of the panel at (`at`, `at`) from the column-major copy back to the row-major matrix.
     #[inline(always)]
     unsafe fn store_panel<V: Simd<Elem = T>>(&self, at: usize, width: usize, rows: Range<usize>) {
         let [stored, copy] = self.panel_rows(at, width, rows);
-        // SAFETY: as the caller promises; the shapes agree.
+        // SAFETY: the caller guarantees the contract of tiles; the shapes agree.
         unsafe { transpose::<V>(copy, stored) }
     }
 
-    /// Rows of the panel at (`at`, `at`) in the row-major matrix, and in the copy.
+    /// The tiles for some rows of the panel at (`at`, `at`): one in the row-major matrix, and one in the copy.
     fn panel_rows(&self, at: usize, width: usize, rows: Range<usize>) -> [Tile<T>; 2] {
         let copy = self.panel(at, width).sub(rows.start, 0, rows.len(), width);
         [self.stored.sub(at + rows.start, at, rows.len(), width), copy]
     }
 
-    /// Factors the panel at (`at`, `at`), if this member belongs to the group.
+    /// Factors the panel at (`at`, `at`) if this member belongs to the group.
     unsafe fn factor(&self, at: usize, width: usize, group: usize) {
         if self.member.index < group {
             let (a, Job { pivoting, first_row, ipiv, info, .. }) = (self.panel(at, width), *self.job);
             let job = Job { pivoting, first_row: first_row + at, a, ipiv: ipiv.sub(at, 0, width, 1), info };
-            // SAFETY: only the group accesses the panel.
+            // SAFETY: only the members of the group access the panel.
             unsafe { factor(Rank::among(self.member, group), &job, &self.shared.search) }
         }
     }
 
-    /// Applies the row exchanges of some steps to a part of the matrix whose first row is that of the first step.
+    /// Applies the row exchanges of some steps to a part of the matrix. Row 0 of `part` is row `steps.start` of the matrix.
     unsafe fn exchange(&self, steps: Range<usize>, part: Tile<T>) {
         let side = if self.stored.is_by_rows() { Side::Right } else { Side::Left };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { self.job.swap(steps, side, part) }
     }
 
-    /// Exchanges rows right of a panel, solves for the rows of U, and packs both factors of the update.
+    /// Runs the first part of a step: exchanges rows right of the panel, solves for the rows of U, and packs both factors.
     #[inline(always)]
     unsafe fn solve<V: Simd<Elem = T>>(&self, Step { at, width, .. }: Step) {
         let ((m, n), is_by_rows, [of_l, of_u]) = (self.stored.shape(), self.stored.is_by_rows(), self.stored.units::<V>());
@@ -272,16 +274,16 @@ impl<T: Lanes> Part<'_, T> {
         let cols = (n - right).div_ceil(share * self.member.count()).min(most).max(of_u).next_multiple_of(of_u);
         let rows = of_l * (PACKED_ROWS / of_l).max(1);
         let strips = (n - right).div_ceil(cols);
-        // the blocks of L are packed if there are columns to update, and written back if the panel is a copy
+        // blocks of L are packed if there are columns to update, and written back if the panel is a copy
         let blocks = if n > right || is_by_rows { below.div_ceil(rows) } else { 0 };
         while let Some(piece) = self.shared.strips.take(strips + blocks + usize::from(is_by_rows)) {
-            // SAFETY: no other member writes this strip, and all only read the panel.
+            // SAFETY: no other member writes this strip, and all members only read the panel.
             unsafe {
                 if piece < strips {
                     let (j, alone) = (piece * cols, Team::alone());
                     let count = cols.min(n - right - j);
                     self.exchange(at..right, self.stored.sub(at, right + j, m - at, count));
-                    // U12 ← L11⁻¹·A12, or U12ᵀ ← A12ᵀ·L11⁻ᵀ
+                    // U12 ← L11⁻¹·A12, or U12ᵀ ← A12ᵀ·L11⁻ᵀ for a row-major matrix
                     let u = self.stored.sub(at, right + j, width, count);
                     let (side, to_columns) = if is_by_rows { (Side::Right, Op::NoTrans) } else { (Side::Left, Op::Trans) };
                     trsm(&alone, side, Uplo::Lower, self.stored.op, Diag::Unit, T::ONE, l11, u);
@@ -300,13 +302,13 @@ impl<T: Lanes> Part<'_, T> {
         }
     }
 
-    /// A22 ← A22 − L21·U12, and the next panel.
+    /// Runs the second part of a step: A22 ← A22 − L21·U12, and the factorisation of the next panel.
     #[inline(always)]
     unsafe fn update<V: Simd<Elem = T>>(&self, step: Step) {
         let Step { at, width, next } = step;
         let ((m, n), right) = (self.stored.shape(), at + width);
         let (below, beside) = (m - right, n - right);
-        // the first block of columns is that of the next panel, rounded up to whole packed panels of U
+        // the first block of columns is the next panel, rounded up to whole packed panels of U
         let first = next.next_multiple_of(self.stored.units::<V>()[1]).min(beside);
         let [rows, cols] = self.tile::<V>(below, beside - first, width);
         let down = below.div_ceil(rows);
@@ -314,10 +316,10 @@ impl<T: Lanes> Part<'_, T> {
         let group = self.group(below, next, below as f64 * (beside - first) as f64 * width as f64);
         let mut to_factor = next > 0 && self.member.index < group;
         loop {
-            // all tiles of the next panel have been claimed
+            // at this point, all tiles in the columns of the next panel are claimed
             if to_factor && self.shared.tiles.taken() >= down {
                 self.member.wait_until(|| self.shared.ready.load(Ordering::Acquire) == down);
-                // SAFETY: the tiles of the panel are done, and only the group accesses it now.
+                // SAFETY: the tiles in the columns of the next panel are done, and only the group accesses the panel now.
                 unsafe { self.factor(right, next, group) }
                 to_factor = false;
             }
@@ -327,7 +329,7 @@ impl<T: Lanes> Part<'_, T> {
             let j = if is_first { 0 } else { first + (block - usize::from(first > 0)) * cols };
             let count = if is_first { first } else { cols.min(beside - j) };
             let c = self.stored.sub(right + i, right + j, rows.min(below - i), count);
-            // SAFETY: no other member writes this tile, and the factors are packed.
+            // SAFETY: no other member writes this tile, and both factors are packed.
             unsafe {
                 self.multiply::<V>(i, j, width, c);
                 if is_first && self.stored.is_by_rows() {
@@ -340,18 +342,18 @@ impl<T: Lanes> Part<'_, T> {
         }
     }
 
-    /// C ← C − L·U with the packed rows from `i` and columns from `j` on.
+    /// C ← C − L·U, with the packed rows of L from row `i` on, and the packed columns of U from column `j` on.
     #[inline(always)]
     unsafe fn multiply<V: Simd<Elem = T>>(&self, i: usize, j: usize, k: usize, c: Tile<T>) {
         let (l, u) = (self.shared.l_buffer.wrapping_add(i * k), self.shared.u_buffer.wrapping_add(j * k));
         let [a, b] = if self.stored.is_by_rows() { [u, l] } else { [l, u] }.map(<*mut T>::cast_const);
         let (a, b) = (Strided { ptr: a, rs: k, cs: MV * V::LANES }, Strided { ptr: b, rs: V::NR, cs: 1 });
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         unsafe { Macro { product: Gemm { k, alpha: -T::ONE, a, b, beta: T::ONE, c }, packed_b: true }.run::<V>() }
     }
 
-    /// Rows and columns of a tile of an m × n update: as many lines of the micro-kernel's first operand as fit the second-level
-    /// cache, at most, and several tiles per member.
+    /// Number of rows and columns of a tile of an m × n update. The part of the micro-kernel's first operand that the tile uses
+    /// fits into the second-level cache. Each member gets several tiles.
     #[inline(always)]
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
@@ -366,7 +368,7 @@ impl<T: Lanes> Part<'_, T> {
         [rows, cols]
     }
 
-    /// Applies to the columns of each panel the row exchanges of all later panels.
+    /// Applies the row exchanges of all later panels to the columns of each panel.
     unsafe fn exchange_left(&self) {
         let (m, n) = self.stored.shape();
         let steps = m.min(n);
@@ -376,7 +378,7 @@ impl<T: Lanes> Part<'_, T> {
             let from = (first / self.width + 1) * self.width;
             if from < steps {
                 let part = self.stored.sub(from, first, m - from, cols.min(steps - first));
-                // SAFETY: no other member writes this strip. It lies within one panel, whose width is a multiple of a strip's.
+                // SAFETY: no other member writes this strip. A panel is a multiple of a strip wide, so the strip lies in one panel.
                 unsafe { self.exchange(from..steps, part) }
             }
         }

@@ -1,13 +1,13 @@
-//! The micro-kernel: a tile of C held in registers while k runs.
+//! The micro-kernel, which holds a micro-tile of C in registers while it loops over k.
 
 use lapidary_core::Scalar;
 
 use super::simd::{Kernel, Simd};
 
-/// The least k whose product takes long enough to fetch C meanwhile.
+/// Minimum k for which the micro-tile of C is prefetched. With a smaller k, the product would end before the prefetch.
 const PREFETCH: usize = 24;
 
-/// Elements addressed by a row and a column stride.
+/// A matrix whose elements are addressed by a row stride and a column stride.
 #[derive(Clone, Copy)]
 pub(super) struct Strided<T> {
     pub ptr: *const T,
@@ -15,31 +15,31 @@ pub(super) struct Strided<T> {
     pub cs: usize,
 }
 
-// SAFETY: this is an address with strides. Only unsafe functions read the memory; their callers rule out data races.
+// SAFETY: only unsafe functions read the memory at this address, and their callers rule out data races.
 unsafe impl<T: Sync> Sync for Strided<T> {}
 
 impl<T> Strided<T> {
-    /// The transpose.
+    /// The transpose of this matrix, over the same memory.
     #[inline(always)]
     pub fn transposed(self) -> Self {
         Strided { ptr: self.ptr, rs: self.cs, cs: self.rs }
     }
 
-    /// The part that starts at (i, j).
+    /// The part of the matrix that starts at element (i, j).
     #[inline(always)]
     pub fn at(self, i: usize, j: usize) -> Self {
         Strided { ptr: self.ptr.wrapping_add(i * self.rs + j * self.cs), ..self }
     }
 }
 
-/// C ← α·A·B + β·C for `MV` vectors of rows and `N` columns.
+/// C ← α·A·B + β·C for a micro-tile of `MV` vectors of rows and `N` columns.
 ///
-/// The columns of A are contiguous. With `TAIL` only `tail` rows of the last
-/// vector exist: the others are neither read in A nor touched in C.
+/// The columns of A are contiguous. With `TAIL`, only `tail` rows of the last
+/// vector exist: the other rows are not read in A and not accessed in C.
 pub(super) struct Micro<T, const MV: usize, const N: usize, const TAIL: bool> {
     pub k: usize,
     pub a: *const T,
-    /// Distance of two columns of A.
+    /// Distance between neighbouring columns of A, in elements.
     pub lda: usize,
     pub b: Strided<T>,
     pub c: *mut T,
@@ -47,7 +47,7 @@ pub(super) struct Micro<T, const MV: usize, const N: usize, const TAIL: bool> {
     pub alpha: T,
     pub beta: T,
     pub tail: usize,
-    /// Where the part of B for the next product starts: `k` elements of it are prefetched during this product.
+    /// Address of a part of B that a later product uses. `k` elements from this address on are prefetched during this product.
     pub ahead: *const T,
 }
 
@@ -56,7 +56,7 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        // SAFETY: the caller's tiles hold what the loops address.
+        // SAFETY: the addresses in the loops lie in the caller's tiles.
         unsafe {
             let mask = V::mask(if TAIL { self.tail } else { 0 });
             if self.k >= PREFETCH {
@@ -70,7 +70,7 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
                     let c = self.c.add(i * V::LANES + j * self.ldc);
                     let masked = TAIL && i == MV - 1;
                     let old = || if masked { V::load_masked(c, mask) } else { V::load(c) };
-                    // β = 0 never reads C.
+                    // with β = 0, C is not read
                     let new = if self.beta == T::ZERO { alpha.mul(sum) } else { alpha.mul_add(sum, old().mul(beta)) };
                     if masked { new.store_masked(c, mask) } else { new.store(c) }
                 }
@@ -80,31 +80,31 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Kernel<T> for
 }
 
 impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, N, TAIL> {
-    /// Fetches the tile of C while the product is computed.
+    /// Prefetches the micro-tile of C, so that it is in the cache when the product is computed.
     #[inline(always)]
     unsafe fn prefetch<V: Simd<Elem = T>>(&self) {
         let (line, rows) = (64 / size_of::<T>(), MV * V::LANES);
         for j in 0..N {
-            // a column that does not start a cache line ends in one more
+            // a column that does not start at a cache line also occupies the line of its last row
             for i in (0..rows).step_by(line).chain([rows - 1]) {
-                // SAFETY: a hint touches nothing.
+                // SAFETY: a prefetch is a hint that accesses no memory.
                 unsafe { V::prefetch(self.c.wrapping_add(i + j * self.ldc)) }
             }
         }
     }
 
-    /// A·B.
+    /// Computes A·B, where A has the rows of the micro-tile and B has its columns.
     #[inline(always)]
     unsafe fn product<V: Simd<Elem = T>>(&self, mask: V::Mask) -> [[V; MV]; N] {
         let packed = Strides { a: MV * V::LANES, b_row: N, b_col: 1 };
         let given = Strides { a: self.lda, b_row: self.b.rs, b_col: self.b.cs };
         let mut at = Position { a: self.a, b: self.b.ptr, ahead: self.ahead };
         let mut left = self.k;
-        // SAFETY: the caller's tiles hold what the loops address.
+        // SAFETY: the addresses in the loops lie in the caller's tiles.
         unsafe {
             let mut sum = [[V::splat(T::ZERO); MV]; N];
             if !TAIL && N == V::NR && given == packed {
-                // constant strides and several steps at once leave little but the arithmetic
+                // with constant strides and unrolled steps, the loop contains little besides arithmetic
                 while left >= UNROLL {
                     V::prefetch_l2(at.ahead);
                     for _ in 0..UNROLL {
@@ -122,10 +122,10 @@ impl<T: Scalar, const MV: usize, const N: usize, const TAIL: bool> Micro<T, MV, 
     }
 }
 
-/// Steps along k between two branches.
+/// Number of steps along k in one iteration of the unrolled loop.
 const UNROLL: usize = 4;
 
-/// Distances of the columns of A, the rows of B and the columns of B.
+/// Distances between neighbouring columns of A, rows of B and columns of B, in elements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Strides {
     a: usize,
@@ -133,7 +133,7 @@ struct Strides {
     b_col: usize,
 }
 
-/// Where a product has come to along k.
+/// The addresses that a product has reached along k.
 struct Position<T> {
     a: *const T,
     b: *const T,
@@ -141,7 +141,7 @@ struct Position<T> {
 }
 
 impl<T: Scalar> Position<T> {
-    /// Adds a column of A times a row of B.
+    /// Adds the product of one column of A and one row of B to `sum`, then advances the addresses.
     #[inline(always)]
     unsafe fn step<V: Simd<Elem = T>, const MV: usize, const N: usize, const TAIL: bool>(
         &mut self,
@@ -149,7 +149,7 @@ impl<T: Scalar> Position<T> {
         strides: Strides,
         sum: &mut [[V; MV]; N],
     ) {
-        // SAFETY: the caller's tiles hold the column and the row.
+        // SAFETY: the column and the row lie in the caller's tiles.
         unsafe {
             let mut column = [V::splat(T::ZERO); MV];
             for (i, x) in column.iter_mut().enumerate() {

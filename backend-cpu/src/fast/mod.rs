@@ -1,7 +1,7 @@
-//! The instructions of [`reference`](crate::reference) at speed, by the members of a [`Team`](crate::Team).
+//! Fast versions of the instructions in [`reference`](crate::reference), which the members of a [`Team`](crate::Team) run.
 //!
-//! All functions are `unsafe` under the [contract of tiles](crate::tile). If the system refuses memory for packed blocks, they panic
-//! without a message, and [`CpuDevice`](crate::CpuDevice) makes an error of it.
+//! All functions are `unsafe`: their callers guarantee the [contract of tiles](crate::tile). If the system refuses memory for
+//! packed blocks, a function panics without a message, and [`CpuDevice`](crate::CpuDevice) converts this panic into an error.
 
 mod batched;
 mod deep;

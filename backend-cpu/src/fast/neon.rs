@@ -1,4 +1,4 @@
-//! The vectors of NEON, which every 64-bit Arm processor has.
+//! The vector types of NEON, which every 64-bit Arm processor has.
 
 use std::arch::aarch64::*;
 use std::arch::asm;
@@ -14,30 +14,30 @@ unsafe fn prefetch<T>(at: *const T) {
 
 #[inline(always)]
 unsafe fn prefetch_l2<T>(at: *const T) {
-    // SAFETY: as above.
+    // SAFETY: a prefetch is a hint that accesses no memory.
     unsafe { asm!("prfm pldl2keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly)) }
 }
 
-/// The first `count` elements at an address, then zeros. NEON has no loads by mask.
+/// Reads the first `count` elements at an address, and sets the other lanes to zero. NEON has no masked loads.
 #[inline(always)]
 unsafe fn load_first<T: Copy + Default, const LANES: usize>(from: *const T, count: usize) -> [T; LANES] {
     // SAFETY: the caller may read `count` elements.
     std::array::from_fn(|lane| if lane < count { unsafe { *from.add(lane) } } else { T::default() })
 }
 
-/// Writes the first `count` lanes.
+/// Writes the first `count` lanes to an address.
 #[inline(always)]
 unsafe fn store_first<T: Copy, const LANES: usize>(lanes: [T; LANES], to: *mut T, count: usize) {
     // SAFETY: the caller may write `count` elements.
     (0..count).for_each(|lane| unsafe { *to.add(lane) = lanes[lane] });
 }
 
-// 24 of the 32 registers hold a tile of C, three a column of A, and the rest elements of B.
+// 24 of the 32 registers hold a micro-tile of C, three hold a column of A, and the others hold elements of B
 vector! {
     F64x2 = float64x2_t of 2 f64, 8 columns, "neon", mask usize,
     vld1q_f64 vst1q_f64 vdupq_n_f64 vmulq_f64 vdivq_f64,
     |x, a, b| add vfmaq_f64(b, x, a), subtract vfmsq_f64(b, x, a),
-    // a comparison with NaN is false
+    // a comparison with NaN is false, so `other` is chosen where `x` is NaN
     |x, other| vbslq_f64(vcgtq_f64(vabsq_f64(x), other), vabsq_f64(x), other),
     unsafe fn mask(count: usize) -> usize {
         count
@@ -61,7 +61,7 @@ vector! {
     F32x4 = float32x4_t of 4 f32, 8 columns, "neon", mask usize,
     vld1q_f32 vst1q_f32 vdupq_n_f32 vmulq_f32 vdivq_f32,
     |x, a, b| add vfmaq_f32(b, x, a), subtract vfmsq_f32(b, x, a),
-    // a comparison with NaN is false
+    // a comparison with NaN is false, so `other` is chosen where `x` is NaN
     |x, other| vbslq_f32(vcgtq_f32(vabsq_f32(x), other), vabsq_f32(x), other),
     unsafe fn mask(count: usize) -> usize {
         count

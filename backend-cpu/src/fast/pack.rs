@@ -1,4 +1,4 @@
-//! Copies of blocks of A and B in the order in which the micro-kernel reads them.
+//! Copies blocks of A and B into the order in which the micro-kernel reads them.
 
 use std::cell::Cell;
 use std::panic::resume_unwind;
@@ -12,33 +12,33 @@ use crate::buffer::advise;
 use crate::tile::Tile;
 
 thread_local! {
-    /// Memory of a product on one thread, and of a team: a member computes products alone while the team's memory is in use.
+    /// One region for products on this thread, and one for products by a team: the team's caller also computes products alone.
     static PAGES: [Cell<Option<MmapMut>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
-/// Room for packed blocks, kept by the thread from call to call.
+/// Memory for packed blocks, which the thread keeps between calls.
 ///
-/// A value and not a closure over it, because a closure would be compiled
-/// without the target features of the kernel.
+/// The memory is a value and is not passed to a closure, because the compiler
+/// would compile a closure without the target features of the kernel.
 pub(super) struct Workspace {
     pages: Option<MmapMut>,
-    /// Index in [`PAGES`].
+    /// Index of the memory in [`PAGES`].
     index: usize,
 }
 
 impl Workspace {
-    /// Room for `count` elements, page-aligned.
+    /// Takes page-aligned memory for `count` elements.
     ///
     /// # Panics
-    /// With [`NoMemory`] if the system refuses the memory.
+    /// With the payload [`NoMemory`] if the system refuses the memory.
     pub fn take<T>(count: usize) -> Self {
         Self::of::<T>(0, count)
     }
 
-    /// The same for a team, on the caller's thread.
+    /// Takes memory for a product by a team, on the thread of the team's caller.
     ///
     /// # Panics
-    /// As [`Workspace::take`].
+    /// With the payload [`NoMemory`] if the system refuses the memory.
     pub fn of_team<T>(count: usize) -> Self {
         Self::of::<T>(1, count)
     }
@@ -57,8 +57,8 @@ impl Workspace {
     }
 }
 
-/// Memory in whole huge pages: they hold what the micro-kernel walks through. Few bytes are in small pages, since the system fills
-/// a huge one with zeros in a thread's first product (bench/results/2026-11-25-cpu-small-products.txt).
+/// Maps memory in whole huge pages for the packed blocks. A small size is mapped in small pages, because the system fills a
+/// huge page with zeros in a thread's first product (bench/results/2026-11-25-cpu-small-products.txt).
 fn map(bytes: usize) -> MmapMut {
     let is_small = bytes <= HUGE_PAGE / 8;
     let size = if is_small { bytes.next_power_of_two() } else { bytes.next_multiple_of(HUGE_PAGE) };
@@ -70,15 +70,15 @@ fn map(bytes: usize) -> MmapMut {
     pages
 }
 
-/// What a panic carries where the system refuses memory for packed blocks. The routines return nothing, and another member of
-/// the team may be the one that lacks memory: [`CpuDevice`](crate::CpuDevice) makes an error of it.
+/// The payload of the panic that occurs if the system refuses memory for packed blocks. The routines return no result, and
+/// any member of the team may lack memory. [`CpuDevice`](crate::CpuDevice) converts the panic into an error.
 #[derive(Debug)]
 pub(crate) struct NoMemory {
     pub bytes: usize,
     pub source: std::io::Error,
 }
 
-/// Unwinds without a message, since the device makes an error of it. A program that aborts instead has to say why.
+/// Unwinds without a message, because the device returns an error. With `panic = "abort"`, the panic has a message instead.
 fn refuse(NoMemory { bytes, source }: NoMemory) -> ! {
     if cfg!(panic = "abort") {
         panic!("the system gives no {bytes} bytes for packed blocks: {source}");
@@ -88,7 +88,7 @@ fn refuse(NoMemory { bytes, source }: NoMemory) -> ! {
 
 #[cfg(test)]
 thread_local! {
-    /// Whether the system counts as one that refuses memory to this thread.
+    /// Whether a test simulates a system that refuses memory to this thread.
     pub(crate) static REFUSES: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -102,7 +102,7 @@ fn is_refused() -> bool {
     false
 }
 
-/// Bytes of a huge page on x86.
+/// Size of a huge page on x86, in bytes.
 const HUGE_PAGE: usize = 2 << 20;
 
 impl Drop for Workspace {
@@ -113,20 +113,20 @@ impl Drop for Workspace {
     }
 }
 
-/// A block of `outer` × `k` in panels of `width`: panel p holds elements
-/// `p·width ..` of the outer dimension, `width` after `width` along k. The last
-/// panel may be narrower; its room is as large.
+/// Copies a block of `outer` × `k` elements into panels of `width` × `k`. In a panel, the `width` elements
+/// of each step along k are contiguous. The last panel may have fewer elements per step, but it takes as
+/// much memory as the others.
 ///
-/// Element (i, p) of the block is at `from.at(i, p)`; one stride is 1.
+/// Element (i, p) of the block is at `from.at(i, p)`. One of the strides of `from` is 1.
 ///
 /// # Safety
-/// `from` can be read, and `to` written for `outer` rounded up to `width`, times `k`.
+/// `from` may be read. `to` may be written for `outer`, rounded up to a multiple of `width`, times `k` elements.
 #[inline(always)]
 pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
     let step = if from.rs == 1 { TOGETHER * width } else { width };
     for i in (0..outer).step_by(step) {
         let (size, from, to) = (step.min(outer - i), from.at(i, 0), to.wrapping_add(i * k));
-        // SAFETY: the panels lie in both; the source is only read.
+        // SAFETY: the panels lie in the source and in the target, and the source is only read.
         unsafe {
             if from.rs == 1 {
                 copy_panels::<V>(width, size, k, from, to);
@@ -137,16 +137,16 @@ pub(super) unsafe fn pack<V: Simd>(width: usize, outer: usize, k: usize, from: S
     }
 }
 
-/// Panels that are copied together: the source is then read in runs that are
-/// long enough for the processor to fetch ahead.
+/// Number of panels that are copied together, so that the source is read in runs
+/// that are long enough for the hardware prefetcher.
 const TOGETHER: usize = 8;
 
-/// Copies k columns of `size` contiguous elements into panels.
+/// Copies `k` columns of `size` contiguous elements into panels of `width` rows.
 #[inline(always)]
 unsafe fn copy_panels<V: Simd>(width: usize, size: usize, k: usize, from: Strided<V::Elem>, to: *mut V::Elem) {
     for p in 0..k {
         for i in (0..size).step_by(width) {
-            // SAFETY: the caller's panels.
+            // SAFETY: the run lies in the source and in the caller's panels.
             unsafe { copy_run::<V>(width.min(size - i), from.at(i, p).ptr, to.add(i * k + p * width)) }
         }
     }
@@ -156,7 +156,7 @@ unsafe fn copy_panels<V: Simd>(width: usize, size: usize, k: usize, from: Stride
 #[inline(always)]
 unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem) {
     let whole = size / V::LANES * V::LANES;
-    // SAFETY: the caller's run; its end is masked.
+    // SAFETY: the caller guarantees that the run may be accessed; the end of the run is masked.
     unsafe {
         for i in (0..whole).step_by(V::LANES) {
             V::load(from.add(i)).store(to.add(i));
@@ -172,7 +172,7 @@ unsafe fn copy_run<V: Simd>(size: usize, from: *const V::Elem, to: *mut V::Elem)
 mod tests {
     use super::{HUGE_PAGE, map};
 
-    /// The first product of a thread would wait until the system has filled a huge page with zeros.
+    /// Small memory is not mapped in huge pages: a thread's first product would wait until the system has zeroed a huge page.
     #[test]
     fn little_memory_is_no_huge_page() {
         assert_eq!([100, HUGE_PAGE / 8, HUGE_PAGE / 8 + 1].map(|bytes| map(bytes).len()), [128, HUGE_PAGE / 8, HUGE_PAGE]);

@@ -1,9 +1,9 @@
-//! LU of a few columns: the base of the recursion.
+//! LU factorisation of a few columns, at which the recursion ends.
 //!
-//! Left-looking, with one pass over memory per column. The pass of column j
-//! scales column j − 1 by its pivot, subtracts the product of the columns
-//! before j, and finds the largest magnitude of what remains. The rows
-//! are divided among the members of a group, with one barrier for each column.
+//! The algorithm is left-looking, with one pass over memory per column. The pass of column j
+//! scales column j − 1 by its pivot, subtracts the product of the columns before j from
+//! column j, and finds the largest magnitude of the result. The rows are divided among the
+//! members of a group, with one barrier per column.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -15,50 +15,50 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::reference::{find_pivot, note_zero_pivot, row_index, safe_reciprocal};
 use crate::tile::Tile;
 
-/// The most columns of a panel.
+/// Maximum number of columns of a panel.
 pub(super) const COLUMNS: usize = 8;
-/// The rows of each member start at a multiple of this.
+/// The rows of each member start at a multiple of this number.
 const SHARED_ROWS: usize = 64;
-/// Rows in a chunk. The search compares the largest magnitudes of the chunks, then looks for the row in the best chunk only.
+/// Number of rows in a chunk. The pivot search compares the largest magnitudes of all chunks, then searches only the best chunk.
 const CHUNK: usize = 512;
 
-/// The state that a group shares while it factors a panel. Each member writes its own candidate; the last one to arrive at a
-/// barrier writes the other fields.
+/// The state that the members of a group share while they factor a panel. Each member writes its own candidate. The last member to
+/// arrive at a barrier writes the other fields.
 pub(super) struct PivotSearch<T> {
-    /// For each member, the row with the largest magnitude among its rows.
+    /// For each member, the row with the largest magnitude among the member's rows.
     candidates: Vec<Candidate>,
     /// The elements of U in the next column; zeros before the first column.
     u: UnsafeCell<[T; COLUMNS]>,
-    /// The factor by which the next pass scales the previous column; one before the first column.
+    /// The factor by which the next pass scales the previous column; 1 before the first column.
     scaling: UnsafeCell<T>,
 }
 
-/// The row of a candidate, `None` if the member has no rows; padded to a cache line.
+/// The row of a candidate; `None` if the member has no rows. The alignment gives each candidate a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Candidate(UnsafeCell<Option<usize>>);
 
-// SAFETY: between two barriers no member reads what another one writes, as the struct says.
+// SAFETY: between two barriers, no member reads a field that another member writes.
 unsafe impl<T: Sync> Sync for PivotSearch<T> {}
 
 impl<T: Scalar> PivotSearch<T> {
-    /// For a group of at most `members` members.
+    /// The state for a group of at most `members` members.
     pub fn new(members: usize) -> Self {
         let candidates = (0..members).map(|_| Candidate::default()).collect();
         PivotSearch { candidates, u: UnsafeCell::new([T::ZERO; COLUMNS]), scaling: UnsafeCell::new(T::ONE) }
     }
 }
 
-/// P·A = L·U of at most `COLUMNS` columns.
+/// P·A = L·U for a panel of at most `COLUMNS` columns.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile); all members of the group call this, and only they use `search`.
+/// The [contract of tiles](crate::tile) holds. All members of the group call this function, and only they use `search`.
 pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &PivotSearch<T>) {
     let (m, n) = job.a.shape();
     let own = rank.share(m, SHARED_ROWS);
     for j in 0..n {
-        // SAFETY: the caller's contract. Before the barrier members write only their own rows; at the barrier the last one alone
-        // accesses the panel.
+        // SAFETY: the caller guarantees the contract of tiles. Before the barrier, members write only their own rows. At the
+        // barrier, only the last member accesses the panel.
         unsafe {
             let (u, scaling) = (*search.u.get(), *search.scaling.get());
             *search.candidates[rank.index].0.get() = eliminate(job.a, j, u, scaling, own.clone());
@@ -69,24 +69,24 @@ pub(super) unsafe fn panel<T: Lanes>(rank: Rank<'_>, job: &Job<T>, search: &Pivo
             });
         }
     }
-    // SAFETY: the caller's contract; the last column is still unscaled.
+    // SAFETY: the caller guarantees the contract of tiles. Each member scales its own rows of the last column.
     unsafe {
         let scaling = *search.scaling.get();
         if scaling != T::ONE {
             (n.max(own.start)..own.end).for_each(|i| job.a.set(i, n - 1, job.a.get(i, n - 1) * scaling));
         }
     }
-    // SAFETY: the other members wait at the barrier.
+    // SAFETY: only the last member accesses `search`, while the other members wait at the barrier.
     rank.wait_for_all(|| unsafe { (*search.scaling.get(), *search.u.get()) = (T::ONE, [T::ZERO; COLUMNS]) });
 }
 
-/// Exchanges the row of the largest candidate with row j. Returns the factor by which column j is to be scaled.
+/// Exchanges the row of the largest candidate with row j. Returns the factor by which column j must be scaled.
 unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<Item = usize>) -> T {
     let Job { pivoting, first_row, a, ipiv, info } = *job;
     let (m, n) = a.shape();
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
-        // a NaN on the diagonal stays there; of equal candidates the first one stays
+        // a NaN on the diagonal is the pivot; among candidates of equal magnitude, the first one is the pivot
         let larger = |best: usize, row: usize| if exceeds(a.get(row, j), a.get(best, j)) { row } else { best };
         let best = if a.get(j, j) == a.get(j, j) { candidates.reduce(larger).unwrap_or(j) } else { j };
         let p = if pivoting { best } else { j };
@@ -104,18 +104,18 @@ unsafe fn exchange<T: Lanes>(job: &Job<T>, j: usize, candidates: impl Iterator<I
     }
 }
 
-/// Whether |x| > |y|, where NaN is smaller than every number.
+/// Whether |x| > |y|. A NaN counts as smaller than every number.
 fn exceeds<T: Scalar>(x: T, y: T) -> bool {
     let is_number = |x: T| x.to_f64() <= f64::INFINITY;
     x.abs() > y.abs() || (is_number(x) && !is_number(y))
 }
 
-/// Computes and stores the elements of U in column j: u_i = a_ij − Σ_{t<i} l_it·u_t.
+/// Computes the elements of U in column j and stores them: u_i = a_ij − Σ_{t<i} l_it·u_t.
 unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
     let mut u = [T::ZERO; COLUMNS];
     if j < a.cols() {
         for i in 0..j.min(a.rows()) {
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller guarantees the contract of tiles.
             unsafe {
                 u[i] = (0..i).fold(a.get(i, j), |x, t| x - a.get(i, t) * u[t]);
                 a.set(i, j, u[i]);
@@ -125,13 +125,13 @@ unsafe fn upper<T: Lanes>(a: Tile<T>, j: usize) -> [T; COLUMNS] {
     u
 }
 
-/// Updates the rows `own` of column j. Returns the one with the largest magnitude.
+/// Updates the rows `own` of column j. Returns the row with the largest magnitude.
 unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T, own: Range<usize>) -> Option<usize> {
     let rows = own.start.max(j)..own.end;
     if rows.is_empty() {
         return None;
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         let chunk = match j {
             0 => T::dispatch(Pass::<T, 0> { a, u, scaling, rows: rows.clone() }),
@@ -147,20 +147,20 @@ unsafe fn eliminate<T: Lanes>(a: Tile<T>, j: usize, u: [T; COLUMNS], scaling: T,
     }
 }
 
-/// The first row of the largest magnitude of one column, from row `start` on,
-/// where NaN is smaller than every number.
+/// The first row with the largest magnitude in a column, from row `start` on.
+/// A NaN counts as smaller than every number.
 unsafe fn first_largest<T: Scalar>(x: Tile<T>, start: usize) -> usize {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         let number = (start..x.rows()).find(|&i| x.get(i, 0) == x.get(i, 0)).unwrap_or(start);
         number + find_pivot(x.sub(number, 0, x.rows() - number, 1), 0)
     }
 }
 
-/// The pass over rows of column `J`, none of them above the diagonal:
+/// The pass of column `J` over some rows on or below the diagonal:
 /// L_{J−1} ← scaling·L_{J−1};  a_J ← a_J − Σ_{t<J} L_t·u_t.
 ///
-/// Returns the row where the first chunk with the largest magnitude starts.
+/// The pass returns the first row of the first chunk with the largest magnitude.
 struct Pass<T, const J: usize> {
     a: Tile<T>,
     u: [T; COLUMNS],
@@ -190,7 +190,7 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     /// Applies the pass to rows `start .. end`, and returns the largest magnitude of column `J` in these rows.
     #[inline(always)]
     unsafe fn chunk<V: Simd<Elem = T>>(&self, start: usize, end: usize) -> T::Real {
-        // SAFETY: the rows lie in A, those of the tail are masked.
+        // SAFETY: the rows lie in A; the tail is masked.
         unsafe {
             let mut most = V::splat(-T::ONE);
             let whole = start + (end - start) / V::LANES * V::LANES;
@@ -207,7 +207,7 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
         }
     }
 
-    /// One vector of rows from row `i` on.
+    /// Applies the pass to one vector of rows from row `i` on. Returns the elements of column `J`.
     #[inline(always)]
     unsafe fn rows<V: Simd<Elem = T>>(&self, i: usize, load: impl Fn(*mut T) -> V, store: impl Fn(V, *mut T)) -> V {
         // SAFETY: the rows lie in A.
@@ -230,13 +230,13 @@ impl<T: Scalar, const J: usize> Pass<T, J> {
     }
 }
 
-/// The largest lane; no lane is NaN.
+/// The largest lane of a vector in which no lane is NaN.
 #[inline(always)]
 unsafe fn largest_lane<V: Simd>(x: V) -> <V::Elem as Scalar>::Real {
     let mut lanes = [V::Elem::ZERO; 16];
     // SAFETY: no vector has more than 16 lanes.
     unsafe { x.store(lanes.as_mut_ptr()) };
-    // The start value −1 of an all-NaN chunk must lose against zero.
+    // −1, the result for a chunk that holds only NaN, must count as less than zero
     let real = |x: V::Elem| if x.to_f64() < 0.0 { -x.abs() } else { x.abs() };
     lanes[1..V::LANES].iter().fold(real(lanes[0]), |most, &x| if real(x) > most { real(x) } else { most })
 }

@@ -1,5 +1,5 @@
-//! Vectors as arrays: for processors without a vector type of their own here.
-//! The compiler maps the loops to whatever the target has.
+//! Vectors as arrays, for processors for which this crate has no vector type.
+//! The compiler translates the loops into the instructions of the target.
 
 use lapidary_core::Scalar;
 
@@ -7,7 +7,7 @@ use super::simd::{Kernel, Simd};
 
 const LANES: usize = 4;
 
-/// Four elements.
+/// A vector of four elements.
 #[derive(Clone, Copy)]
 pub(super) struct Array<T>([T; LANES]);
 
@@ -18,13 +18,13 @@ impl<T: Scalar> Array<T> {
     }
 }
 
-/// a · b + c, fused where the hardware does it.
+/// a · b + c, fused if the target has an instruction for the fused operation.
 #[inline(always)]
 fn mul_add<T: Scalar>(a: T, b: T, c: T) -> T {
     if cfg!(any(target_arch = "aarch64", target_feature = "fma")) { a.mul_add(b, c) } else { a * b + c }
 }
 
-// The loops are plain; only memory accesses carry conditions, those of the trait.
+// Only the functions that access memory have safety conditions, which are those of the trait.
 impl<T: Scalar> Simd for Array<T> {
     type Elem = T;
     type Mask = usize;
@@ -33,7 +33,7 @@ impl<T: Scalar> Simd for Array<T> {
 
     #[inline(never)]
     unsafe fn call<K: Kernel<T>>(kernel: K) -> K::Output {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller guarantees the conditions of the trait.
         unsafe { kernel.run::<Self>() }
     }
     #[inline(always)]
@@ -42,22 +42,22 @@ impl<T: Scalar> Simd for Array<T> {
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller's contract; the alignment is that of an element.
+        // SAFETY: the caller guarantees the conditions of the trait; an array has the alignment of its elements.
         Array(unsafe { from.cast::<[T; LANES]>().read() })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller's contract; the alignment is that of an element.
+        // SAFETY: the caller guarantees the conditions of the trait; an array has the alignment of its elements.
         unsafe { to.cast::<[T; LANES]>().write(self.0) }
     }
     #[inline(always)]
     unsafe fn load_masked(from: *const T, mask: usize) -> Self {
-        // SAFETY: the caller's contract; lanes outside the mask are not read.
+        // SAFETY: the caller guarantees the conditions of the trait; lanes outside the mask are not read.
         Array(std::array::from_fn(|l| if l < mask { unsafe { *from.add(l) } } else { T::ZERO }))
     }
     #[inline(always)]
     unsafe fn store_masked(self, to: *mut T, mask: usize) {
-        // SAFETY: the caller's contract; lanes outside the mask are not written.
+        // SAFETY: the caller guarantees the conditions of the trait; lanes outside the mask are not written.
         (0..mask).for_each(|l| unsafe { *to.add(l) = self.0[l] });
     }
     #[inline(always)]

@@ -1,10 +1,10 @@
-//! A product by a team. If it is small, each member packs the operands of its own tiles of C. Otherwise the members pack A and B
-//! together, and then claim tiles of C.
+//! A product computed by a team. In a small product, each member packs the operands of its own tiles of C. In a larger product, the
+//! members pack A and B together, and then claim tiles of C.
 //!
-//! The structure of the latter is that of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack
-//! pieces of a block of B and of a block of A; when both are packed, members compute tiles of C. A member that finds no more
-//! tiles starts to pack the next blocks into a second buffer. Members wait for pieces to be done and not for one another: a thread that
-//! starts late, or is descheduled between two pieces, does not delay the others.
+//! The larger product has the structure of BLIS (Van Zee and van de Geijn 2015, Smith et al. 2014). All members pack pieces
+//! of a block of B and of a block of A. When both blocks are packed, members compute tiles of C. A member that finds no more
+//! tiles starts to pack the next blocks into a second buffer. A member waits until pieces are done, but never for another member: a
+//! thread that starts late, or is descheduled between two pieces, does not delay the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,46 +18,47 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::team::{Member, Pieces, Team};
 use crate::tile::Tile;
 
-/// Minimum work per member: floating-point operations times bytes per element.
+/// Minimum work per member. Work is the number of floating-point operations times the bytes per element.
 const WORK_OF_MEMBER: f64 = 16e6;
-/// A product is small if the work per member is at most this many times [`WORK_OF_MEMBER`].
+/// A product is small if the work per member is at most `SMALL` times [`WORK_OF_MEMBER`].
 const SMALL: f64 = 4.0;
-/// Minimum numbers of rows and columns of C that a member computes at a time in a small product: multiples of each micro-tile's.
+/// Minimum number of rows and of columns that a member computes at a time in a small product: multiples of every micro-tile's size.
 const SMALL_TILE: [usize; 2] = [48, 32];
 /// Maximum number of columns of B that are packed at a time.
 const NC: usize = 2048;
-/// Size of the block of A that is packed at a time, in bytes, if [`A_BYTES`] per member is not more: a part of the last-level cache.
+/// Size of the block of A that is packed at a time, in bytes. If the sum of [`A_BYTES`] over all members is more, the sum is
+/// used instead. The block takes a part of the last-level cache.
 const SHARED_BYTES: usize = 8 << 20;
-/// Minimum number of tiles per member. If each member has several tiles, a slow member claims fewer than the others.
+/// Minimum number of tiles per member. With several tiles per member, a slow member claims fewer tiles than the others.
 const TILES: usize = 8;
-/// Maximum number of panels of B in a tile. For each of them the rows of A in the tile are read once, from the second-level
+/// Maximum number of panels of B in a tile. For each panel of B, the rows of A in the tile are read once from the second-level
 /// cache.
 const TILE_PANELS: usize = 64;
-/// Minimum number of pieces per member into which the packing of two blocks is split.
+/// Minimum number of pieces per member into which the packing of two blocks is divided.
 const PACKINGS: usize = 3;
 /// Maximum number of panels that a member packs at a time.
 const PACKED_PANELS: usize = 8;
 /// Number of multiplications that take as long as copying one element.
 const FLOPS_OF_MOVE: f64 = 8.0;
-/// If C has at most this many rows or columns, only its other dimension is split among members.
+/// If C has at most this many rows or columns, only the other dimension of C is divided among members.
 const NARROW: usize = 32;
 
-/// Computes a product by as many members as its size justifies.
+/// Computes a product with as many members as the size of the product justifies.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
     let (m, n) = gemm.c.shape();
     let flops = 2.0 * m as f64 * n as f64 * gemm.k as f64;
     let work = flops * size_of::<T>() as f64 / WORK_OF_MEMBER;
     let members = team.members(work);
     let ranges = if members > 1 { ranges(gemm, members) } else { 1 };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         if ranges > 1 {
             by_ranges(team, members, ranges, gemm);
         } else if n.min(m) <= NARROW {
-            // members share the long dimension only
+            // only the longer dimension of C is divided among the members
             let moves = (m.min(n) as f64 / FLOPS_OF_MOVE).max(1.0) * gemm.k as f64;
             team.in_strips(m.max(n), moves, |strip| {
                 let part = if n <= m { gemm.part(strip, 0..n) } else { gemm.part(0..m, strip) };
@@ -73,37 +74,37 @@ pub(super) unsafe fn by_team<T: Lanes>(team: &Team, gemm: &Gemm<T>) {
     }
 }
 
-/// A small product: each member packs the operands of its tiles for itself. That takes less time than to wait until others have
-/// packed them and to read them from the caches of other cores.
+/// Computes a small product. Each member packs the operands of its own tiles. To share packed operands would take more time,
+/// because members would wait for each other and read the operands from the caches of other cores.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 unsafe fn by_tiles<T: Lanes>(team: &Team, members: usize, gemm: &Gemm<T>) {
     let ((m, n), [rows, mut cols]) = (gemm.c.shape(), SMALL_TILE);
     let down = m.div_ceil(rows);
     while down * (n / (2 * cols)) >= TILES * members {
         cols *= 2;
     }
-    // the last tile of a row takes the rest of the columns: a single one would be computed by another method
+    // the last tile of a row takes the remaining columns, because a single column would be computed by another method
     let (across, tiles) = (n / cols, Pieces::default());
     team.run_in_time(members, &|_| {
         while let Some(tile) = tiles.take(down * across) {
             let (i, j) = (tile % down * rows, tile / down * cols);
             let end = if j + 2 * cols > n { n } else { j + cols };
-            // SAFETY: the tiles do not overlap, and lie in C.
+            // SAFETY: the tiles lie in C and do not overlap.
             unsafe { gemm.part(i..m.min(i + rows), j..end).on_this_thread() }
         }
     });
 }
 
-/// A product whose packed operands all members share.
+/// A product in which all members use the same packed operands.
 struct Shared<'a, T> {
     team: &'a Team,
     members: usize,
     gemm: &'a Gemm<T>,
 }
 
-/// Block sizes: rows of A (`mc`), columns of B (`nc`) and the length of both along k (`kc`).
+/// Block sizes: `mc` rows of A, `nc` columns of B, and the length `kc` of both blocks along k.
 #[derive(Clone, Copy)]
 struct Blocks {
     mc: usize,
@@ -111,7 +112,7 @@ struct Blocks {
     kc: usize,
 }
 
-/// A number of pieces of work, and how many of them are done.
+/// Counts pieces of work: how many there are, how many are claimed, and how many are done.
 #[derive(Default)]
 struct Stage {
     count: usize,
@@ -124,19 +125,19 @@ impl Stage {
         Stage { count, ..Stage::default() }
     }
 
-    /// Claims the next piece.
+    /// Claims the next piece of the stage.
     #[inline(always)]
     fn take(&self) -> Option<usize> {
         self.pieces.take(self.count)
     }
 
-    /// Counts a piece as done.
+    /// Counts one more piece as done.
     #[inline(always)]
     fn end(&self) {
         self.done.fetch_add(1, Ordering::Release);
     }
 
-    /// Waits until all pieces are done.
+    /// Waits until all pieces of the stage are done.
     fn wait(&self, member: &Member<'_>) {
         member.wait_until(|| self.done.load(Ordering::Acquire) == self.count);
     }
@@ -151,17 +152,18 @@ struct Step<T> {
     beta: T,
     a_buffer: *mut T,
     b_buffer: *mut T,
-    /// Pieces of B, then of A. `of_b` is the number of pieces of B; 0 if an earlier step has packed its block.
+    /// The pieces of B, then those of A, that are to be packed. `of_b` is the number of pieces of B; 0 if an earlier step has
+    /// packed this block of B.
     packing: Stage,
     of_b: usize,
-    /// Rows of A, and columns of B, that a member packs at a time.
+    /// Number of rows of A, and of columns of B, that a member packs at a time.
     packed: [usize; 2],
-    /// Tiles of C, each of `tile` rows and columns.
+    /// The tiles of C. `tile` holds the numbers of rows and columns of a tile.
     tiles: Stage,
     tile: [usize; 2],
 }
 
-// SAFETY: members write different panels of the buffers and different tiles of C, and read a buffer only once it is packed.
+// SAFETY: members write different panels of the buffers and different tiles of C. Members read only packed buffers.
 unsafe impl<T: Sync> Sync for Step<T> {}
 
 impl<T: Lanes> Kernel<T> for Shared<'_, T> {
@@ -177,14 +179,14 @@ impl<T: Lanes> Kernel<T> for Shared<'_, T> {
         let buffers = [[0, a], [2 * a, 2 * a + b]].map(|two| two.map(|at| memory.wrapping_add(at)));
         let (steps, alpha) = (self.steps::<V>(blocks, buffers), self.gemm.alpha);
         self.team.run_in_time(self.members, &|member| {
-            // SAFETY: the caller's tiles; the buffers hold two blocks of each operand.
+            // SAFETY: the caller guarantees the contract of tiles, and the buffers hold two blocks of each operand.
             unsafe { V::call(Part { alpha, steps: &steps, member }) }
         });
     }
 }
 
 impl<T: Scalar> Shared<'_, T> {
-    /// The block sizes, each at most what the caches hold, and even.
+    /// The block sizes. Each block fits into its cache, and the blocks of a dimension are nearly equal.
     fn blocks<V: Simd<Elem = T>>(&self) -> Blocks {
         let (m, n) = self.gemm.c.shape();
         let kc = even(self.gemm.k, KC_BYTES / size_of::<T>(), 1);
@@ -192,7 +194,7 @@ impl<T: Scalar> Shared<'_, T> {
         Blocks { mc: even(m, most, MV * V::LANES), nc: even(n, NC, V::NR), kc }
     }
 
-    /// The steps of the product. Consecutive blocks of an operand use its two buffers alternately.
+    /// The steps of the product. Consecutive blocks of an operand use the two buffers of the operand alternately.
     fn steps<V: Simd<Elem = T>>(&self, Blocks { mc, nc, kc }: Blocks, buffers: [[*mut T; 2]; 2]) -> Vec<Step<T>> {
         let Gemm { k, a, b, beta, c, .. } = *self.gemm;
         let (m, n) = c.shape();
@@ -225,13 +227,13 @@ impl<T: Scalar> Shared<'_, T> {
         steps
     }
 
-    /// Rows of A, and columns of B, that a member packs at a time: so few that each member has several pieces.
+    /// Number of rows of A, and of columns of B, that a member packs at a time. Each member gets several pieces to pack.
     fn packed<V: Simd<Elem = T>>(&self, m: usize, n: usize) -> [usize; 2] {
         let share = (m + n) / (PACKINGS * self.members);
         [MV * V::LANES, V::NR].map(|width| width * (share / width).clamp(1, PACKED_PANELS))
     }
 
-    /// Rows and columns of a tile: at most what fits the caches, but small enough that each member has several.
+    /// Number of rows and columns of a tile of C. A tile fits into the caches, and is so small that each member gets several tiles.
     fn tile<V: Simd<Elem = T>>(&self, m: usize, n: usize, k: usize) -> [usize; 2] {
         let mr = MV * V::LANES;
         let (all_rows, all_cols) = (m.div_ceil(mr), n.div_ceil(V::NR));
@@ -239,14 +241,14 @@ impl<T: Scalar> Shared<'_, T> {
         let mut cols = TILE_PANELS.min(all_cols);
         let wanted = TILES * self.members;
         while all_rows.div_ceil(rows) * all_cols.div_ceil(cols) < wanted && rows * cols > 1 {
-            // the longer side, in elements
+            // halves the side of the tile that is longer in elements
             if rows == 1 || (cols > 1 && cols * V::NR >= rows * mr) { cols = cols.div_ceil(2) } else { rows = rows.div_ceil(2) }
         }
         [rows * mr, cols * V::NR]
     }
 }
 
-/// What each member runs.
+/// The part of a product that one member runs.
 struct Part<'a, T> {
     alpha: T,
     steps: &'a [Step<T>],
@@ -259,8 +261,8 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         for (at, step) in self.steps.iter().enumerate() {
-            // SAFETY: the blocks lie in the operands and fit the buffers. The last step that used the same buffer was two steps
-            // ago, the last one that wrote the same tile of C one step ago; this waits for both.
+            // SAFETY: the blocks lie in the operands and fit into the buffers. Step `at - 2` used the same buffers, and step
+            // `at - 1` wrote the same tiles of C. The loop waits for steps `at - 2` and `at - 1`.
             unsafe {
                 if at >= 2 {
                     self.steps[at - 2].tiles.wait(self.member);
@@ -277,12 +279,12 @@ impl<T: Scalar> Kernel<T> for Part<'_, T> {
 }
 
 impl<T: Scalar> Step<T> {
-    /// Claims and packs pieces of both blocks until none is left.
+    /// Claims pieces of both blocks and packs them, until no piece is left.
     #[inline(always)]
     unsafe fn pack<V: Simd<Elem = T>>(&self) {
         let ((m, n), k, [rows, cols]) = (self.c.shape(), self.k, self.packed);
         while let Some(piece) = self.packing.take() {
-            // SAFETY: the caller's blocks and buffers; no other member packs this piece.
+            // SAFETY: the piece lies in the blocks and in the buffers, and no other member packs this piece.
             unsafe {
                 if piece < self.of_b {
                     let j = piece * cols;
@@ -296,7 +298,7 @@ impl<T: Scalar> Step<T> {
         }
     }
 
-    /// Claims and computes tiles of C until none is left.
+    /// Claims tiles of C and computes them, until no tile is left.
     #[inline(always)]
     unsafe fn multiply<V: Simd<Elem = T>>(&self, alpha: T) {
         let ((m, n), k, mr) = (self.c.shape(), self.k, MV * V::LANES);

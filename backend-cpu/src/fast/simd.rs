@@ -1,40 +1,40 @@
-//! Vectors of the machine behind one trait, chosen once per kernel call.
+//! One trait for the vector types of all processors. The vector type is chosen once per kernel call.
 //!
-//! A kernel is written once over [`Simd`] and run by [`Lanes::dispatch`] with
-//! the widest vectors that the processor has. Everything below
-//! [`Kernel::run`] is `#[inline(always)]`, so that it is compiled with the
-//! target features of the function that [`Simd::call`] enters.
+//! A kernel is written once, generic over [`Simd`]. [`Lanes::dispatch`] runs the
+//! kernel with the widest vectors of the processor. [`Kernel::run`] and all functions
+//! that it calls are `#[inline(always)]`, so that the compiler uses the target
+//! features of [`Simd::call`] for them.
 
 use lapidary_core::Scalar;
 
 /// A vector of `LANES` elements.
 ///
 /// # Safety
-/// The functions are `unsafe`: the processor must have the vector's features
-/// (the caller was entered through [`Simd::call`]), and addresses must be
-/// readable or writable for the lanes that are moved.
+/// The functions are `unsafe`. The processor must have the features of the
+/// vector, as it does if the caller was entered through [`Simd::call`]. Addresses
+/// must be readable or writable for the lanes that are accessed.
 pub(crate) trait Simd: Copy {
-    /// The type of a lane.
+    /// The type of an element.
     type Elem: Scalar;
-    /// Which lanes a partial access moves.
+    /// Selects the lanes that a partial load or store accesses.
     type Mask: Copy;
-    /// The number of lanes.
+    /// Number of lanes.
     const LANES: usize;
-    /// Columns of a micro-tile of three vectors: what the registers hold.
+    /// Number of columns of a micro-tile that is three vectors high. A micro-tile with so many columns fits into the registers.
     const NR: usize;
 
-    /// Runs a kernel in a function compiled for this vector.
+    /// Runs a kernel in a function that is compiled with the features of this vector.
     unsafe fn call<K: Kernel<Self::Elem>>(kernel: K) -> K::Output;
-    /// The first `count` ≤ `LANES` lanes.
+    /// Selects the first `count` lanes; `count` is at most `LANES`.
     unsafe fn mask(count: usize) -> Self::Mask;
     unsafe fn load(from: *const Self::Elem) -> Self;
     unsafe fn store(self, to: *mut Self::Elem);
-    /// Lanes outside the mask are zero and not read.
+    /// Loads the lanes in the mask. The other lanes become zero, and their memory is not read.
     unsafe fn load_masked(from: *const Self::Elem, mask: Self::Mask) -> Self;
     unsafe fn store_masked(self, to: *mut Self::Elem, mask: Self::Mask);
-    /// Asks for the cache line at an address, of which nothing is required.
+    /// Prefetches the cache line at an address. Any address is permitted.
     unsafe fn prefetch(at: *const Self::Elem);
-    /// The same, no nearer than the second-level cache.
+    /// Prefetches a cache line into the second-level cache. Any address is permitted.
     unsafe fn prefetch_l2(at: *const Self::Elem);
     unsafe fn splat(value: Self::Elem) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
@@ -43,30 +43,30 @@ pub(crate) trait Simd: Copy {
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
     /// `b − self · a`.
     unsafe fn neg_mul_add(self, a: Self, b: Self) -> Self;
-    /// The larger of |self| and `other`, and `other` where self is NaN.
+    /// The larger of |self| and `other` in each lane, or `other` in lanes where `self` is NaN.
     unsafe fn max_abs(self, other: Self) -> Self;
-    /// Transposes the 2×2 blocks of `D` lanes in two rows of a matrix:
-    /// `lo[l] = other[l − D]` where `l & D`, `hi[l] = self[l + D]` elsewhere.
+    /// Takes `self` and `other` as two rows of a matrix, and transposes its 2×2 blocks, each element of which is `D` lanes.
+    /// `lo[l]` is `other[l − D]` if `l & D` is not 0, else `self[l]`; `hi[l]` is `self[l + D]` if `l & D` is 0, else `other[l]`.
     unsafe fn exchange<const D: usize>(self, other: Self) -> (Self, Self);
 }
 
-/// A computation written over any vector type.
+/// A computation that is generic over the vector type.
 pub(crate) trait Kernel<T> {
-    /// What it returns.
+    /// The result of the computation.
     type Output;
-    /// Computes with vectors `V`; must be `#[inline(always)]`.
+    /// Computes with vectors of type `V`. Implementations must be `#[inline(always)]`.
     ///
     /// # Safety
-    /// Called from [`Simd::call`], with the kernel's own conditions met.
+    /// The function is called from [`Simd::call`], and the kernel's own conditions hold.
     unsafe fn run<V: Simd<Elem = T>>(self) -> Self::Output;
 }
 
-/// A scalar for which the fast path exists: `f32` and `f64`.
+/// A scalar type with a fast path: `f32` or `f64`.
 pub trait Lanes: Scalar + sealed::Sealed {
-    /// Runs a kernel with the widest vectors of this processor.
+    /// Runs a kernel with the widest vectors of the processor.
     ///
     /// # Safety
-    /// The kernel's own conditions.
+    /// The kernel's own conditions hold.
     #[doc(hidden)]
     #[allow(private_bounds, private_interfaces, reason = "the trait is sealed")]
     unsafe fn dispatch<K: Kernel<Self>>(kernel: K) -> K::Output;
@@ -78,7 +78,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// The most bits of a vector: whatever the processor has, but for tests.
+/// Maximum width of a vector in bits. There is no limit except in tests.
 #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(test)))]
 #[inline(always)]
 fn widest() -> usize {
@@ -87,7 +87,7 @@ fn widest() -> usize {
 
 #[cfg(test)]
 thread_local! {
-    /// Lowered by tests, so that every vector type runs on one processor.
+    /// Maximum width of a vector in bits. Tests lower this value, so that every vector type runs on one processor.
     pub(super) static WIDEST: std::cell::Cell<usize> = const { std::cell::Cell::new(usize::MAX) };
 }
 
@@ -116,10 +116,10 @@ macro_rules! lanes {
                 }
                 #[cfg(target_arch = "aarch64")]
                 if widest() >= 128 {
-                    // SAFETY: every processor of 64-bit Arm has NEON.
+                    // SAFETY: every 64-bit Arm processor has NEON.
                     return unsafe { super::neon::$v128::call(kernel) };
                 }
-                // SAFETY: arrays need no features.
+                // SAFETY: arrays need no features of the processor.
                 unsafe { super::portable::Array::<$t>::call(kernel) }
             }
         }

@@ -1,4 +1,4 @@
-//! Substitution with a small triangle: the base of the triangular solve.
+//! Substitution with a small triangle, at which the recursion of the triangular solve ends.
 
 use lapidary_core::{Diag, Op, Scalar, Side};
 
@@ -7,14 +7,14 @@ use super::transpose::transpose;
 use super::trsm::{Flags, right_hand_sides};
 use crate::tile::Tile;
 
-/// The largest triangle.
+/// Maximum order of the triangle.
 pub(super) const ORDER: usize = 16;
-/// Vectors of right-hand sides that are solved side by side.
+/// Number of vectors of right-hand sides that are solved together.
 const WIDE: usize = 6;
-/// Right-hand sides that are transposed at a time, of any vector's width.
+/// Maximum number of right-hand sides that are transposed at a time: `WIDE` vectors of at most 16 lanes.
 const BUFFER: usize = WIDE * 16;
 
-/// The triangle in the order of elimination: unknown s is
+/// The triangle in the order of elimination. Unknown s is
 /// (α·b_s − Σ_{r<s} rows[s][r]·x_r) / rows[s][s].
 struct Triangle<T> {
     order: usize,
@@ -24,18 +24,18 @@ struct Triangle<T> {
 
 impl<T: Scalar> Triangle<T> {
     /// # Safety
-    /// The [contract of tiles](crate::tile).
+    /// The [contract of tiles](crate::tile) holds.
     unsafe fn read(f: Flags, a: Tile<T>) -> Self {
         let order = a.rows();
         let mut rows = [[T::ZERO; ORDER]; ORDER];
         let turn = |s| if f.forward() { s } else { order - 1 - s };
-        // Equation s has op(A)'s row s on the left, its column on the right.
+        // the coefficients of equation s are row s of op(A) for the side `Left`, and column s for `Right`
         let swap = (f.side == Side::Right) != f.op.is_trans();
         let unit = f.diag == Diag::Unit;
         for (s, row) in rows.iter_mut().enumerate().take(order) {
             for (r, x) in row.iter_mut().enumerate().take(if unit { s } else { s + 1 }) {
                 let (i, j) = if swap { (turn(r), turn(s)) } else { (turn(s), turn(r)) };
-                // SAFETY: inside the stored triangle.
+                // SAFETY: the element lies in the stored triangle.
                 *x = unsafe { a.get(i, j) };
                 if matches!(f.op, Op::ConjTrans | Op::Conj) {
                     *x = x.conj();
@@ -46,12 +46,12 @@ impl<T: Scalar> Triangle<T> {
     }
 }
 
-/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ for an `A` of at most `ORDER`.
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ for a matrix A of at most the order `ORDER`.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub(super) unsafe fn substitute<T: Lanes>(f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller guarantees the contract of tiles.
     unsafe { T::dispatch(Substitute { f, alpha, triangle: &Triangle::read(f, a), b }) }
 }
 
@@ -68,7 +68,7 @@ impl<T: Scalar> Kernel<T> for Substitute<'_, T> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         let b = self.b;
-        // SAFETY: the caller's tiles.
+        // SAFETY: the caller guarantees the contract of tiles, and each part lies in B.
         unsafe {
             match self.f.side {
                 Side::Right => self.solve::<V>(b),
@@ -83,11 +83,11 @@ impl<T: Scalar> Kernel<T> for Substitute<'_, T> {
 }
 
 impl<T: Scalar> Substitute<'_, T> {
-    /// Xᵀ·op(A)ᵀ = Bᵀ in a small buffer, so that vectors run along right-hand sides.
+    /// Solves Xᵀ·op(A)ᵀ = Bᵀ in a small buffer, so that each lane of a vector belongs to another right-hand side.
     #[inline(always)]
     unsafe fn solve_transposed<V: Simd<Elem = T>>(&self, b: Tile<T>) {
         let mut buffer = std::mem::MaybeUninit::<[T; BUFFER * ORDER]>::uninit();
-        // SAFETY: the buffer holds b's elements, and is written before it is read.
+        // SAFETY: the buffer has room for the elements of `b`, and it is written before it is read.
         unsafe {
             let turned = Tile::new(buffer.as_mut_ptr().cast(), b.cols(), b.rows(), BUFFER);
             transpose::<V>(b, turned);
@@ -96,7 +96,7 @@ impl<T: Scalar> Substitute<'_, T> {
         }
     }
 
-    /// The columns of `x` are the unknowns, its rows the right-hand sides.
+    /// Solves a system in which the columns of `x` are the unknowns and the rows of `x` are the right-hand sides.
     #[inline(always)]
     unsafe fn solve<V: Simd<Elem = T>>(&self, x: Tile<T>) {
         let wide = WIDE * V::LANES;
@@ -117,13 +117,13 @@ impl<T: Scalar> Substitute<'_, T> {
         }
     }
 
-    /// `N` vectors of right-hand sides, the last one partial if `TAIL`, unknown
-    /// after unknown.
+    /// Solves for one unknown after the other in `N` vectors of right-hand sides. The last
+    /// vector is partial if `TAIL`.
     #[inline(always)]
     unsafe fn strip<V: Simd<Elem = T>, const N: usize, const TAIL: bool>(&self, x: Tile<T>) {
         let Triangle { order, unit, ref rows } = *self.triangle;
         let at = |s| x.at(0, if self.f.forward() { s } else { order - 1 - s });
-        // SAFETY: the strip lies in x; a tail is masked.
+        // SAFETY: the strip lies in `x`, and its tail is masked.
         unsafe {
             let mask = V::mask(if TAIL { x.rows() - (N - 1) * V::LANES } else { 0 });
             let load = |p: *mut T, i| {

@@ -1,4 +1,4 @@
-//! Every fast instruction against the reference, with every vector type.
+//! Compares every fast instruction with the reference, for every vector type.
 
 use lapidary_core::{Diag, Op, Scalar, Side, Swaps, Uplo};
 
@@ -14,7 +14,7 @@ const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const UPLOS: [Uplo; 2] = [Uplo::Lower, Uplo::Upper];
 const DIAGS: [Diag; 2] = [Diag::NonUnit, Diag::Unit];
 
-/// Xorshift.
+/// A xorshift generator of random numbers.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0
     }
-    /// In −1 ..= 1.
+    /// A random value between −1 and 1.
     fn value<T: Scalar>(&mut self) -> T {
         T::from_f64((self.next() % 2001) as f64 / 1000.0 - 1.0)
     }
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// A matrix whose gap rows and end hold NaN canaries.
+/// A matrix whose memory holds NaN between the columns and after the last column, so that a stray write is detected.
 #[derive(Clone)]
 struct Matrix<T> {
     data: Vec<T>,
@@ -60,7 +60,7 @@ impl<T: Lanes> Matrix<T> {
     fn get(&self, i: usize, j: usize) -> f64 {
         self.data[i + j * self.ld].to_f64()
     }
-    /// The largest |self − other|; NaN must stand at the same places.
+    /// The largest |self − other|. NaN must be at the same places in both matrices.
     #[track_caller]
     fn distance(&self, other: &Self) -> f64 {
         let pairs = || self.data.iter().zip(&other.data).map(|(x, y)| (x.to_f64(), y.to_f64()));
@@ -69,7 +69,7 @@ impl<T: Lanes> Matrix<T> {
     }
 }
 
-/// A triangle with a strong diagonal and NaN where nothing may be read.
+/// A triangular matrix with a dominant diagonal. Elements that a routine must not read are NaN.
 fn triangle<T: Lanes>(n: usize, uplo: Uplo, diag: Diag, r: &mut Random) -> Matrix<T> {
     Matrix::new(n, n, 2, |i, j| {
         let stored = if uplo == Uplo::Lower { i > j } else { i < j };
@@ -82,7 +82,7 @@ fn triangle<T: Lanes>(n: usize, uplo: Uplo, diag: Diag, r: &mut Random) -> Matri
     })
 }
 
-/// With every vector type, on one thread and by a team whose every member takes part.
+/// Calls `f` with every vector type, for one thread and for a team whose members all take part in each job.
 fn each_way(f: impl Fn(&Team)) {
     for team in [Team::alone(), Team::eager(3)] {
         for bits in [512, 256, 0] {
@@ -104,13 +104,13 @@ fn gemm_agrees<T: Lanes>(team: &Team) {
         let (alpha, beta) = ([1.0, -1.0, 0.5, 0.0][r.below(4)], [1.0, 0.0, -2.0][r.below(3)]);
         product_agrees::<T>(team, &mut r, size, ops, alpha, beta);
     }
-    // few rows and columns and many terms, which a team cuts into ranges of terms
+    // few rows and columns but many terms, so that a team divides the terms into ranges
     for (size, beta) in [([1, 1, 40], 0.0), ([5, 3, 100], -2.0), ([8, 1, 500], 0.0), ([25, 17, 700], 1.0), ([40, 64, 1030], 0.0)] {
         product_agrees::<T>(team, &mut r, size, OPS, 0.5, beta);
     }
-    // few terms, and so many tiles that a team takes wider ones
+    // few terms, and so many tiles that a team uses wider tiles
     product_agrees::<T>(team, &mut r, [310, 321, 5], OPS, 0.5, -2.0);
-    // large enough that a team packs the operands together
+    // so large that the members of a team pack the operands together
     for ops in [OPS, [Op::Trans, Op::NoTrans]] {
         product_agrees::<T>(team, &mut r, [270, 220, 510], ops, 0.5, -2.0);
     }
@@ -133,7 +133,7 @@ fn product_agrees<T: Lanes>(team: &Team, r: &mut Random, [m, n, k]: [usize; 3], 
         reference::gemm(op_a, op_b, alpha, a.tile(), b.tile(), beta, want.tile());
         super::gemm(team, op_a, op_b, alpha, a.tile(), b.tile(), beta, c.tile());
     }
-    // Bound 1 of docs/numerics.md, twice, with entries of at most 1 (β·C₀ at most 2).
+    // twice bound 1 of docs/numerics.md, with entries of at most 1 (β·C₀ at most 2)
     let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
     assert!(c.distance(&want) <= bound, "{m}×{n}×{k} {op_a}{op_b}: {}", c.distance(&want));
 }
@@ -144,7 +144,7 @@ fn gemm_is_the_reference() {
     each_way(gemm_agrees::<f64>);
 }
 
-/// Blocks beyond the first one, of A and of B, and panels wider than the narrowest.
+/// Tests products with several blocks of A and of B, and factorisations with panels that are wider than the narrowest panel.
 #[test]
 fn large_matrices_of_a_team_are_the_reference() {
     let (mut r, team) = (Random(23), Team::eager(3));
@@ -157,7 +157,7 @@ fn large_matrices_of_a_team_are_the_reference() {
             reference::gemm(Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, want.tile());
             super::gemm(&team, Op::NoTrans, Op::NoTrans, 1.0, a.tile(), b.tile(), -1.0, c.tile());
         }
-        // as above
+        // twice bound 1 of docs/numerics.md, as in `product_agrees`
         let bound = 4.0 * (k as f64 + 3.0) * f64::UNIT_ROUNDOFF * (k as f64 + 2.0);
         assert!(c.distance(&want) <= bound, "{m}×{n}×{k}: {}", c.distance(&want));
     }
@@ -181,7 +181,7 @@ fn large_matrices_of_a_team_are_the_reference() {
         };
         let (mut a, mut pivots) = factored(&team);
         check_factors(&original, &mut a, &mut pivots, true);
-        // the same bits, whoever takes which piece
+        // two factorisations give the same bits, no matter which member computes which piece
         let (again, pivots_again) = factored(&team);
         assert_eq!((pivots, a.distance(&again)), (pivots_again, 0.0));
     }
@@ -203,11 +203,11 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
     for case in 0..32 * 8 {
         let (side, uplo, op, diag) = (SIDES[case % 2], UPLOS[case / 2 % 2], OPS[case / 4 % 2], DIAGS[case / 8 % 2]);
         let (n, others) = match case {
-            // products that members share
+            // the order is so large that members share products
             0..8 => (257, 9),
-            // triangles of one member in a system of two, and products that members share
+            // the system is divided into two triangles, for which each member solves alone, and a product that members share
             8..12 => (513, 64),
-            // strips as wide as the cache has room for, and a wider one
+            // so many right-hand sides that a member solves several strips, the last of which is wider
             12..14 => (100, 2500),
             _ => (sizes(&mut r), sizes(&mut r) * (1 + r.below(4))),
         };
@@ -221,7 +221,7 @@ fn trsm_agrees<T: Lanes>(team: &Team) {
             reference::trsm(side, uplo, op, diag, alpha, a.tile(), want.tile());
             super::trsm(team, side, uplo, op, diag, alpha, a.tile(), b.tile());
         }
-        // Bound 7; the triangle's inverse is below e in norm.
+        // bound 7 of docs/numerics.md; the norm of the triangle's inverse is below e
         let bound = 16.0 * (n as f64 + 3.0) * T::UNIT_ROUNDOFF;
         assert!(b.distance(&want) <= bound, "{side}{uplo}{op}{diag} {n} {others}: {}", b.distance(&want));
     }
@@ -304,7 +304,7 @@ fn getrf_agrees<T: Lanes>(team: &Team) {
     }
 }
 
-/// Bound 8 of docs/numerics.md, entry by entry.
+/// Checks bound 8 of docs/numerics.md for each entry of the matrix.
 fn check_factors<T: Lanes>(original: &Matrix<T>, lu: &mut Matrix<T>, pivots: &mut [i32], pivoting: bool) {
     let (m, n, steps) = (lu.rows, lu.cols, pivots.len());
     let mut pa = original.clone();
@@ -337,7 +337,7 @@ fn pivots_on_exact_integers_are_the_reference() {
     each_way(|team| {
         let mut r = Random(13);
         for case in 0..60 {
-            // One column decides without rounding; ties, NaN and long columns included.
+            // in a matrix of one column, no rounding affects the pivot; the cases include ties, NaN and long columns
             let (m, nan) = (1 + r.below(1500), case % 4 == 0);
             let mut a =
                 Matrix::<f64>::new(m, 1, 0, |_, _| if nan && r.below(9) == 0 { f64::NAN } else { r.below(30) as f64 - 15.0 });

@@ -1,4 +1,4 @@
-//! Moving a tile: scaling, copying and transposing.
+//! Scaling, copying and transposing of tiles.
 
 use lapidary_core::{Op, Scalar};
 
@@ -6,21 +6,21 @@ use super::simd::{Kernel, Lanes, Simd};
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// C ← β·C; β = 0 writes zeros without reading C.
+/// C ← β·C. With β = 0, zeros are written to C, and C is not read.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn scale<T: Lanes>(team: &Team, beta: T, c: Tile<T>) {
     if beta != T::ONE {
-        // SAFETY: the caller's contract for some columns.
+        // SAFETY: the caller guarantees the contract of tiles for each part of C.
         team.in_strips(c.cols(), c.rows() as f64, |cols| unsafe { scale_here(beta, c.sub(0, cols.start, c.rows(), cols.len())) });
     }
 }
 
 unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
     for j in 0..c.cols() {
-        // SAFETY: a column of the tile, ours by the contract; zero is all zero
-        // bits; the loop reads initialised elements because beta is not zero.
+        // SAFETY: by the contract of tiles, no other code accesses the column. All bits of a zero
+        // are zero. The loop reads initialised elements, because beta is not zero there.
         unsafe {
             if beta == T::ZERO {
                 c.at(0, j).write_bytes(0, c.rows());
@@ -34,13 +34,13 @@ unsafe fn scale_here<T: Scalar>(beta: T, c: Tile<T>) {
 /// B ← op(A).
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn copy<T: Lanes>(team: &Team, op: Op, a: Tile<T>, b: Tile<T>) {
     debug_assert_eq!(op.shape(a.shape()), b.shape());
     let rows = b.rows();
     team.in_strips(b.cols(), rows as f64, |cols| {
         let to = b.sub(0, cols.start, rows, cols.len());
-        // SAFETY: the caller's contract for some columns of B; the shapes agree.
+        // SAFETY: the caller guarantees the contract of tiles for each part of B; the shapes agree.
         unsafe {
             if op.is_trans() {
                 T::dispatch(Transpose { a: a.sub(cols.start, 0, cols.len(), rows), b: to });
@@ -64,16 +64,16 @@ impl<T: Scalar> Kernel<T> for Transpose<T> {
 
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
-        // SAFETY: the caller's tiles; every block lies inside both.
+        // SAFETY: the caller guarantees the contract of tiles, and every block lies in both tiles.
         unsafe { transpose::<V>(self.a, self.b) }
     }
 }
 
-/// B ← Aᵀ in square blocks of a vector's width. The blocks go down the columns
-/// of B, so that its cache lines are filled while they are near.
+/// B ← Aᵀ in square blocks that are as wide as a vector. The blocks go down the columns
+/// of B, so that each cache line of B is filled while it is in the cache.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile), inside [`Simd::call`].
+/// The [contract of tiles](crate::tile) holds, and the caller runs inside [`Simd::call`].
 #[inline(always)]
 pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
     let step = V::LANES;
@@ -81,7 +81,7 @@ pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
         for j in (0..a.cols()).step_by(step) {
             let (rows, cols) = (step.min(a.rows() - i), step.min(a.cols() - j));
             let (from, to) = (a.sub(i, j, rows, cols), b.sub(j, i, cols, rows));
-            // SAFETY: the caller's contract; `WHOLE` goes with whole blocks.
+            // SAFETY: the caller guarantees the contract of tiles; `WHOLE` is true for whole blocks only.
             unsafe {
                 if rows == step && cols == step {
                     Block::<_, true> { a: from, b: to }.run::<V>();
@@ -93,11 +93,11 @@ pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
     }
 }
 
-/// The most lanes of a vector.
+/// Maximum number of lanes of a vector.
 const MOST: usize = 16;
 
-/// B ← Aᵀ for one block of at most `LANES` × `LANES`, by exchanging ever
-/// larger sub-blocks.
+/// B ← Aᵀ for one block of at most `LANES` × `LANES` elements, by exchanges of
+/// sub-blocks whose size doubles from stage to stage.
 struct Block<T, const WHOLE: bool> {
     a: Tile<T>,
     b: Tile<T>,
@@ -109,7 +109,7 @@ impl<T: Scalar, const WHOLE: bool> Kernel<T> for Block<T, WHOLE> {
     #[inline(always)]
     unsafe fn run<V: Simd<Elem = T>>(self) {
         let (rows, cols) = self.a.shape();
-        // SAFETY: inside the block, by the masks where it is not whole.
+        // SAFETY: all accessed elements lie in the block; if the block is not whole, masks exclude the elements outside it.
         unsafe {
             let mut x = [V::splat(T::ZERO); MOST];
             let mask = V::mask(if WHOLE { 0 } else { rows });
@@ -136,14 +136,14 @@ impl<T: Scalar, const WHOLE: bool> Kernel<T> for Block<T, WHOLE> {
     }
 }
 
-/// Exchanges the sub-blocks of `D` lanes in all pairs of rows at distance `D`.
+/// Exchanges the sub-blocks of `D` lanes in all pairs of rows whose distance is `D`.
 #[inline(always)]
 unsafe fn stage<V: Simd, const D: usize>(x: &mut [V; MOST]) {
     if D < V::LANES {
-        // A plain count, so that the loop unrolls and the rows stay in registers.
+        // the loop has a constant count, so that the compiler unrolls it and keeps the rows in registers
         for pair in 0..V::LANES / 2 {
             let l = pair / D * (2 * D) + pair % D;
-            // SAFETY: registers only.
+            // SAFETY: the function accesses only registers.
             (x[l], x[l + D]) = unsafe { x[l].exchange::<D>(x[l + D]) };
         }
     }

@@ -1,4 +1,4 @@
-//! B ← α·op(A)⁻¹·B and B ← α·B·op(A)⁻¹: recursion on the triangle.
+//! Triangular solves B ← α·op(A)⁻¹·B and B ← α·B·op(A)⁻¹, by recursion on the triangle.
 
 use lapidary_core::{Diag, Op, Side, Uplo};
 
@@ -10,36 +10,36 @@ use crate::reference::is_forward;
 use crate::team::{Strips, Team};
 use crate::tile::Tile;
 
-/// Maximum order of a triangle with which each member solves right-hand sides by itself. With larger ones, the members share
+/// Maximum order of a triangle for which each member solves its own right-hand sides alone. For larger triangles, the members share
 /// the products of the first steps of the recursion.
 const ORDER_OF_MEMBER: usize = 256;
-/// The same for systems that are not much larger, if there are many right-hand sides: to share a product of order 256 costs
-/// more than it saves (bench/results/2026-11-25-h100-sweep-rest.txt).
+/// Maximum order of a triangle for which each member solves alone, in a small system with many right-hand sides. To share a
+/// product of order 256 would take more time than it saves (bench/results/2026-11-25-h100-sweep-rest.txt).
 const ORDER_OF_MEMBER_IN_SMALL: usize = 512;
-/// Maximum order of such a system.
+/// Maximum order of a small system.
 const SMALL: usize = 1024;
-/// Minimum number of its right-hand sides.
+/// Minimum number of right-hand sides of a small system to which [`ORDER_OF_MEMBER_IN_SMALL`] applies.
 const MANY: usize = 64;
-/// Number of bytes of the right-hand sides that a member solves at a time; the last time up to twice as many. They stay in a
-/// second-level cache of 2 MiB through the whole recursion.
+/// Size of the right-hand sides that a member solves at a time, in bytes. The last right-hand sides of a member may have twice
+/// this size. Right-hand sides of this size stay in a second-level cache of 2 MiB through the whole recursion.
 const STRIP_BYTES: usize = 768 << 10;
 
-/// Number of operations, times the bytes of an element, that take as long as to copy one element.
+/// Number of floating-point operations, times the bytes per element, that take as long as copying one element.
 const FLOPS_OF_MOVE: f64 = 128.0;
 
-/// What stays the same through the recursion.
+/// The arguments of a triangular solve that stay the same through the recursion.
 #[derive(Clone, Copy)]
 pub(super) struct Flags {
     pub side: Side,
     pub uplo: Uplo,
     pub op: Op,
     pub diag: Diag,
-    /// Maximum order of a triangle with which each member solves right-hand sides by itself.
+    /// Maximum order of a triangle for which each member solves its own right-hand sides alone.
     order_of_member: usize,
 }
 
 impl Flags {
-    /// Whether the first unknown is found first.
+    /// Whether substitution computes the unknowns from first to last.
     pub fn forward(self) -> bool {
         is_forward(self.side, self.uplo, self.op)
     }
@@ -47,16 +47,16 @@ impl Flags {
 
 /// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹ by substitution.
 ///
-/// The opposite triangle is never read, nor a unit diagonal; α = 0 sets B to
-/// zero without reading A; pivots divide as IEEE division does.
+/// The opposite triangle of A is never read, and neither is a unit diagonal. With α = 0, B
+/// is set to zero and A is not read. A division by a pivot follows IEEE arithmetic.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 #[expect(clippy::too_many_arguments, reason = "the arguments of the routine, and the team")]
 pub unsafe fn trsm<T: Lanes>(team: &Team, side: Side, uplo: Uplo, op: Op, diag: Diag, alpha: T, a: Tile<T>, b: Tile<T>) {
     let (order, others) = if side == Side::Left { b.shape() } else { (b.cols(), b.rows()) };
     debug_assert_eq!(a.shape(), (order, order));
-    // SAFETY: the caller's contract; the shapes agree.
+    // SAFETY: the caller guarantees the contract of tiles; the shapes agree.
     unsafe {
         if alpha == T::ZERO {
             scale(team, alpha, b);
@@ -67,7 +67,7 @@ pub unsafe fn trsm<T: Lanes>(team: &Team, side: Side, uplo: Uplo, op: Op, diag: 
     }
 }
 
-/// Unknowns `start ..` of `b`, `size` of them.
+/// The part of `b` with `size` unknowns from unknown `start` on.
 fn unknowns<T: Copy>(side: Side, b: Tile<T>, start: usize, size: usize) -> Tile<T> {
     match side {
         Side::Left => b.sub(start, 0, size, b.cols()),
@@ -75,7 +75,7 @@ fn unknowns<T: Copy>(side: Side, b: Tile<T>, start: usize, size: usize) -> Tile<
     }
 }
 
-/// Right-hand sides `start ..` of `b`, `size` of them.
+/// The part of `b` with `size` right-hand sides from right-hand side `start` on.
 pub(super) fn right_hand_sides<T: Copy>(side: Side, b: Tile<T>, start: usize, size: usize) -> Tile<T> {
     unknowns(side.flip(), b, start, size)
 }
@@ -83,15 +83,15 @@ pub(super) fn right_hand_sides<T: Copy>(side: Side, b: Tile<T>, start: usize, si
 unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
     let (n, others) = (a.rows(), if f.side == Side::Left { b.cols() } else { b.rows() });
     if n > f.order_of_member {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of tiles.
         return unsafe { recurse(team, f, alpha, a, b) };
     }
-    // each right-hand side is solved alone; a member's strips stay in its cache
+    // right-hand sides are independent; the strip that a member solves at a time stays in the member's cache
     team.in_strips(others, (n * n * size_of::<T>()) as f64 / FLOPS_OF_MOVE, |sides| {
         let strips = Strips::new(sides.len(), STRIP_BYTES / size_of::<T>() / n);
         for strip in (0..strips.number()).map(|index| strips.get(index)) {
             let strip = right_hand_sides(f.side, b, sides.start + strip.start, strip.len());
-            // SAFETY: the caller's contract for a part of B.
+            // SAFETY: the caller guarantees the contract of tiles for each part of B.
             unsafe { recurse(&Team::alone(), f, alpha, a, strip) }
         }
     });
@@ -100,7 +100,7 @@ unsafe fn solve<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T
 /// X ← α·op(A11)⁻¹·X;  Y ← α·Y − op(A21)·X;  Y ← op(A22)⁻¹·Y
 unsafe fn recurse<T: Lanes>(team: &Team, f: Flags, alpha: T, a: Tile<T>, b: Tile<T>) {
     let n = a.rows();
-    // SAFETY: the caller's contract for parts of A and B.
+    // SAFETY: the caller guarantees the contract of tiles for each part of A and B.
     unsafe {
         if n <= ORDER {
             return substitute(f, alpha, a, b);

@@ -1,4 +1,4 @@
-//! The inverse of a triangle by recursion.
+//! The inverse of a triangular matrix, by recursion.
 
 use lapidary_core::{Diag, Op, Uplo};
 
@@ -9,20 +9,20 @@ use crate::reference;
 use crate::team::Team;
 use crate::tile::Tile;
 
-/// The largest triangle that the plain loops invert.
+/// Maximum order of a triangle that the plain loops of the reference path invert.
 const ORDER: usize = 16;
 
-/// A⁻¹ into `inverse` for a triangular A.
+/// inverse ← A⁻¹ for a triangular A.
 ///
-/// The opposite triangle of `inverse` becomes zero; a unit diagonal is written
+/// The opposite triangle of `inverse` becomes zero. A unit diagonal is written
 /// as ones.
 ///
 /// # Safety
-/// The [contract of tiles](crate::tile).
+/// The [contract of tiles](crate::tile) holds.
 pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, inverse: Tile<T>) {
     let n = a.rows();
     debug_assert!(a.shape() == (n, n) && inverse.shape() == (n, n));
-    // SAFETY: the caller's contract for parts of both.
+    // SAFETY: the caller guarantees the contract of tiles for each part of both matrices.
     unsafe {
         if n <= ORDER {
             return reference::trtri(uplo, diag, a, inverse);
@@ -36,7 +36,7 @@ pub unsafe fn trtri<T: Lanes>(team: &Team, uplo: Uplo, diag: Diag, a: Tile<T>, i
             Uplo::Lower => (a.sub(h, 0, r, h), x21, x22, x11, x12),
             Uplo::Upper => (a.sub(0, h, h, r), x12, x11, x22, x21),
         };
-        // The opposite block temporarily holds the transposed first product:
+        // the opposite block temporarily holds the transpose of the first product:
         // X12 ← X11ᵀ·A21ᵀ;  X21 ← −X22·X12ᵀ;  X12 ← 0
         gemm(team, Op::Trans, Op::Trans, T::ONE, right, a21, T::ZERO, beside);
         gemm(team, Op::NoTrans, Op::Trans, -T::ONE, left, beside, T::ZERO, below);

@@ -1,7 +1,8 @@
-//! What all vector types of processors have in common.
+//! A macro that implements the trait `Simd` for the vector types of processors.
 
-/// One vector type: everything but masks and shuffles differs in the names of intrinsics and the order of their operands. The
-/// module that invokes it has a function `prefetch` and a function `prefetch_l2`.
+/// Defines one vector type. The caller of the macro writes the functions for masks and shuffles. In all other functions, vector
+/// types differ only in the names of intrinsics and the order of operands. The calling module also defines `prefetch` and
+/// `prefetch_l2`.
 macro_rules! vector {
     ($name:ident = $reg:ident of $lanes:literal $t:ty, $nr:literal columns, $features:literal, mask $mask:ident,
      $load:ident $store:ident $splat:ident $mul:ident $div:ident,
@@ -10,7 +11,7 @@ macro_rules! vector {
         #[derive(Clone, Copy)]
         pub(super) struct $name($reg);
 
-        // Each body is one intrinsic or two, whose conditions are those of the trait.
+        // Each body consists of one or two intrinsics, whose safety conditions are those of the trait.
         #[allow(clippy::undocumented_unsafe_blocks, reason = "one reason for all, above")]
         impl Simd for $name {
             type Elem = $t;

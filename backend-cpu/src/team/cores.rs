@@ -1,21 +1,21 @@
-//! How many cores the process may use. Hardware threads that share a core compute hardly more than one of them.
+//! Number of cores that the process may use. Two hardware threads of one core compute hardly faster than one thread.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// Number of cores that the affinity mask and the control group of the calling thread allow at the moment. Where the system does
-/// not tell which hardware threads share a core (Linux does), each thread counts as a core.
+/// Number of cores that the affinity mask and the control group of the calling thread allow at present. Linux reports which
+/// hardware threads share a core. On other systems, each hardware thread counts as a core.
 pub(crate) fn cores() -> usize {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     allowed().map_or(threads, |cores| threads.min(cores)).max(1)
 }
 
-/// The result of [`cores`], cached for a tenth of a second and shared by all threads, since the query takes tens of microseconds.
+/// The result of [`cores`], cached for a tenth of a second and shared by all threads, because [`cores`] takes tens of microseconds.
 pub(super) fn recent_cores() -> usize {
     static BEGIN: OnceLock<Instant> = OnceLock::new();
-    /// Upper half: the tenth of a second of the last query, counted from 1. Lower half: its answer.
+    /// Upper half: the time of the last query in tenths of a second, counted from 1. Lower half: the result of the query.
     static ANSWER: AtomicU64 = AtomicU64::new(0);
     let now = BEGIN.get_or_init(Instant::now).elapsed().as_millis() as u64 / 100 + 1;
     let answer = ANSWER.load(Ordering::Relaxed);
@@ -27,11 +27,11 @@ pub(super) fn recent_cores() -> usize {
     cores
 }
 
-/// Cores in the affinity mask of the calling thread.
+/// Number of cores in the affinity mask of the calling thread.
 #[cfg(target_os = "linux")]
 fn allowed() -> Option<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
-    /// For each hardware thread the first one of its core; itself if the system does not tell.
+    /// For each hardware thread, the first hardware thread of its core, or the thread itself if the system does not report it.
     static FIRST: OnceLock<Vec<usize>> = OnceLock::new();
     let first_of_core = |cpu: usize| {
         let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
@@ -47,20 +47,20 @@ fn allowed() -> Option<usize> {
     None
 }
 
-/// One more than the highest number of a hardware thread.
+/// One more than the highest number of a hardware thread; 0 if the system does not report it.
 #[cfg(target_os = "linux")]
 fn known_threads() -> usize {
     let possible = std::fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     possible.trim().rsplit(['-', ',']).next().and_then(|last| last.parse::<usize>().ok()).map_or(0, |last| last + 1)
 }
 
-/// The first number of a list such as `0,64` or `0-1`.
+/// The first number in a list such as `0,64` or `0-1`.
 #[cfg(target_os = "linux")]
 fn first(list: &str) -> Option<usize> {
     list.trim().split([',', '-']).next()?.parse().ok()
 }
 
-/// Number of cores that hardware threads belong to. `first` names the first thread of the core of each.
+/// Number of different cores to which `threads` belong. `first` holds the first hardware thread of each hardware thread's core.
 #[cfg(target_os = "linux")]
 fn distinct(threads: impl Iterator<Item = usize>, first: &[usize]) -> usize {
     let mut cores: Vec<usize> = threads.map(|thread| first.get(thread).copied().unwrap_or(thread)).collect();

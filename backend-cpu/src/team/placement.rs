@@ -1,9 +1,10 @@
-//! On which core a sleeping thread wakes up.
+//! Choice of the core on which a sleeping thread wakes up.
 //!
-//! Linux looks for an idle core, but skips cores whose virtual CPU is descheduled. It then queues the woken thread on its
-//! waker's core, where it waits milliseconds for the load balancer. So the waker's core is removed from the sleeper's affinity
-//! mask until the sleeper has done its job. The sleeper itself removes the core of its last waker: if the waker changed
-//! the masks of many sleepers, the last of them would start late. A waker that runs on another core removes that core.
+//! Linux looks for an idle core for a woken thread, but skips cores whose virtual CPU is descheduled. If Linux finds no core, it
+//! queues the thread on its waker's core, where the thread waits milliseconds for the load balancer. Therefore the waker's core is
+//! removed from the sleeping thread's affinity mask until the thread has finished its job. The thread itself removes the core of
+//! its last waker before it sleeps, because a waker that changed the masks of many threads would start the last of them late.
+//! A waker that runs on another core than the last waker removes its own core from the mask.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{Mask, Placement, own_core};
@@ -17,38 +18,38 @@ mod linux {
 
     use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
-    /// The affinity mask of a thread; `None` if the system does not tell.
+    /// The affinity mask of a thread; `None` if the system does not report it.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Mask(Option<CpuSet>);
 
-    /// The cores on which a thread of the team may wake up: a thread that may sleep, or has just started.
+    /// Restricts the cores on which one thread of the team may wake up.
     #[derive(Debug, Default)]
     pub(crate) struct Placement {
-        /// Id of the thread while others may change its mask: from its start, or from just before it sleeps, until it takes a
-        /// job. Else 0.
+        /// Id of the thread while other threads may change its affinity mask, else 0. Other threads may change the mask from the
+        /// start of the thread, and from just before each sleep, until the thread takes a job.
         sleeper: AtomicI32,
-        /// The core on which the thread's last waker ran, plus 1; 0 before the first job.
+        /// Number of the core on which the thread's last waker ran, plus 1; 0 before the first job.
         last_waker: AtomicUsize,
         masks: Mutex<Option<Masks>>,
     }
 
-    /// The affinity masks of a sleeper.
+    /// The two affinity masks of a sleeping thread.
     #[derive(Debug, PartialEq)]
     struct Masks {
-        /// To be restored after its job: its own, or that of the job's caller if a waker has set the masks.
+        /// The mask to restore after the job: the thread's own, or that of the job's caller if a waker has set the masks.
         whole: CpuSet,
-        /// Without the waker's core, until then.
+        /// The mask without the waker's core, which is in effect until the thread restores `whole`.
         temporary: CpuSet,
     }
 
     impl Mask {
-        /// The mask of the calling thread.
+        /// The affinity mask of the calling thread.
         pub fn own() -> Self {
             Mask(sched_getaffinity(None).ok())
         }
     }
 
-    /// The core on which the calling thread runs.
+    /// Number of the core on which the calling thread runs.
     pub fn own_core() -> usize {
         sched_getcpu()
     }
@@ -58,7 +59,7 @@ mod linux {
             self.masks.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Called by the thread when it begins, and before it sleeps.
+        /// Permits other threads to change this thread's mask. The thread calls this function when it begins and before each sleep.
         pub fn register(&self) {
             let (own, last_waker) = (gettid(), self.last_waker.load(Ordering::Relaxed));
             let mut masks = self.masks();
@@ -71,13 +72,13 @@ mod linux {
             self.sleeper.store(own.as_raw_nonzero().get(), Ordering::Release);
         }
 
-        /// Whether the thread has begun.
+        /// Whether the thread has begun and registered.
         pub fn is_known(&self) -> bool {
             self.sleeper.load(Ordering::Relaxed) != 0
         }
 
-        /// Called before the thread is woken, with the core of its waker and the mask of the job's caller. That of the waker may be
-        /// a temporary one.
+        /// The waker calls this function before it wakes the thread. `core` is the waker's core. `callers` is the mask of the job's
+        /// caller, because the waker's own mask may be temporary.
         pub fn exclude(&self, core: usize, callers: &Mask) {
             self.last_waker.store(core + 1, Ordering::Relaxed);
             let Some(sleeper) = Pid::from_raw(self.sleeper.load(Ordering::Acquire)) else { return };
@@ -86,30 +87,30 @@ mod linux {
             }
         }
 
-        /// The mask to be restored, if it was changed.
+        /// The mask to be restored; `None` if the mask was not changed.
         #[cfg(test)]
         pub fn whole(&self) -> Option<CpuSet> {
             self.masks().as_ref().map(|masks| masks.whole)
         }
 
-        /// Called by the thread when it is awake.
+        /// The thread calls this function after it has woken up.
         pub fn awake(&self) {
             self.sleeper.store(0, Ordering::Relaxed);
         }
 
-        /// Called by the thread after its job.
+        /// Restores the mask of the thread. The thread calls this function after its job.
         pub fn restore(&self) {
             let masks = self.masks().take();
             if let Some(Masks { whole, temporary }) = masks
                 && sched_getaffinity(None).is_ok_and(|now| now == temporary)
             {
-                // nobody else has set others since; a control group that has shrunk is respected by the system
+                // no other code has changed the mask; the system itself enforces the limit of a control group that has shrunk
                 let _ = sched_setaffinity(None, &whole);
             }
         }
     }
 
-    /// Removes a core from the mask of a thread, unless that is done.
+    /// Removes a core from the affinity mask of a thread, unless the core is removed already or is the only core.
     fn exclude(core: usize, thread: Pid, whole: CpuSet, masks: &mut Option<Masks>) {
         let mut temporary = whole;
         temporary.unset(core);
@@ -122,7 +123,7 @@ mod linux {
 
 #[cfg(not(target_os = "linux"))]
 mod other {
-    /// An affinity mask, of which other systems tell nothing.
+    /// Replaces the affinity mask, which Lapidary does not query on systems other than Linux.
     #[derive(Clone, Copy, Debug, Default)]
     pub(crate) struct Mask;
 
@@ -132,12 +133,12 @@ mod other {
         }
     }
 
-    /// The core on which the calling thread runs, of which other systems tell nothing.
+    /// Replaces the number of the calling thread's core, which Lapidary does not query on systems other than Linux.
     pub fn own_core() -> usize {
         0
     }
 
-    /// Does nothing: other systems have no affinity interface, or need none.
+    /// Does nothing, because other systems have no affinity interface or need no restriction.
     #[derive(Debug, Default)]
     pub(crate) struct Placement;
 
@@ -162,12 +163,12 @@ mod tests {
         sched_getaffinity(None).unwrap()
     }
 
-    /// As many cores as are left without one, but one at least.
+    /// Number of cores after one core is removed from a mask, but at least 1.
     fn reduced(before: &CpuSet) -> u32 {
         before.count().saturating_sub(1).max(1)
     }
 
-    /// One thread plays all parts: the sleeper, its waker, and the caller of the job.
+    /// One thread acts as the sleeper, as its waker, and as the caller of the job.
     #[test]
     fn a_sleeper_may_use_all_cores_but_its_wakers_until_it_restores_them() {
         let (placement, before, mask, core) = (Placement::default(), cores(), Mask::own(), own_core());
@@ -175,14 +176,14 @@ mod tests {
         assert_eq!(cores(), before, "no thread sleeps");
         placement.awake();
         for _ in 0..2 {
-            // it excludes the core of its last waker itself
+            // the thread itself excludes the core of its last waker
             placement.register();
             assert_eq!((cores().count(), cores().is_set(core)), (reduced(&before), before.count() == 1));
             placement.register();
-            // now those of others
+            // a waker on another core excludes its core
             let other = (0..CpuSet::MAX_CPU).rfind(|&core| before.is_set(core)).unwrap();
             placement.exclude(other, &mask);
-            // the caller's mask counts, not the temporary one of the waker
+            // the mask to be restored is the caller's mask, not the temporary mask of the waker
             assert_eq!(placement.whole(), (before.count() > 1).then_some(before));
             assert_eq!((cores().count(), cores().is_set(other)), (reduced(&before), before.count() == 1));
             placement.exclude(core, &mask);
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!(cores(), before);
     }
 
-    /// What someone else has set meanwhile stays.
+    /// A mask that other code sets during the job is not overwritten when the job ends.
     #[test]
     fn another_mask_that_is_set_meanwhile_stays() {
         let (placement, before) = (Placement::default(), cores());

@@ -11,7 +11,7 @@ fn members_work_at_the_same_time_and_threads_are_kept() {
         team.run(members, &|member| {
             sum.fetch_add(member.index + 1, Ordering::Relaxed);
             member.wait_for_all(|| count.store(sum.load(Ordering::Relaxed), Ordering::Relaxed));
-            // nobody goes on before the last one has come
+            // no member continues before the last member has arrived
             assert_eq!(count.load(Ordering::Relaxed), member.count() * (member.count() + 1) / 2);
         });
         let members = members.min(4);
@@ -35,7 +35,8 @@ fn every_piece_is_taken_once_in_each_round() {
     });
 }
 
-/// Every piece is done when a job returns, whoever comes in time; who does not is free for the next job.
+/// When a job returns, every piece is done, even if some members start too late. A member that starts too late is free for the
+/// next job.
 #[test]
 fn a_job_does_not_wait_for_those_who_come_too_late() {
     let team = Team::new(3);
@@ -50,7 +51,7 @@ fn a_job_does_not_wait_for_those_who_come_too_late() {
         assert!(done.into_inner() == 5 && (1..=3).contains(&begun.into_inner()));
         if round % 100 == 0 {
             team.run(3, &|member| member.wait_for_all(|| ()));
-            // long enough for threads to sleep
+            // this pause is long enough for the threads to fall asleep
             thread::sleep(2 * SPIN);
         }
     }
@@ -109,7 +110,7 @@ fn a_job_has_no_more_members_than_cores_are_left() {
     let mut one = CpuSet::new();
     one.set((0..CpuSet::MAX_CPU).find(|&cpu| before.is_set(cpu)).unwrap());
     sched_setaffinity(None, &one).unwrap();
-    // other tests ask too, from threads that have all cores
+    // other tests update the cached number of cores too, from threads that may use all cores
     let deadline = Instant::now() + Duration::from_secs(20);
     while team.members(1e9) != 1 {
         assert!(Instant::now() < deadline, "{} members", team.members(1e9));
@@ -124,7 +125,7 @@ fn a_job_has_no_more_members_than_cores_are_left() {
 fn threads_are_started_anew_in_another_process() {
     let team = Arc::new(Team::new(2));
     team.run(2, &|member| member.wait_for_all(|| ()));
-    // as after a fork: another process, and no thread that reads these mailboxes
+    // simulates a fork: the process id differs, and no thread reads these mailboxes
     let mut workers = team.workers.lock().unwrap();
     workers.process += 1;
     workers.list.iter_mut().for_each(|worker| worker.mailbox = Arc::default());
@@ -155,8 +156,8 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
     }
 }
 
-/// Threads that a thread of the team wakes, whose mask lacks the caller's core, get the mask of the caller back all the same. It
-/// takes three cores to see that fail; [`super::placement`] tests it on two.
+/// The caller wakes some threads with masks that lack the caller's core, and these threads wake others. All threads must get the
+/// whole mask of the caller back. A failure is visible only with three cores or more; [`super::placement`] tests two cores.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_of_a_large_team_have_all_cores_of_the_caller() {
@@ -164,7 +165,7 @@ fn threads_of_a_large_team_have_all_cores_of_the_caller() {
     let (team, whole) = (Team::new(WAKES + 5), sched_getaffinity(None).unwrap());
     for _ in 0..5 {
         team.run(WAKES + 5, &|member| member.wait_for_all(|| ()));
-        // long enough for threads to sleep
+        // this pause is long enough for the threads to fall asleep
         thread::sleep(Duration::from_millis(20));
     }
     for worker in &team.workers(0).list {
@@ -172,8 +173,8 @@ fn threads_of_a_large_team_have_all_cores_of_the_caller() {
     }
 }
 
-/// A thread that is not known could not be moved away from the core of the one that started it. The wait for threads ends after
-/// [`SPIN_AT_BARRIER`] without them, as it may on a busy system: rounds that took longer show nothing.
+/// A new thread can be moved away from its creator's core only after it has registered. The creator waits for the registration for
+/// at most [`SPIN_AT_BARRIER`]. The test ignores rounds in which the registration took longer than [`SPIN_AT_BARRIER`].
 #[test]
 fn threads_are_known_before_their_first_job() {
     let in_time = (0..20).filter(|_| {
@@ -186,7 +187,7 @@ fn threads_are_known_before_their_first_job() {
     assert_ne!(in_time.count(), 0, "20 teams have started too slowly to tell");
 }
 
-/// A thread that was woken on fewer cores may run on all of them again after its job.
+/// A thread that was woken with fewer cores in its mask may run on all cores again after its job.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_thread_has_all_cores_again_after_its_job() {
@@ -203,7 +204,7 @@ fn a_thread_has_all_cores_again_after_its_job() {
         });
         all.into_inner()
     };
-    // the first job wakes it; it may fall asleep before the next one if the system is busy
+    // the first job wakes the thread, which may fall asleep before the second job if the system is busy
     let after_a_job = || {
         has_all();
         has_all()

@@ -1,4 +1,4 @@
-//! Repeated timings, ours and the peer's in turn.
+//! Repeated timings of our routine and the peer's in turn.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::failure::Result;
 use crate::progress::Progress;
 use crate::report::number;
 
-/// The seconds of the repetitions of one routine.
+/// The times of all repetitions of one routine, in seconds.
 #[derive(Clone, Debug)]
 pub struct Samples {
     seconds: Vec<f64>,
@@ -26,28 +26,28 @@ impl Samples {
         sorted
     }
 
-    /// The middle one, or the mean of the middle two.
+    /// The median: the middle value, or the mean of the two middle values.
     pub fn median(&self) -> f64 {
         let (sorted, n) = (self.sorted(), self.seconds.len());
         (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
     }
 
-    /// The shortest.
+    /// The shortest time in seconds.
     pub fn min(&self) -> f64 {
         self.sorted()[0]
     }
 
-    /// The longest.
+    /// The longest time in seconds.
     pub fn max(&self) -> f64 {
         self.sorted()[self.seconds.len() - 1]
     }
 
-    /// Speed at the median.
+    /// Speed at the median time, in GFLOP/s.
     pub fn gflops(&self) -> f64 {
         self.flops / self.median() / 1e9
     }
 
-    /// The figures as data.
+    /// The timings and the check as JSON.
     pub fn to_json(&self, check: &Check) -> Value {
         json!({
             "median_seconds": self.median(), "min_seconds": self.min(), "max_seconds": self.max(),
@@ -57,41 +57,41 @@ impl Samples {
     }
 }
 
-/// Timings and checks of one problem.
+/// Timings and checks of one routine on one set of operands.
 pub struct Measured {
-    /// Our timings and what the check of our result said.
+    /// Our timings, and the check of our result.
     pub ours: (Samples, Check),
-    /// The same of the peer.
+    /// The peer's timings, and the check of its result.
     pub peer: Option<(Samples, Check)>,
-    /// What our devices did in the last repetition, if they are traced.
+    /// Trace of our devices in the last repetition. Empty if the machine is not traced.
     pub events: Vec<TraceEvent>,
     /// Number of timed calls, ours and the peer's, before which the threads of this process did not become idle.
     pub unrested: usize,
 }
 
 impl Measured {
-    /// How many times as fast as the peer we are, by the medians.
+    /// The peer's median time divided by ours. A ratio above 1 means that our routine is faster.
     pub fn speed_ratio(&self) -> Option<f64> {
         self.peer.as_ref().map(|(peer, _)| peer.median() / self.ours.0.median())
     }
 
-    /// Whether every result was right.
+    /// Whether our result and the peer's passed their checks.
     pub fn passed(&self) -> bool {
         self.ours.1.passed() && self.peer.as_ref().is_none_or(|(_, check)| check.passed())
     }
 }
 
-/// The peer beside which our routine is timed.
+/// The peer library beside which our routine is timed.
 struct Beside<'a, T: Scalar> {
-    /// A call of its routine.
+    /// Calls the peer's routine.
     call: &'a dyn Fn(&mut Problem<'_, T>) -> Result<()>,
-    /// Waits until the threads of this process are idle; false if they do not become so.
+    /// Waits until the threads of this process are idle. Returns false if the threads stay busy.
     rest: &'a dyn Fn() -> bool,
 }
 
-/// Runs our routine and the peer's once to warm up, then `reps` times in alternation, so that drifting
-/// clock rates affect both alike. The results of the first and the last run are checked. `progress`
-/// advances by one for each repetition.
+/// Runs our routine and the peer's once to warm up. Then runs our routine and the peer's `reps` times in alternation, so that a
+/// change of the clock rate affects both. The results of the first and the last run are checked. `progress` advances by one for
+/// each repetition.
 pub fn measure<T: Scalar>(
     problem: &mut Problem<'_, T>,
     peer: Option<&Peer<T>>,
@@ -143,15 +143,15 @@ fn take_turns<T: Scalar>(
     Ok(Measured { ours: (samples(ours), check), peer, events, unrested })
 }
 
-/// Resets the operands before a timed call. With a peer it also waits until the threads of this process
-/// are idle, because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if they
-/// did not become idle, else 0.
+/// Restores the operands before a timed call. With a peer, the function also waits until the threads of this process are idle,
+/// because the threads of a BLAS spin for tens of milliseconds after a call. Returns 1 if the threads did not become idle, else
+/// 0.
 fn prepare<T: Scalar>(problem: &mut Problem<'_, T>, beside: Option<&Beside<'_, T>>) -> Result<usize> {
     problem.reset()?;
     Ok(beside.map_or(0, |peer| usize::from(!(peer.rest)())))
 }
 
-/// Seconds of one run.
+/// Seconds that `run` takes.
 fn timed(run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     run()?;
@@ -188,7 +188,8 @@ mod tests {
         let beside = Beside { call: &call, rest: &rest };
         let measured = take_turns(&mut problem, Some(&beside), &machine, 2, &Progress::new(3)).unwrap();
         assert!(measured.passed() && measured.unrested == 4);
-        // ours follows the first wait of a repetition
+        // Each repetition logs the wait before our call, the wait before the peer's call, and the peer's call. Our call is not
+        // logged.
         assert_eq!(*log.borrow(), "prrprrp");
         log.take();
         assert_eq!(take_turns(&mut problem, None, &machine, 2, &Progress::new(3)).unwrap().unrested, 0);

@@ -1,4 +1,4 @@
-//! Timing one routine, ours and a peer's.
+//! Times a routine of Lapidary and the same routine of a peer library.
 
 pub mod measure;
 pub mod peer;

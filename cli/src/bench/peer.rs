@@ -1,7 +1,7 @@
-//! Another BLAS or LAPACK library, loaded at run time.
+//! Calls the routines of another BLAS or LAPACK library, which is loaded at run time.
 //!
-//! The Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL
-//! and the reference libraries share; flags are followed by their lengths.
+//! Calls use the Fortran interface with 32-bit integers (LP64), which OpenBLAS, BLIS, MKL and the reference libraries share.
+//! The lengths of the character arguments follow the other arguments.
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int};
@@ -29,7 +29,7 @@ type GetrsFn<T> = unsafe extern "C" fn(Flag, Int, Int, *const T, Int, *const i32
 type LaswpFn<T> = unsafe extern "C" fn(Int, *mut T, Int, Int, Int, *const i32, Int);
 type GesvFn<T> = unsafe extern "C" fn(Int, Int, *mut T, Int, *mut i32, *mut T, Int, *mut i32);
 
-/// The routines found in a library, for one element type.
+/// The routines that a peer library has for elements of type `T`. A missing routine is `None`.
 pub struct Peer<T> {
     gemm: Option<GemmFn<T>>,
     trsm: Option<TrsmFn<T>>,
@@ -37,21 +37,22 @@ pub struct Peer<T> {
     getrs: Option<GetrsFn<T>>,
     gesv: Option<GesvFn<T>>,
     laswp: Option<LaswpFn<T>>,
-    // the functions above are valid as long as the library is loaded
+    // The function pointers above are valid as long as the library is loaded.
     dylib: Library,
 }
 
 /// Whether a function of the peer library is running.
 static AT_WORK: AtomicBool = AtomicBool::new(false);
 
-/// Runs a function of the peer library. If that function calls `exit`, the process ends with status 1 and a message, since
-/// there is no result.
+/// Calls a function of the peer library. If that function calls `exit`, the process ends with status 1 and a message, since the
+/// call has no result.
 pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(unix)]
     {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
-            // SAFETY: `told` may run at any time. If it cannot be registered, only the message and the status are missing.
+            // SAFETY: the exit handler `told` may run at any time. A failure to register the handler affects only the message
+            // and the exit status.
             let _ = unsafe { libc::atexit(told) };
         });
     }
@@ -65,23 +66,23 @@ pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
 extern "C" fn told() {
     if AT_WORK.load(Ordering::Relaxed) {
         eprintln!("lapidary: the peer library ended the process; there is no result");
-        // SAFETY: it ends the process at once.
+        // SAFETY: `_exit` ends the process at once and may be called in any state.
         unsafe { libc::_exit(1) };
     }
 }
 
 impl<T: Scalar> Peer<T> {
-    /// Loads a shared library.
+    /// Loads a shared library and looks up its routines.
     pub fn open(path: &Path) -> Result<Self> {
-        // SAFETY: loading runs the library's initialisers; the user named it as a BLAS.
+        // SAFETY: loading runs the library's initialisers. The user vouches that the library is a BLAS.
         let library = at_work(|| unsafe { Library::new(path) });
         let library = library.map_err(|cause| {
-            // the loader's own words say which file or symbol is missing
+            // The loader's own message says which file or symbol is missing.
             let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
             Failure::file(path, format!("cannot load: {why}"))
         })?;
-        // SAFETY: the symbols have the standard names of the BLAS and LAPACK,
-        // whose types are those above; the user vouches for LP64 integers.
+        // SAFETY: the symbols have the standard names of BLAS and LAPACK, whose types are those above. The user vouches for
+        // 32-bit integers (LP64).
         unsafe {
             Ok(Peer {
                 gemm: find(&library, T::DTYPE, Routine::Gemm),
@@ -95,10 +96,10 @@ impl<T: Scalar> Peer<T> {
         }
     }
 
-    /// What an OpenBLAS says about itself: a kernel for another CPU, or one
-    /// thread of many, explains a slow peer.
+    /// The kernels and the number of threads that an OpenBLAS reports. Kernels for another CPU, or a single thread, explain a
+    /// slow peer. `None` for other libraries.
     pub fn describe(&self) -> Option<String> {
-        // SAFETY: OpenBLAS declares them so; no other library uses these names.
+        // SAFETY: OpenBLAS declares both functions with these types, and no other library uses these names.
         let (core, threads) = unsafe {
             let core = self.dylib.get::<unsafe extern "C" fn() -> *const c_char>("openblas_get_corename").ok()?;
             let threads = self.dylib.get::<unsafe extern "C" fn() -> c_int>("openblas_get_num_threads").ok()?;
@@ -107,7 +108,7 @@ impl<T: Scalar> Peer<T> {
         Some(format!("OpenBLAS, {} kernels, {threads} threads", core.to_string_lossy()))
     }
 
-    /// C = op(A)·op(B).
+    /// Computes C = op(A)·op(B) by the peer library.
     pub fn gemm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
         let gemm = self.gemm.ok_or_else(|| missing::<T>(Routine::Gemm))?;
         let [m, n, k] = ints([shape.m, shape.n, shape.k])?;
@@ -115,53 +116,53 @@ impl<T: Scalar> Peer<T> {
         let (op_a, op_b) = (flag(&shape.a.op), flag(&shape.op_b));
         let (a, b, c) = (work.a.data(), work.b.data(), work.c.data_mut());
         let (alpha, beta) = (T::ONE, T::ZERO);
-        // SAFETY: the sizes and strides are those of the three matrices.
+        // SAFETY: the sizes and leading dimensions are those of the three matrices.
         unsafe {
             gemm(&op_a, &op_b, &m, &n, &k, &alpha, a.as_ptr(), &lda, b.as_ptr(), &ldb, &beta, c.as_mut_ptr(), &ldc, 1, 1);
         }
         Ok(())
     }
 
-    /// B = op(A)⁻¹·B or B·op(A)⁻¹.
+    /// Computes B = op(A)⁻¹·B or B = B·op(A)⁻¹ by the peer library.
     pub fn trsm(&self, shape: &Shape, work: &mut Operands<T>) -> Result<()> {
         let trsm = self.trsm.ok_or_else(|| missing::<T>(Routine::Trsm))?;
         let [m, n, lda, ldb] = ints([shape.m, shape.n, work.a.rows().max(1), work.b.rows().max(1)])?;
         let [side, uplo] = [flag(&shape.a.side), flag(&shape.a.uplo)];
         let [op, diag] = [flag(&shape.a.op), flag(&shape.a.diag)];
         let (a, b, alpha) = (work.a.data().as_ptr(), work.b.data_mut().as_mut_ptr(), T::ONE);
-        // SAFETY: the sizes and strides are those of the two matrices.
+        // SAFETY: the sizes and leading dimensions are those of the two matrices.
         unsafe { trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a, &lda, b, &ldb, 1, 1, 1, 1) };
         Ok(())
     }
 
-    /// A = P·L·U.
+    /// Computes A = P·L·U by the peer library.
     pub fn getrf(&self, work: &mut Operands<T>) -> Result<()> {
         let getrf = self.getrf.ok_or_else(|| missing::<T>(Routine::Getrf))?;
         let [m, n, lda] = ints([work.a.rows(), work.a.cols(), work.a.rows().max(1)])?;
-        // SAFETY: the sizes and the stride are A's, ipiv holds min(m, n) elements.
+        // SAFETY: the sizes and the leading dimension are A's, and ipiv holds min(m, n) elements.
         unsafe { getrf(&m, &n, work.a.data_mut().as_mut_ptr(), &lda, work.ipiv.as_mut_ptr(), &mut work.info) };
         count_from(-1, work);
         finished(work.info)
     }
 
-    /// B = A⁻¹·B from the factors.
+    /// Computes B = A⁻¹·B from the LU factors of A by the peer library.
     pub fn getrs(&self, work: &mut Operands<T>) -> Result<()> {
         let getrs = self.getrs.ok_or_else(|| missing::<T>(Routine::Getrs))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         count_from(1, work);
         let (lu, ipiv, b) = (work.a.data().as_ptr(), work.ipiv.as_ptr(), work.b.data_mut().as_mut_ptr());
         let op = flag(&'N');
-        // SAFETY: the sizes and strides are those of the matrices, ipiv holds n rows of A.
+        // SAFETY: the sizes and leading dimensions are those of the matrices, and ipiv holds n pivots.
         unsafe { getrs(&op, &n, &nrhs, lu, &ld, ipiv, b, &ld, &mut work.info, 1) };
         finished(work.info)
     }
 
-    /// B = A⁻¹·B.
+    /// Computes B = A⁻¹·B by the peer library's `gesv`.
     pub fn gesv(&self, work: &mut Operands<T>) -> Result<()> {
         let gesv = self.gesv.ok_or_else(|| missing::<T>(Routine::Gesv))?;
         let [n, nrhs, ld] = ints([work.b.rows(), work.b.cols(), work.b.rows().max(1)])?;
         let (a, ipiv, b) = (work.a.data_mut().as_mut_ptr(), work.ipiv.as_mut_ptr(), work.b.data_mut().as_mut_ptr());
-        // SAFETY: the sizes and strides are those of the matrices, ipiv holds n elements.
+        // SAFETY: the sizes and leading dimensions are those of the matrices, and ipiv holds n elements.
         unsafe { gesv(&n, &nrhs, a, &ld, ipiv, b, &ld, &mut work.info) };
         count_from(-1, work);
         finished(work.info)
@@ -179,17 +180,17 @@ impl<T: Scalar> Peer<T> {
     }
 }
 
-/// What a routine is called for a type: `dgemm_`, `sgemm_`.
+/// The Fortran symbol of a routine for an element type, such as `dgemm_` or `sgemm_`.
 fn symbol(dtype: DType, routine: Routine) -> String {
     format!("{}{}_", if dtype == DType::F32 { 's' } else { 'd' }, routine.name())
 }
 
-/// The function of a routine for a type.
+/// The library's function `name` for an element type. `None` if the library lacks it.
 ///
 /// # Safety
 /// `F` must be the type of the function.
 unsafe fn find<F: Copy>(library: &Library, dtype: DType, routine: Routine) -> Option<F> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `F` is the function's type.
     unsafe { library.get::<F>(symbol(dtype, routine)) }.ok().map(|symbol| *symbol)
 }
 
@@ -205,17 +206,17 @@ fn ints<const N: usize>(sizes: [usize; N]) -> Result<[i32; N]> {
     Ok(ints)
 }
 
-/// The letter of a flag.
+/// The character of a flag, as BLAS routines take it.
 fn flag(flag: &impl ToString) -> c_char {
     flag.to_string().as_bytes()[0] as c_char
 }
 
-/// Brings pivots from one way of counting to the other: the LAPACK counts from 1, we from 0.
+/// Adds `step` to all pivots. LAPACK counts pivots from 1, Lapidary from 0.
 fn count_from(step: i32, work: &mut Operands<impl Scalar>) {
     work.ipiv.iter_mut().for_each(|pivot| *pivot += step);
 }
 
-/// What `info` says; a routine that does not set it is found wrong by the check.
+/// Turns LAPACK's `info` into a result. If a routine does not set `info`, the later check of its result reports the failure.
 fn finished(info: i32) -> Result<()> {
     if info == UNSET {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Speed against size, as a picture.
+//! Draws speed against size as an SVG picture.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use plotters::prelude::*;
 
 use crate::failure::{Failure, Result};
 
-/// One curve: a name and points of (size, GFLOP/s).
+/// A curve of the plot: its name and its points (size, GFLOP/s).
 pub struct Curve {
-    /// The name in the legend.
+    /// Name of the curve in the legend.
     pub name: String,
-    /// The points, by increasing size.
+    /// Points of the curve, by increasing size.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -45,7 +45,7 @@ fn draw(text: &mut String, title: &str, axis: &str, curves: &[Curve]) -> Result<
     Ok(())
 }
 
-/// Refuses a file that is no picture.
+/// Refuses a file name that does not end in `.svg`.
 pub fn check_picture(path: &Path) -> Result<()> {
     match path.extension() {
         Some(extension) if extension == "svg" => Ok(()),

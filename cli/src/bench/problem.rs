@@ -1,4 +1,4 @@
-//! The operands of one timed call, how to run it and how to check it.
+//! The operands of one timed call, with functions that run the call and check its result.
 
 use lapidary::core::Routine;
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
@@ -9,50 +9,50 @@ use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
 use crate::shape::Shape;
 
-/// What the check of a result said.
+/// Outcome of the check of a result.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
-    /// Which bound of `docs/numerics.md`.
+    /// Name of the bound of `docs/numerics.md` that was checked.
     pub what: &'static str,
-    /// The residual.
+    /// The residual, in the units of the bound.
     pub ratio: f64,
     /// The largest accepted residual.
     pub threshold: f64,
 }
 
 impl Check {
-    /// Whether the result is right; NaN is not.
+    /// Whether the result is right. A residual of NaN is not accepted.
     pub fn passed(&self) -> bool {
         self.ratio <= self.threshold
     }
 
-    /// The worse one of two results.
+    /// The worse of the two checks.
     pub fn worse(self, other: Check) -> Check {
-        // NaN is at most nothing
+        // No comparison with NaN is true, so a check that did not pass is taken first.
         let is_worst = !self.passed() || other.ratio <= self.ratio;
         if is_worst { self } else { other }
     }
 }
 
-/// A pivot or an `info` that no routine has written.
+/// Value of a pivot or of `info` that no routine has written.
 pub const UNSET: i32 = i32::MIN / 2;
 
-/// Matrices and pivots under their names in the routines.
+/// Matrices and pivots of a call, under their names in BLAS and LAPACK.
 #[derive(Clone)]
 pub struct Operands<T> {
-    /// The matrix A, or its factors.
+    /// The matrix A, or its LU factors.
     pub a: Dense<T>,
     /// The matrix B.
     pub b: Dense<T>,
     /// The matrix C.
     pub c: Dense<T>,
-    /// Row exchanges, 0-based.
+    /// Pivots of the row exchanges, counted from 0.
     pub ipiv: Vec<i32>,
-    /// What a factorisation or a solve says about its end.
+    /// LAPACK's `info`, as a factorisation or a solve returned it.
     pub info: i32,
 }
 
-/// The matrices of a run that lie on a device.
+/// The operands of a run in device memory.
 struct Resident<T: Scalar> {
     a: DeviceMatrix<T>,
     b: DeviceMatrix<T>,
@@ -72,22 +72,22 @@ impl<T: Scalar> Resident<T> {
     }
 }
 
-/// One call with its operands.
+/// One timed call with its operands.
 pub struct Problem<'m, T: Scalar> {
     shape: Shape,
     machine: &'m Machine,
-    /// The operands as every run finds them.
+    /// The operands as they are before each run.
     inputs: Operands<T>,
-    /// The matrix behind the factors in `inputs.a`, for getrs.
+    /// For getrs: the matrix whose factors are in `inputs.a`.
     factored: Option<Dense<T>>,
     /// The operands of the current run.
     work: Operands<T>,
-    /// Our operands, if they are to stay on a device.
+    /// Our operands in device memory, if the run uses resident matrices.
     resident: Option<Resident<T>>,
 }
 
 impl<'m, T: Scalar> Problem<'m, T> {
-    /// Random operands, the same for the same seed.
+    /// A call with random operands. Equal seeds give equal operands.
     pub fn new(shape: Shape, seed: u64, machine: &'m Machine, resident: bool) -> Result<Self> {
         let mut inputs = operands(&shape, seed)?;
         let mut factored = None;
@@ -103,12 +103,12 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(Problem { shape, machine, work, inputs, factored, resident })
     }
 
-    /// The call.
+    /// The routine and the sizes of the call.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Makes the operands ready for a run.
+    /// Restores the operands for the next run.
     pub fn reset(&mut self) -> Result<()> {
         prepare(&self.shape, &self.inputs, &mut self.work);
         if self.resident.take().is_some() {
@@ -117,7 +117,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(())
     }
 
-    /// One call of ours.
+    /// Runs our routine once.
     pub fn ours(&mut self) -> Result<()> {
         let (machine, Triangle { side, uplo, op, diag }) = (self.machine, self.shape.a);
         let Operands { a, b, c, ipiv, info } = &mut self.work;
@@ -145,7 +145,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         Ok(self.check())
     }
 
-    /// One call of the peer's.
+    /// Runs the peer's routine once.
     pub fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
         at_work(|| match self.shape.routine {
             Routine::Gemm => peer.gemm(&self.shape, &mut self.work),
@@ -189,14 +189,13 @@ impl<'m, T: Scalar> Problem<'m, T> {
         }
     }
 
-    /// A routine that does not say that it ended well has no right result.
+    /// Fails the check if the routine did not return `info` = 0.
     fn ended(&self, check: Check) -> Check {
         if self.work.info == 0 { check } else { Check { ratio: f64::INFINITY, ..check } }
     }
 }
 
-/// The shapes of A, B and C; not every device can hold an empty matrix, so that those which the
-/// routine does not have are small.
+/// The shapes of A, B and C. A matrix that the routine does not use is 1×1, since some devices cannot hold an empty matrix.
 fn shapes(shape: &Shape) -> [(usize, usize); 3] {
     let Shape { m, n, k, nrhs, .. } = *shape;
     let unused = (1, 1);
@@ -208,14 +207,15 @@ fn shapes(shape: &Shape) -> [(usize, usize); 3] {
     }
 }
 
-/// Every matrix that a [`Problem`] keeps in host memory; `resident` says whether a device that works there keeps some too.
+/// The shapes of all matrices that a [`Problem`] keeps in host memory. With `resident`, a device that works in host memory
+/// keeps a further copy of each operand in host memory.
 pub fn held(shape: &Shape, resident: bool) -> Vec<(usize, usize)> {
     let operands = shapes(shape);
     let factored = (shape.routine == Routine::Getrs).then_some(operands[0]);
     operands.repeat(if resident { 3 } else { 2 }).into_iter().chain(factored).collect()
 }
 
-/// Random matrices in the shapes that the routine wants.
+/// Random matrices in the shapes that the routine requires.
 fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let [a, b, c] = shapes(shape);
@@ -223,8 +223,8 @@ fn operands<T: Scalar>(shape: &Shape, seed: u64) -> Result<Operands<T>> {
     Ok(Operands { a: random(a)?, b: random(b)?, c: Dense::zeros(c.0, c.1)?, ipiv: vec![0; a.0.min(a.1)], info: 0 })
 }
 
-/// Restores in `work` what a run overwrites, and spoils what it only writes: a run that does
-/// nothing leaves nothing right behind.
+/// Restores in `work` the operands that a run overwrites. Outputs are filled with invalid values, so that a run which writes
+/// nothing fails its check.
 fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T>) {
     let restore = |to: &mut Dense<T>, from: &Dense<T>| to.data_mut().copy_from_slice(from.data());
     match shape.routine {
@@ -247,7 +247,7 @@ fn prepare<T: Scalar>(shape: &Shape, inputs: &Operands<T>, work: &mut Operands<T
     work.info = UNSET;
 }
 
-/// Replaces A by its factors and gives A back.
+/// Replaces A by its LU factors and returns the original A.
 fn factor<T: Scalar>(operands: &mut Operands<T>, machine: &Machine) -> Result<Dense<T>> {
     let a = operands.a.clone();
     not_singular(machine.getrf_into(Getrf::new(operands.a.view_mut(), &mut operands.ipiv))?.get())?;
@@ -262,8 +262,8 @@ fn draw_pivots<T: Scalar>(operands: &mut Operands<T>, seed: u64) {
     }
 }
 
-/// A random triangle is exponentially ill-conditioned; small entries off the
-/// diagonal make it harmless.
+/// Makes a random triangular matrix well conditioned by small entries off the diagonal. With large entries the condition number
+/// grows exponentially with the order.
 fn tame<T: Scalar>(a: &mut Dense<T>, diag: Diag) {
     let n = a.rows().max(1) as f64;
     let on_diagonal = |value: f64| if diag == Diag::Unit { value } else { 1.5 + value };

@@ -1,7 +1,7 @@
-//! `lapidary bench startup`: where the time of a first call goes.
+//! `lapidary bench startup`: measures the stages of the first call on a device.
 //!
-//! Each measurement is a process of its own, started from this program: a driver
-//! that is loaded, or a kernel that is compiled, stays so in a process.
+//! Each measurement runs in a new process of this program, because a process keeps the drivers that it has loaded and the
+//! kernels that it has compiled.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,16 +17,16 @@ use crate::io::{self, atomic};
 use crate::report::{fixed, out, save_json};
 use crate::trace::Event;
 
-/// Flags of `bench startup`.
+/// Options of `lapidary bench startup`.
 #[derive(clap::Args, Debug)]
 pub struct Args {
-    /// One OpenCL or wgpu device [default: $LAPIDARY_DEVICE, else opencl:0]
+    /// OpenCL or wgpu device to measure [default: $LAPIDARY_DEVICE, else opencl:0]
     #[arg(long, value_name = "SEL")]
     device: Option<String>,
-    /// Write every figure here; - is standard output
+    /// Write all figures as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw the stages here
+    /// Draw the stages as bars into FILE.svg
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// Measure in this process, and print the stages as JSON
@@ -34,13 +34,13 @@ pub struct Args {
     here: bool,
 }
 
-/// What a backend measures: a name and the seconds of each stage.
+/// The stages that a backend measures: the name and the seconds of each.
 type Measured = Vec<(&'static str, f64)>;
 
-/// A name and the seconds of each stage.
+/// The stages of a start: the name and the seconds of each.
 type Stages = Vec<(String, f64)>;
 
-/// Measures cold and warm, prints a table, writes what is asked for.
+/// Measures a start without caches and one with caches, prints a table, and writes the requested files.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).try_for_each(|path| atomic::check_folder(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
@@ -53,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     let folder = tempfile::tempdir().map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
-    // the first process finds empty caches, the second one what the first has left
+    // The first process finds empty caches. The second process finds the programs that the first one has stored.
     let cold = measure(device, folder.path())?;
     let warm = measure(device, folder.path())?;
     out(&format!("first product on {device}"));
@@ -63,8 +63,8 @@ pub fn run(args: &Args) -> Result<()> {
     args.plot.iter().try_for_each(|path| draw(path, device, [("cold", &cold), ("warm", &warm)]))
 }
 
-/// The device that is named, or else the environment's, or the first one of OpenCL. A kind with one
-/// device names that.
+/// The device from `--device`, else from `LAPIDARY_DEVICE`, else `opencl:0`. The name of a backend that has one device stands
+/// for this device.
 fn device(args: &Args) -> Result<String> {
     let device = match &args.device {
         Some(device) => device.parse::<Select>()?.to_string(),
@@ -80,7 +80,7 @@ fn device(args: &Args) -> Result<String> {
     Ok(if there == 1 { format!("{device}:0") } else { device })
 }
 
-/// What measures the start of a device.
+/// The function that measures the start of a device. `by` is the option or the variable that names the device, for messages.
 fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapidary::Result<Measured>> {
     let measured = device.split_once(':').and_then(|(kind, number)| match (kind, number.parse()) {
         ("opencl", Ok(index)) => Some((lapidary::opencl::startup as fn(_, _) -> _, index)),
@@ -92,12 +92,12 @@ fn startup(device: &str, by: &str) -> Result<impl Fn(Arc<ProgramCache>) -> lapid
     Ok(move |cache| startup(index, cache))
 }
 
-/// The stages in a new process, which keeps programs in `folder`, as the driver does.
+/// Measures the stages in a new process. Lapidary and the drivers keep their compiled programs below `folder`.
 fn measure(device: &str, folder: &Path) -> Result<Stages> {
     let program = std::env::current_exe().map_err(|error| Failure::check(format!("this program is not found: {error}")))?;
     let mut command = Command::new(program);
     command.args(["bench", "startup", "--here", "--device", device]).env("LAPIDARY_CACHE_DIR", folder.join("programs"));
-    // where drivers known to keep compiled kernels put them
+    // These variables set the folder in which known drivers store compiled kernels.
     let drivers = folder.join("drivers");
     std::fs::create_dir_all(&drivers).map_err(|error| Failure::check(format!("no folder for the caches: {error}")))?;
     for name in ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "__GL_SHADER_DISK_CACHE_PATH", "MESA_SHADER_CACHE_DIR", "NEO_CACHE_DIR"] {
@@ -129,7 +129,7 @@ fn object(stages: &Stages) -> Value {
     stages.iter().chain([&all]).map(|(name, seconds)| (name.clone(), json!(seconds))).collect::<serde_json::Map<_, _>>().into()
 }
 
-/// One row of bars for each run, one colour for each stage.
+/// Draws one row for each stage of each run. Equal stages have equal colours.
 fn draw(path: &Path, device: &str, runs: [(&str, &Stages); 2]) -> Result<()> {
     let mut rows = Vec::new();
     let mut bars = Vec::new();

@@ -1,4 +1,4 @@
-//! Reports in files: written while a run goes on, read again, put side by side.
+//! Conformance reports in files: functions that write, read and compare them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,20 @@ use crate::failure::{Failure, Result};
 use crate::io::{self, atomic};
 use crate::report::out;
 
-/// Reads a report that `asked` wants; an error says what kind of file that is.
+/// Reads a report from a file. `asked` is the option that names the file, for error messages.
 pub fn read(path: &Path, asked: &str) -> Result<Report> {
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, error))?;
     let wanted = |error| format!("{error}; {asked} takes a file that `lapidary conformance --json` has written");
     Report::from_json(&text).map_err(|error| Failure::file(path, wanted(error)))
 }
 
-/// Writes a report.
+/// Writes a report as JSON.
 pub fn write(path: &Path, report: &Report) -> Result<()> {
     let text = report.to_json();
     atomic::write(path, |out| out.write_all(text.as_bytes()))
 }
 
-/// Refuses a file that is no page.
+/// Refuses a file name that does not end in `.html` or `.htm`.
 pub fn check_page(path: &Path) -> Result<()> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("html" | "htm") => Ok(()),
@@ -29,13 +29,14 @@ pub fn check_page(path: &Path) -> Result<()> {
     }
 }
 
-/// Writes a page of reports.
+/// Writes an HTML page that shows one or several reports.
 pub fn write_page(path: &Path, reports: &[Report]) -> Result<()> {
     let page = html::pages(reports).map_err(|error| Failure::write(path, error))?;
     atomic::write(path, |out| out.write_all(page.as_bytes()))
 }
 
-/// Puts reports on one page. What they say of their subjects is no failure of this command.
+/// Compares reports: prints their verdicts and writes them on one HTML page. A failed subject in a report is no failure of this
+/// command.
 pub fn compare(files: &[PathBuf], page: Option<&Path>) -> Result<()> {
     let output = page.map(Path::to_path_buf);
     for input in files {

@@ -1,4 +1,4 @@
-//! A machine as a subject of the conformance suite.
+//! A [`Machine`] as a subject of the conformance suite.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use lapidary_conformance::{Subject, routines_of};
 use super::message::Message;
 use crate::options::remember_programs;
 
-/// A machine and how it was opened.
+/// A machine, with the selection and the settings with which it was opened.
 pub struct Graded {
     machine: Machine,
     select: Select,
@@ -18,7 +18,7 @@ pub struct Graded {
 }
 
 impl Graded {
-    /// Opens the devices of a selection.
+    /// Opens a machine on the devices of a selection.
     pub fn open(select: Select, settings: &Settings) -> Result<Self> {
         let machine = Machine::with_settings(&select, settings)?;
         remember_programs(&machine);
@@ -64,7 +64,7 @@ impl Subject for Graded {
     }
 
     fn took_part(&self) -> Option<usize> {
-        // a call that the caller's thread does alone leaves no event
+        // A call that runs on the caller's thread alone leaves no event in the trace.
         let events = self.machine.take_trace();
         let computed = events.iter().filter(|event| event.lane.queue == Queue::Exec);
         Some(computed.map(|event| event.lane.device).collect::<BTreeSet<_>>().len())
@@ -73,7 +73,7 @@ impl Subject for Graded {
     routines_of!(machine, getrf_into);
 }
 
-/// Texts in order, each once.
+/// The distinct texts in their order, joined by ` + `.
 fn listed<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     let mut all: Vec<String> = Vec::new();
     texts.for_each(|text| {
@@ -84,7 +84,7 @@ fn listed<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> String {
     all.join(" + ")
 }
 
-/// The driver of a device and its version, where it has one.
+/// The name and the version of a device's driver. `None` if the device has no driver.
 fn driver(name: &str) -> Option<String> {
     let (kind, index) = name.split_once(':')?;
     let index: usize = index.parse().ok()?;

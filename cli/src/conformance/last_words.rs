@@ -1,30 +1,30 @@
-//! What a process said on standard error before it ended.
+//! Keeps the last lines that a process wrote to standard error before it ended.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes that every machine is assumed to have. Refusal of a larger request does not show a lack of memory.
+/// Bytes of memory that every computer is assumed to have. The refusal of a larger request does not show a lack of memory.
 const MODEST: u64 = 1 << 30;
 
-/// Letters of a line that are repeated.
+/// Number of characters of the last line that are kept.
 const LETTERS: usize = 200;
 
-/// What was heard so far.
+/// The end of the text that a process has written to standard error so far.
 #[derive(Clone, Debug, Default)]
 pub struct LastWords {
-    /// The last line that is not empty.
+    /// The last line of standard error that is not empty.
     line: String,
-    /// Bytes that the system refused to a program in Rust.
+    /// Number of bytes that a Rust program requested and the system refused.
     refused: Option<u64>,
-    /// Whether there is no more to hear.
+    /// Whether the process has closed its standard error.
     complete: bool,
 }
 
 impl LastWords {
-    /// What a process said before it ended. Waits for the rest only briefly, since another process may hold its standard error
-    /// open.
+    /// The last text of a process that has ended. Waits at most half a second for the end of the process's standard error,
+    /// since another process may hold this stream open.
     pub fn of(shared: &Arc<Mutex<Self>>) -> Self {
         for _ in 0..50 {
             if lock(shared, |words| words.complete) {
@@ -35,12 +35,12 @@ impl LastWords {
         lock(shared, |words| words.clone())
     }
 
-    /// The last line, if there is one.
+    /// The last line of standard error. `None` if the process wrote no line.
     pub fn line(&self) -> Option<&str> {
         Some(self.line.as_str()).filter(|line| !line.is_empty())
     }
 
-    /// Why the process ended, if it is for lack of memory.
+    /// Why the process ended, if it ended for lack of memory.
     pub fn lacks_memory(&self, status: ExitStatus) -> Option<String> {
         let refused = self.refused.filter(|&bytes| bytes <= MODEST && !status.success())?;
         Some(format!("too little memory: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
@@ -48,7 +48,7 @@ impl LastWords {
 
     fn hear(&mut self, line: &str) {
         let line = line.trim();
-        // what Rust says before it ends a process that gets no memory
+        // A Rust program prints this line before it ends because an allocation failed.
         let refused = line.strip_prefix("memory allocation of ").and_then(|rest| rest.strip_suffix(" bytes failed"));
         self.refused = self.refused.or(refused.and_then(|bytes| bytes.parse().ok()));
         if !line.is_empty() {
@@ -57,7 +57,7 @@ impl LastWords {
     }
 }
 
-/// Hands on what a process says, and keeps the last of it.
+/// Copies the standard error of a process to ours, and stores its last line in `heard`.
 pub fn relay(stderr: impl Read, heard: &Arc<Mutex<LastWords>>) {
     let (mut lines, mut line) = (BufReader::new(stderr), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

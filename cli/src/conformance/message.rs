@@ -1,8 +1,8 @@
-//! What the process that runs the trials and the one that watches it say to each other.
+//! Messages between the worker process, which runs the trials, and the process that watches it.
 //!
-//! The first writes messages to its standard output, each a JSON text between the marks of RFC 7464;
-//! what a library prints beside them is told apart. It reads one [`Job`] from its standard input, whose
-//! end says that the other is gone.
+//! The worker process writes messages to its standard output, each as JSON text in the framing of RFC 7464. The framing of RFC
+//! 7464 separates messages from text that a library prints. The worker process reads one [`Job`] from its standard input. When
+//! standard input closes, the watching process has ended.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, channel};
@@ -12,42 +12,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::{Failure, Result};
 
-/// What begins a message; a line feed ends it.
+/// Byte that begins a message. A line feed ends the message.
 pub const MARK: u8 = 0x1e;
 
-/// A message of the process that runs the trials.
+/// A message from the worker process.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Message {
-    /// The subject is loaded or opened.
+    /// The worker process has loaded or opened the subject.
     Opened(Identity),
-    /// The subject does not load or open, for a reason that ends the run with this exit status.
+    /// The subject could not be loaded or opened. The run ends with the exit status `status`.
     Refused {
-        /// The exit status.
+        /// Exit status of the run.
         status: i32,
-        /// The reason.
+        /// Reason why the subject could not be opened.
         message: String,
     },
-    /// A trial or the grades begin.
+    /// The named trial begins, or the measurement of the grades begins.
     Began(String),
-    /// A device is about to load or compile a program.
+    /// A device is about to load or compile this program.
     Program(String),
-    /// The trial that began last has ended.
+    /// The trial that began last has ended with this report.
     Tried(Box<TrialReport>),
-    /// The grades are measured: everything is done.
+    /// The grades are measured, which ends the job.
     Graded(Vec<Grade>),
 }
 
-/// The work for the process that calls the subject.
+/// The work that the worker process does.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// The names of the trials to run; the grades follow them.
+    /// Names of the trials to run. The grades are measured after these trials.
     pub trials: Vec<String>,
-    /// Reports of the trials that ran before; the grades use their figures too.
+    /// Reports of trials that have already run. The grades use the figures of these trials too.
     pub tried: Vec<TrialReport>,
 }
 
 impl Message {
-    /// Writes the message to standard output. Where nobody reads it the process ends.
+    /// Writes the message to standard output. If standard output is closed, the worker process ends.
     pub fn send(&self) {
         let text = serde_json::to_vec(self).expect("no map has keys that are no text");
         let framed = [&[MARK][..], &text, b"\n"].concat();
@@ -57,7 +57,7 @@ impl Message {
         }
     }
 
-    /// The message of a line, and what stands before it.
+    /// Splits a line into the text before a message and the message.
     pub fn read(line: &[u8]) -> (&[u8], Option<serde_json::Result<Message>>) {
         match line.iter().position(|&byte| byte == MARK) {
             None => (line, None),
@@ -66,11 +66,11 @@ impl Message {
     }
 }
 
-/// Ends the process at once. Nothing orderly runs, since a library whose call hangs may hang there too; on Unix
-/// nothing is dumped.
+/// Ends the process at once. No exit handlers run, since a library whose call hangs may hang in them too. On Unix no core dump
+/// is written.
 fn end() -> ! {
     #[cfg(unix)]
-    // SAFETY: the call ends the process in any state
+    // SAFETY: `_exit` may be called in any state of the process.
     unsafe {
         libc::_exit(1)
     }
@@ -78,17 +78,17 @@ fn end() -> ! {
     std::process::abort()
 }
 
-/// Where the job comes from.
+/// The source of the worker process's job.
 pub struct Orders(Receiver<String>);
 
 impl Orders {
-    /// Listens from now on. When standard input ends the process does, wherever it is: the one that
-    /// watches it is gone, and a call that hangs would stay behind.
+    /// Starts a thread that reads standard input. When standard input closes, the thread ends the process: the watching process
+    /// has ended, and a call that hangs would keep this process alive.
     pub fn listen() -> Self {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let mut job = String::new();
-            // a job that is cut off does not parse; `job` reports that
+            // If the job is cut off, its JSON does not parse, and `Orders::job` reports the error.
             let _ = std::io::stdin().read_line(&mut job);
             let _ = sender.send(job);
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -97,7 +97,7 @@ impl Orders {
         Orders(receiver)
     }
 
-    /// The job.
+    /// Waits for the job from the watching process.
     pub fn job(&self) -> Result<Job> {
         let text = self.0.recv().unwrap_or_default();
         serde_json::from_str(&text).map_err(|error| Failure::usage(format!("standard input holds no trials to run: {error}")))

@@ -1,4 +1,4 @@
-//! Going on where a run was cut off.
+//! Resumes a run of the conformance suite that was cut off.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -11,7 +11,7 @@ use lapidary_conformance::{grader, grades};
 use super::files;
 use crate::failure::{Failure, Result};
 
-/// A number that changes with the program: versions alone stay what they are while it is worked on.
+/// Hash of the executable file. The version alone does not change with each build of the program.
 pub fn build() -> String {
     let program = std::env::current_exe().and_then(std::fs::read);
     program.map_or_else(
@@ -24,8 +24,9 @@ pub fn build() -> String {
     )
 }
 
-/// The report of a run that was cut off, for this run to continue; `empty` is this run's report. A trial in which two runs
-/// were cut off has failed, since a third run would be cut off too. The same holds for the grades.
+/// The report of a run that was cut off, for this run to continue. `empty` is this run's report. If two runs were cut off in
+/// the same trial, the trial has failed, since a third run would be cut off too. If two runs were cut off while the grades were
+/// measured, the grades have failed.
 pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
     let before = files::read(path, "--resume")?;
     let differences = differences(&before, &empty);
@@ -51,10 +52,10 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
     Ok(report)
 }
 
-/// What is said of a trial in which runs were cut off.
+/// Possible causes why runs were cut off in one trial, as a part of the message.
 const CAUSES: &str = "it crashes, hangs or was stopped";
 
-/// Why a run cannot continue from this report, if so: no run writes a trial twice, or one it did not select.
+/// Why a run cannot continue from this report. No run writes a trial twice, or a trial that it did not select.
 fn strange<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
     let known: HashSet<String> = selected.iter().map(Property::full_name).chain([GRADES.to_owned()]).collect();
     let mut seen = HashSet::new();

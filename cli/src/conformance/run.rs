@@ -1,5 +1,5 @@
-//! A run as the user sees it: trials in another process, one after the other, and in a new one where
-//! a trial has ended it.
+//! Runs trials one after the other in a worker process. If a trial ends the worker process, a new worker process runs the next
+//! trial.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,31 +15,31 @@ use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::progress::Progress;
 
-/// What is asked for.
+/// A run of the conformance suite, as the user requests it.
 pub struct Run<S> {
-    /// How the subject is named.
+    /// Name of the subject.
     pub subject: String,
-    /// What it is told beside the calls.
+    /// Settings of the subject: its memory limit and the width of its panels.
     pub settings: Settings,
-    /// How much is tried.
+    /// Extent of the trials.
     pub mode: Mode,
     /// Seed of the random cases.
     pub seed: u64,
-    /// What was selected by.
+    /// The filter that selected the trials.
     pub filter: Option<String>,
-    /// What was selected.
+    /// The properties that the filter selected.
     pub selected: Vec<Property<S>>,
-    /// Where the report goes after each step.
+    /// File that receives the report after each step.
     pub json: Option<PathBuf>,
-    /// Whether the run goes on with what is there.
+    /// Whether the run continues from the report in `json`.
     pub resume: bool,
-    /// How long a trial, the opening or the grades may take.
+    /// Time limit for a trial, for opening the subject and for the grades.
     pub limit: Duration,
 }
 
 impl<S> Run<S> {
-    /// Runs all trials. If a trial ends its process, the trial has failed, and a new process continues with
-    /// the next trial.
+    /// Runs all trials. If a trial ends its worker process, the trial has failed, and a new process continues with the next
+    /// trial.
     pub fn tried(&self) -> Result<Report> {
         let mut worker = Worker::start(self.limit)?;
         let mut report = self.begun(self.opened(&mut worker)?)?;
@@ -52,7 +52,7 @@ impl<S> Run<S> {
             if trials.is_empty() && !report.grades.is_empty() {
                 return Ok(report);
             }
-            // those of a file are of its trials
+            // The grades in a report that is resumed cover only the trials of that report.
             report.grades.clear();
             worker.give(&Job { trials, tried: report.trials.clone() });
             if let Some(ended) = self.follow(&mut worker, &mut report, &progress)? {
@@ -69,7 +69,7 @@ impl<S> Run<S> {
         }
     }
 
-    /// What the process has opened.
+    /// The identity of the subject that the worker process has opened.
     fn opened(&self, worker: &mut Worker) -> Result<Identity> {
         let named = &self.subject;
         match worker.next() {
@@ -80,7 +80,7 @@ impl<S> Run<S> {
         }
     }
 
-    /// An empty report, or the one that a run before has begun.
+    /// An empty report, or the report of an earlier run that this run continues.
     fn begun(&self, subject: Identity) -> Result<Report> {
         let empty = Report {
             format: FORMAT,
@@ -102,13 +102,14 @@ impl<S> Run<S> {
         }
     }
 
-    /// The trials that have no report.
+    /// Names of the selected trials that have no report yet.
     fn pending(&self, report: &Report) -> Vec<String> {
         let names = self.selected.iter().map(Property::full_name);
         names.filter(|name| report.trials.iter().all(|trial| trial.name != *name)).collect()
     }
 
-    /// Takes what the process says into the report, until everything is done or the process ends.
+    /// Takes the messages of the worker process into the report. Returns when the grades are measured, or when the process has
+    /// ended.
     fn follow(&self, worker: &mut Worker, report: &mut Report, progress: &Progress) -> Result<Option<Ended>> {
         loop {
             match worker.next() {
@@ -132,7 +133,8 @@ impl<S> Run<S> {
         }
     }
 
-    /// Notes what a process ended in: what it had begun, or else would have begun next.
+    /// Records in the report which trial ended the worker process: the trial that had begun, else the next trial. If no trial
+    /// is left, the measurement of the grades ended the process.
     fn cut_off(&self, report: &mut Report, ended: &Ended, progress: &Progress) {
         let begun = report.begun.clone().or_else(|| self.pending(report).into_iter().next());
         match self.selected.iter().find(|property| begun == Some(property.full_name())) {
@@ -145,13 +147,13 @@ impl<S> Run<S> {
         }
     }
 
-    /// Writes what there is so far; standard output takes one report, the last.
+    /// Writes the report to its file after a step. A report for standard output is written once, at the end of the run.
     fn save(&self, report: &Report) -> Result<()> {
         self.json.iter().filter(|path| !atomic::is_stdout(path)).try_for_each(|path| files::write(path, report))
     }
 }
 
-/// Adds the report of a trial.
+/// Adds the report of a trial and prints its lines.
 fn take(report: &mut Report, trial: TrialReport, progress: &Progress) {
     verdicts::lines(report, &trial).iter().for_each(|line| progress.println(line));
     report.trials.push(trial);
@@ -159,7 +161,7 @@ fn take(report: &mut Report, trial: TrialReport, progress: &Progress) {
     progress.done();
 }
 
-/// The report of a trial that ended its process.
+/// The report of a trial that ended its worker process.
 fn unended<S>(property: &Property<S>, ended: &Ended) -> TrialReport {
     let failed = TrialReport { seconds: ended.seconds, ..grader::unended(property, &ended.how) };
     match &ended.lacks_memory {

@@ -1,4 +1,4 @@
-//! Watches over the process that runs the trials: what it says, how it ends, and whether it hangs.
+//! Watches the worker process: receives its messages, learns how it ends, and ends it if it hangs.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -10,26 +10,26 @@ use super::last_words::LastWords;
 use super::message::{Job, Message};
 use crate::failure::{Failure, Result};
 
-/// How often a silent process is looked after. Time is counted in these steps, so that a run that
-/// is stopped for a while and goes on loses one of them and no more.
+/// Interval at which a process that sends no message is checked. Silence is counted in these steps, so that a run which is
+/// suspended and later continued loses at most one step of its time limit.
 const STEP: Duration = Duration::from_millis(100);
 
-/// How long a process may take to end when it has nothing more to say.
+/// Longest time that a process may take to end after its last message.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What the worker process sends next.
+/// A message from the worker process, or its end.
 pub enum Event {
-    /// A message.
+    /// The worker process has sent this message.
     Said(Message),
-    /// The process has ended, or was ended; no message follows.
+    /// The worker process has ended or was killed, and no message follows.
     Ended(Ended),
 }
 
-/// How the process ended.
+/// How the worker process ended.
 pub struct Ended {
-    /// How the process ended, as the rest of a sentence that begins with the name of the trial.
+    /// Description of the end, as the rest of a sentence that begins with the name of the trial.
     pub how: String,
-    /// Why the process ended, if the system refused it memory.
+    /// Message about the lack of memory, if the system refused memory to the process.
     pub lacks_memory: Option<String>,
     /// Seconds since the last message.
     pub seconds: f64,
@@ -42,9 +42,9 @@ pub struct Worker {
     messages: Receiver<Message>,
     last_words: Arc<Mutex<LastWords>>,
     limit: Duration,
-    /// When the last message came.
+    /// Time of the last message.
     spoke: Instant,
-    /// The program that a device has loaded or compiled last since then.
+    /// The program that a device has loaded or compiled last since that message.
     program: Option<String>,
 }
 
@@ -65,7 +65,8 @@ impl Worker {
         Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now(), program: None })
     }
 
-    /// Sends the process its job. If the process has ended, this does nothing; [`next`](Self::next) then reports the end.
+    /// Sends the process its job. If the process has ended, this function does nothing, and [`next`](Self::next) reports the
+    /// end.
     pub fn give(&mut self, job: &Job) {
         let text = serde_json::to_string(job).expect("no map has keys that are no text") + "\n";
         if let Some(stdin) = &mut self.stdin {
@@ -73,12 +74,12 @@ impl Worker {
         }
     }
 
-    /// What comes next: after a silence beyond the limit the process is ended.
+    /// Waits for the next message. If none comes within the limit, the process is killed.
     pub fn next(&mut self) -> Event {
         let (mut waited, mut status) = (Duration::ZERO, None);
         loop {
             match self.messages.recv_timeout(STEP) {
-                // the time of the trial goes on: a program is no step of the run
+                // The time limit of the trial continues: this message begins no step of the run.
                 Ok(Message::Program(program)) => {
                     self.program = Some(program);
                     continue;
@@ -88,7 +89,7 @@ impl Worker {
                     return Event::Said(message);
                 }
                 Err(RecvTimeoutError::Disconnected) => return Event::Ended(self.ended()),
-                // a process that it started may hold its standard output open
+                // The worker process has ended, but a process that it started may hold the output stream open.
                 Err(RecvTimeoutError::Timeout) if status.is_some() => return Event::Ended(self.ended()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -102,7 +103,7 @@ impl Worker {
         }
     }
 
-    /// How a process ended that says no more.
+    /// Describes the end of a process that sends no more messages.
     fn ended(&mut self) -> Ended {
         let Some(status) = self.wait() else {
             return self.cut("does not go on: the process says nothing more that can be understood, and was ended".to_owned());
@@ -119,7 +120,7 @@ impl Worker {
         Ended { how, lacks_memory: None, seconds: self.spoke.elapsed().as_secs_f64() }
     }
 
-    /// The exit status of a process that has nothing more to do; none if it stays.
+    /// Waits for the exit status of a process that sends no more messages. `None` if the process does not end within [`GRACE`].
     fn wait(&mut self) -> Option<ExitStatus> {
         let mut waited = Duration::ZERO;
         loop {
@@ -135,7 +136,8 @@ impl Worker {
     }
 
     fn kill(&mut self) {
-        // fails if the process has ended already; one that waits inside the operating system does not end, and is left behind
+        // `kill` fails if the process has already ended. A process that waits inside the operating system does not end and is
+        // abandoned.
         let _ = self.child.kill();
         let end = Instant::now() + GRACE;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
@@ -143,7 +145,7 @@ impl Worker {
         }
     }
 
-    /// Lets a process that has done everything end by itself.
+    /// Waits until a process that has completed its job ends by itself.
     pub fn finish(mut self) {
         self.wait();
     }
@@ -155,8 +157,8 @@ impl Drop for Worker {
     }
 }
 
-/// Hands on messages until the first that cannot be read; what else is printed goes to standard
-/// error, since standard output may be what the user reads results from.
+/// Forwards messages to `sender` until a message cannot be parsed. Other text is copied to standard error, since the user may
+/// read results from standard output.
 fn hear(stdout: impl Read, sender: &Sender<Message>) {
     let (mut lines, mut line) = (BufReader::new(stdout), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

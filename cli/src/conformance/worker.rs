@@ -1,5 +1,4 @@
-//! The process that runs the trials: it tells of each step, so that the one that watches it knows
-//! where it ended if it ends early.
+//! The worker process: runs the trials and reports each step, so that the watching process knows which trial ended it early.
 
 use lapidary_conformance::expectation;
 use lapidary_conformance::grades::grades;

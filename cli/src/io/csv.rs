@@ -1,7 +1,7 @@
-//! Text with commas: one row a line, no header; `#` begins a comment.
+//! Reads and writes CSV files: one row a line and no header. A line that begins with `#` is a comment.
 //!
-//! The reader is our own: the usual crate passes over blank lines, which in a column of numbers
-//! stand for a missing one, and takes a last comment without a newline for a row.
+//! The reader is our own, because the common CSV crate skips blank lines and takes a final comment without a newline for a row.
+//! In a column of numbers a blank line stands for a missing number.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::dense::Dense;
 use crate::failure::Result;
 use crate::memory;
 
-/// Reads the rows of a file of `size` bytes, if there is memory for them; the matrix is row-major.
+/// Reads the matrix from a file of `size` bytes, row-major. Fails if there is not enough memory for the matrix.
 pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
     let mut lines = Lines::new(input);
     let (mut data, mut rows, mut cols) = (Vec::new(), 0, 0);
@@ -46,7 +46,7 @@ pub fn read(path: &Path, input: impl BufRead, size: u64) -> Result<Dense<f64>> {
     Ok(Dense::from_vec(data, rows, cols, Layout::RowMajor))
 }
 
-/// Refuses a matrix for which there is no memory if its rows are all as long as the first one.
+/// Refuses a matrix that does not fit into memory, if all its rows are as long as the first one.
 fn check_memory(path: &Path, size: u64, row_bytes: usize, cols: usize) -> Result<()> {
     let rows = usize::try_from(size).unwrap_or(usize::MAX) / row_bytes;
     memory::check_matrices::<f64>(&format!("{}: the matrix of about {rows} rows, {cols} columns,", path.display()), &[(rows, cols)])
@@ -59,15 +59,15 @@ fn push_row(data: &mut Vec<f64>, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A field without the quotes around it.
+/// The field without the quotes around it.
 fn unquoted(field: &str) -> &str {
     let field = field.trim();
     field.strip_prefix('"').and_then(|field| field.strip_suffix('"')).unwrap_or(field).trim()
 }
 
-/// Why a row is likely not read.
+/// Explains the likely reason why a row cannot be parsed. Empty if none is known.
 fn likely_cause(text: &str, first: bool) -> &'static str {
-    // also infinite or NaN
+    // The field holds a number, even if that number is infinite, NaN or out of range.
     let is_number = |field: &str| unquoted(field).parse::<f64>().is_ok() || parse_number(unquoted(field)).is_ok();
     let is_header = text.contains(char::is_alphabetic) && !text.split(',').any(is_number);
     match text {
@@ -80,7 +80,7 @@ fn likely_cause(text: &str, first: bool) -> &'static str {
     }
 }
 
-/// Writes one row a line.
+/// Writes one row a line, with commas between the elements.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()> {
     let view = matrix.view();
     for i in 0..matrix.rows() {
@@ -96,7 +96,7 @@ pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()
 mod tests {
     use super::likely_cause;
 
-    /// To remove the line, as of a header, would lose a row of data.
+    /// If a row with NaN or infinity were taken for a header, the message would tell the user to remove a row of data.
     #[test]
     fn a_first_row_with_a_number_that_is_not_finite_is_no_header() {
         assert!(likely_cause("x,y", true).contains("header"));

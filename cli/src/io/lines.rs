@@ -1,25 +1,25 @@
-//! The lines of a text file, numbered from one.
+//! Reads the lines of a text file, numbered from 1.
 
 use std::io::{self, BufRead};
 use std::path::Path;
 
 use crate::failure::{Failure, Result};
 
-/// A text file, read line by line.
+/// A text file that is read line by line.
 pub struct Lines<R> {
     input: R,
     number: u64,
-    /// The line read last, without its line ending.
+    /// The line that was read last, without its line ending.
     pub text: String,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `input`.
+    /// Reads the lines of `input`.
     pub fn new(input: R) -> Self {
         Lines { input, number: 0, text: String::new() }
     }
 
-    /// Reads the next line; false at the end of the file.
+    /// Reads the next line. Returns false at the end of the file.
     pub fn advance(&mut self, path: &Path) -> Result<bool> {
         self.text.clear();
         match self.input.read_line(&mut self.text) {
@@ -27,7 +27,7 @@ impl<R: BufRead> Lines<R> {
             Ok(_) => {
                 self.number += 1;
                 self.text.truncate(self.text.trim_end_matches(['\n', '\r']).len());
-                // some editors begin a file with a mark of its encoding
+                // Some editors begin a file with a byte-order mark.
                 if self.number == 1 && self.text.starts_with('\u{feff}') {
                     self.text.remove(0);
                 }
@@ -40,7 +40,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// What is wrong with the line that was read last.
+    /// A failure at the line that was read last.
     pub fn fail(&self, path: &Path, message: impl std::fmt::Display) -> Failure {
         Failure::line(path, self.number.max(1), message)
     }

@@ -1,4 +1,4 @@
-//! Matrices in files, by the extension of the name.
+//! Reads and writes matrix files. The extension of the file name selects the format.
 
 pub mod atomic;
 mod csv;
@@ -18,19 +18,19 @@ use crate::failure::{Failure, Result};
 use crate::memory;
 use crate::report::note;
 
-/// What the extension of a file name stands for.
+/// A format of matrix files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// NumPy's array file.
+    /// NumPy's array format.
     Npy,
-    /// Matrix Market.
+    /// The Matrix Market format.
     Mtx,
-    /// Text with commas.
+    /// Text with commas between the elements.
     Csv,
 }
 
 impl Format {
-    /// The format of a file, by its extension.
+    /// The format that the extension of the file name selects.
     pub fn of(path: &Path) -> Result<Format> {
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("npy") => Ok(Format::Npy),
@@ -41,7 +41,7 @@ impl Format {
     }
 }
 
-/// Whether two names lead to one file, which need not be there.
+/// Whether two paths lead to the same file. The file need not exist.
 pub fn same_file(one: &Path, other: &Path) -> bool {
     let stdout = [one, other].map(atomic::is_stdout);
     if stdout.contains(&true) {
@@ -54,7 +54,7 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Refuses outputs of which two are one file.
+/// Refuses outputs if two of them name the same file.
 pub fn check_distinct(outputs: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     for (at, (name, path)) in outputs.iter().enumerate() {
         let twin = outputs[..at].iter().find(|(_, other)| matches!((path, other), (Some(a), Some(b)) if same_file(a, b)));
@@ -65,32 +65,32 @@ pub fn check_distinct(outputs: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     Ok(())
 }
 
-/// A matrix from a file, with what is needed to write its like.
+/// A matrix from a file, with the properties that are needed to write a file of the same kind.
 pub struct Table {
-    /// The elements.
+    /// The elements of the matrix.
     pub numbers: Numbers,
-    /// Whether the file held a vector, not a matrix of one column.
+    /// Whether the file held a vector and not a matrix of one column.
     pub vector: bool,
-    /// What the elements were in the file, if they are something else now.
+    /// The element type in the file, if the elements were converted on reading.
     converted: Option<&'static str>,
 }
 
-/// A file whose shape is known, before there is memory for its elements.
+/// An opened file whose shape is known. Only the elements of a CSV file are in memory already.
 pub struct Source {
     path: PathBuf,
     body: Body,
 }
 
-/// What is still to be read.
+/// The part of a file that is still to be read.
 enum Body {
     Npy(npy::Reader<BufReader<File>>),
     Mtx(mtx::Reader<BufReader<File>>),
-    /// Nothing is left to read: a CSV file has no header, so that all of it is read to find its shape.
+    /// Nothing is left to read. The shape of a CSV file is known only after all of it has been read.
     Csv(Dense<f64>),
 }
 
 impl Source {
-    /// Rows and columns.
+    /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         match &self.body {
             Body::Npy(reader) => reader.shape(),
@@ -99,13 +99,13 @@ impl Source {
         }
     }
 
-    /// Reads the elements, which are finite numbers, if there is memory for them.
+    /// Reads the elements of the matrix. Fails if there is not enough memory, or if an element is not finite.
     pub fn read(self) -> Result<Table> {
         let ((rows, cols), path) = (self.shape(), &self.path);
         let element = match &self.body {
             Body::Npy(reader) => reader.dtype().size(),
             Body::Mtx(_) => DType::F64.size(),
-            // the elements are in memory already
+            // The elements of a CSV file are in memory already.
             Body::Csv(_) => 0,
         };
         let what = format!("{}: the {rows}×{cols} matrix", path.display());
@@ -126,7 +126,7 @@ impl Source {
     }
 }
 
-/// Opens a file that holds a matrix of at least one element.
+/// Opens a matrix file. Fails if the matrix has no element.
 pub fn open(path: &Path) -> Result<Source> {
     let format = Format::of(path)?;
     let (file, size) = open_file(path)?;
@@ -144,10 +144,10 @@ pub fn open(path: &Path) -> Result<Source> {
     }
 }
 
-/// Opens a file that is not empty and tells its size.
+/// Opens a file that is not empty, and returns its size.
 fn open_file(path: &Path) -> Result<(File, u64)> {
     let unread = |e: std::io::Error| Failure::file(path, format!("cannot read: {e}"));
-    // checked before opening, since opening a pipe waits for its writer
+    // The file is checked before it is opened, since opening a pipe waits for its writer.
     let meta = std::fs::metadata(path).map_err(unread)?;
     if meta.is_dir() {
         return Err(Failure::file(path, "is a folder"));
@@ -161,8 +161,7 @@ fn open_file(path: &Path) -> Result<(File, u64)> {
     Ok((File::open(path).map_err(unread)?, meta.len()))
 }
 
-/// Writes a matrix whole or not at all. With `vector`, a format that knows
-/// vectors holds one.
+/// Writes a complete matrix file or none. If `vector` is set, a format with vectors stores the matrix as a vector.
 pub fn write<T: Scalar>(path: &Path, matrix: &Dense<T>, vector: bool) -> Result<()> {
     let format = Format::of(path)?;
     atomic::write(path, |out| match format {
@@ -172,18 +171,18 @@ pub fn write<T: Scalar>(path: &Path, matrix: &Dense<T>, vector: bool) -> Result<
     })
 }
 
-/// The shortest text that reads back as the same number.
+/// The shortest text that is parsed as the same number.
 pub fn number<T: Scalar>(value: T) -> String {
     let magnitude = value.to_f64().abs();
     if magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) { value.to_string() } else { format!("{:e}", value.to_f64()) }
 }
 
-/// Reads one finite number in decimal notation.
-/// Whether the text of a number has a digit before its exponent that is not zero.
+/// Whether the text of a number has a nonzero digit before its exponent.
 fn has_digits(text: &str) -> bool {
     text.split(['e', 'E']).next().unwrap_or_default().contains(|c: char| ('1'..='9').contains(&c))
 }
 
+/// Parses one finite number in decimal notation.
 fn parse_number(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(0.0) if has_digits(text) => Err(format!("{text:?} is below the range of f64")),

@@ -1,7 +1,6 @@
-//! Matrix Market files (<https://math.nist.gov/MatrixMarket/formats.html>).
+//! Reads and writes Matrix Market files (<https://math.nist.gov/MatrixMarket/formats.html>).
 //!
-//! The reader is our own: the one crate for this format that reads dense files
-//! states no licence and its errors name no line.
+//! The reader is our own. The only crate that reads dense files of this format states no licence, and its errors name no line.
 
 use std::io::{self, BufRead, Write};
 use std::path::Path;
@@ -14,7 +13,7 @@ use super::{number, parse_number};
 use crate::dense::Dense;
 use crate::failure::Result;
 
-/// Which elements the file holds and what the others follow from.
+/// Symmetry of the matrix: which elements the file holds, and how the other elements follow from those.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symmetry {
     General,
@@ -22,7 +21,7 @@ enum Symmetry {
     SkewSymmetric,
 }
 
-/// The first line.
+/// The first line of the file.
 #[derive(Debug, PartialEq)]
 struct Banner {
     coordinate: bool,
@@ -30,7 +29,7 @@ struct Banner {
     symmetry: Symmetry,
 }
 
-/// A file whose line with the sizes is read.
+/// An opened file whose header has been read up to the sizes.
 pub struct Reader<R> {
     lines: Lines<R>,
     banner: Banner,
@@ -38,7 +37,7 @@ pub struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads up to the sizes; `size` is the size of the file.
+    /// Reads the header up to the sizes. `size` is the number of bytes in the file.
     pub fn new(path: &Path, input: R, size: u64) -> Result<Self> {
         let mut lines = Lines::new(input);
         if !lines.advance(path)? {
@@ -52,12 +51,12 @@ impl<R: BufRead> Reader<R> {
         Ok(Reader { lines, banner, sizes })
     }
 
-    /// Rows and columns.
+    /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         (self.sizes.rows, self.sizes.cols)
     }
 
-    /// Reads the values.
+    /// Reads the values into a matrix.
     pub fn read(mut self, path: &Path) -> Result<Dense<f64>> {
         let mut a = Dense::zeros(self.sizes.rows, self.sizes.cols).map_err(|e| self.lines.fail(path, e))?;
         let what = if self.banner.coordinate { "entries" } else { "values" };
@@ -69,7 +68,7 @@ impl<R: BufRead> Reader<R> {
         Ok(a)
     }
 
-    /// Coordinate format: `i j value`, 1-based; values of one place are added up.
+    /// Reads the coordinate format: lines `i j value`, with indices from 1. Values with equal indices are added up.
     fn read_entries(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
         let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
         for read in 0..*entries {
@@ -83,8 +82,8 @@ impl<R: BufRead> Reader<R> {
         Ok(())
     }
 
-    /// Array format: the columns one after another, of the lower triangle where
-    /// the matrix is symmetric.
+    /// Reads the array format, in which the columns follow each other. For a symmetric matrix the file holds the lower triangle
+    /// only.
     fn read_array(&mut self, path: &Path, a: &mut Dense<f64>) -> Result<()> {
         let Reader { lines, banner, sizes: Sizes { rows, cols, entries } } = self;
         let (rows, cols, symmetry) = (*rows, *cols, banner.symmetry);
@@ -105,7 +104,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// Reads the next line that is neither blank nor a comment.
+/// Reads the next line that is neither blank nor a comment. Returns false at the end of the file.
 fn advance_to_data<R: BufRead>(lines: &mut Lines<R>, path: &Path) -> Result<bool> {
     while lines.advance(path)? {
         let text = lines.text.trim_start();
@@ -130,7 +129,7 @@ fn parse_banner(line: &str) -> Result<Banner, String> {
     Ok(Banner { coordinate, integer: parse_field(field)?, symmetry: parse_symmetry(symmetry)? })
 }
 
-/// Whether the values are integers.
+/// Whether the field of the banner says that the values are integers.
 fn parse_field(field: &str) -> Result<bool, String> {
     match field {
         "real" | "double" => Ok(false),
@@ -151,7 +150,7 @@ fn parse_symmetry(symmetry: &str) -> Result<Symmetry, String> {
     }
 }
 
-/// The line with the sizes.
+/// The sizes that the line after the banner states.
 #[derive(Debug, PartialEq)]
 struct Sizes {
     rows: usize,
@@ -159,8 +158,7 @@ struct Sizes {
     entries: usize,
 }
 
-/// Reads the sizes and compares them with the size of the file, before
-/// anything is allocated.
+/// Parses the sizes and compares them with the size of the file, before any memory is allocated.
 fn parse_sizes(line: &str, banner: &Banner, size: u64) -> Result<Sizes, String> {
     let parsed: Result<Vec<usize>, _> = line.split_whitespace().map(str::parse).collect();
     let (rows, cols, entries, shortest) = match (parsed.as_deref(), banner.coordinate) {
@@ -172,7 +170,7 @@ fn parse_sizes(line: &str, banner: &Banner, size: u64) -> Result<Sizes, String> 
     if banner.symmetry != Symmetry::General && rows != cols {
         return Err(format!("a symmetric matrix must be square, this one is {rows}×{cols}"));
     }
-    // the last line may lack its newline
+    // The newline after the last line may be missing.
     let least = entries.and_then(|entries| (entries as u64).checked_mul(shortest.len() as u64)).map(|b| b.saturating_sub(1));
     match (entries, least) {
         (Some(entries), Some(least)) if least <= size => Ok(Sizes { rows, cols, entries }),
@@ -188,7 +186,7 @@ fn array_length(rows: usize, cols: usize, symmetry: Symmetry) -> Option<usize> {
     }
 }
 
-/// Adds a value at (i, j) and at its mirror image.
+/// Adds a value at (i, j) and, if the matrix is symmetric, at (j, i).
 fn add(a: &mut Dense<f64>, (i, j): (usize, usize), value: f64, symmetry: Symmetry) {
     let rows = a.rows();
     let data = a.data_mut();
@@ -225,7 +223,7 @@ fn parse_index(words: &mut SplitWhitespace<'_>, what: &str, extent: usize) -> Re
 }
 
 fn parse_value(text: &str, banner: &Banner) -> Result<f64, String> {
-    // Fortran writes the exponent of double precision with a D; an error shows the original text
+    // Fortran writes the exponent of a double-precision number with a D. An error message shows the original text.
     let fortran = text.replace(['D', 'd'], "e");
     let value = parse_number(&fortran).map_err(|error| error.replace(&format!("{fortran:?}"), &format!("{text:?}")))?;
     if banner.integer && value.fract() != 0.0 {
@@ -246,7 +244,7 @@ fn first_row(j: usize, symmetry: Symmetry) -> usize {
     }
 }
 
-/// Writes the array format.
+/// Writes a matrix in the array format.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>) -> io::Result<()> {
     writeln!(out, "%%MatrixMarket matrix array real general")?;
     writeln!(out, "{} {}", matrix.rows(), matrix.cols())?;

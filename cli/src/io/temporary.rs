@@ -1,4 +1,4 @@
-//! Temporary files, which go away with the program, also where a signal ends it.
+//! Temporary files, which are removed when the program ends, even by a signal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,27 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// The temporary files that are there now. Who makes, renames or removes one holds the lock.
+/// Paths of the temporary files that exist now. A thread holds the lock while it creates, renames or removes a file.
 static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn files() -> MutexGuard<'static, Vec<PathBuf>> {
     FILES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file that is removed unless it gets its name.
+/// A temporary file, which is removed unless [`persist`](Self::persist) renames it.
 pub struct Temporary {
     file: Option<NamedTempFile>,
     path: PathBuf,
 }
 
 impl Temporary {
-    /// A new file in `folder`.
+    /// Creates a temporary file in `folder`.
     pub fn new(folder: &Path) -> io::Result<Self> {
         static WATCHED: Once = Once::new();
         WATCHED.call_once(system::remove_files_at_the_end);
         let mut builder = tempfile::Builder::new();
         builder.prefix(".lapidary-");
-        // a temporary file is private by default; a result gets what the umask allows
+        // By default only the owner may read a temporary file. The result gets the permissions that the umask allows.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let mut files = files();
@@ -36,16 +36,16 @@ impl Temporary {
         Ok(Temporary { file: Some(file), path })
     }
 
-    /// The file, for writing.
+    /// The open file, for writing.
     pub fn file(&mut self) -> &mut std::fs::File {
         self.file.as_mut().expect("the file is there until it gets its name").as_file_mut()
     }
 
-    /// Gives the file its name, in place of what was there.
+    /// Renames the file to `path`, and so replaces an existing file.
     pub fn persist(mut self, path: &Path) -> io::Result<()> {
         let mut files = files();
         let file = self.file.take().expect("a file gets its name once");
-        // where that fails the file is removed
+        // If renaming fails, the temporary file is removed.
         let result = file.persist(path).map(drop).map_err(|error| error.error);
         files.retain(|there| there != &self.path);
         result
@@ -62,17 +62,17 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes what is there and keeps the lock, so that nothing is made or renamed any more.
+/// Removes all temporary files and returns the lock, which stops other threads from creating or renaming files.
 fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let files = files();
     for path in files.iter() {
-        // nothing more can be done about one that stays
+        // A file that cannot be removed stays, since nothing more can be done.
         let _ = std::fs::remove_file(path);
     }
     files
 }
 
-/// Lets a write beyond the limit on the size of files fail, in place of ending the program.
+/// Makes a write beyond the file size limit return an error. Without this call the signal SIGXFSZ would end the program.
 pub fn survive_file_size_limit() {
     system::survive_file_size_limit();
 }
@@ -87,8 +87,9 @@ mod system {
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::emulate_default_handler;
 
-    /// A thread waits for the signals that end programs, removes the files, and lets the signal
-    /// do what it would have done. Without a thread signals act as ever, and files may stay.
+    /// Starts a thread that waits for signals which end the program. On such a signal the thread removes the temporary files
+    /// and then lets the signal take its default action. If no thread can be started, signals keep their default action and
+    /// temporary files may stay.
     pub(super) fn remove_files_at_the_end() {
         let (ready, wait_until_ready) = mpsc::channel();
         let watch = move || {
@@ -101,14 +102,14 @@ mod system {
             }
         };
         if thread::Builder::new().name("signals".to_owned()).spawn(watch).is_ok() {
-            // an error says that the thread could not watch
+            // The thread closes the channel if it cannot watch the signals.
             let _ = wait_until_ready.recv();
         }
     }
 
-    /// Whether who started the program wants a signal to be ignored, as `nohup` does.
+    /// Whether the parent process had this signal ignored at the start of the program, as `nohup` does.
     fn is_ignored(signal: libc::c_int) -> bool {
-        // SAFETY: a `sigaction` of zeros is one; without a new action the call only fills it
+        // SAFETY: a `sigaction` of zeros is valid, and without a new action the call only fills it.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
@@ -116,14 +117,14 @@ mod system {
     }
 
     pub(super) fn survive_file_size_limit() {
-        // a signal that is caught ends nothing; the write that was too much returns an error
+        // A caught SIGXFSZ does not end the program. The write beyond the limit returns an error.
         let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
     }
 }
 
 #[cfg(windows)]
 mod system {
-    /// What a program ends with that Ctrl+C has ended.
+    /// Exit status that Windows gives to a program that Ctrl+C ends.
     const STATUS_CONTROL_C_EXIT: i32 = 0xC000_013A_u32.cast_signed();
 
     pub(super) fn remove_files_at_the_end() {

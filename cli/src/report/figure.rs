@@ -1,14 +1,14 @@
-//! Figures in JSON, which knows neither infinity nor NaN: those are the texts `"inf"`, `"-inf"`
-//! and `"NaN"`, here as in the reports of the conformance suite.
+//! Converts figures to JSON. JSON has no infinity and no NaN, so these are written as the texts `"inf"`, `"-inf"` and `"NaN"`,
+//! as in the reports of the conformance suite.
 
 use serde_json::Value;
 
-/// A number as JSON has it.
+/// A number as a JSON value.
 pub fn number(value: f64) -> Value {
     if value.is_finite() { value.into() } else { value.to_string().into() }
 }
 
-/// A figure as JSON has it.
+/// A figure of a report as a JSON value.
 pub struct Figure(pub Value);
 
 impl From<f64> for Figure {

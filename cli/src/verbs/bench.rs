@@ -20,7 +20,7 @@ use crate::report::{counted, fixed, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace;
 
-/// Flags of the verb.
+/// Options of `lapidary bench`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP, allow_negative_numbers = true, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
@@ -28,49 +28,49 @@ pub struct Args {
     startup: Option<Startup>,
     #[command(flatten)]
     shape: ShapeOptions,
-    /// Element type
+    /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
-    /// Keep the matrices in device memory: no transfers in the time
+    /// Keep the matrices in device memory, so that the time includes no transfers
     #[arg(long, conflicts_with = "host")]
     resident: bool,
-    /// Keep the matrices in host memory: transfers are part of the time (the default)
+    /// Keep the matrices in host memory, so that the time includes all transfers (the default)
     #[arg(long)]
     host: bool,
-    /// Timed repetitions of each size
+    /// Number of timed repetitions for each size
     #[arg(long, default_value_t = 5, value_name = "R", value_parser = clap::value_parser!(u32).range(1..))]
     reps: u32,
     /// Seed of the random operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// A BLAS or LAPACK shared library (LP64) to time in turn with ours
+    /// Time this BLAS or LAPACK shared library (LP64) too, in turn with Lapidary
     #[arg(long, value_name = "LIB")]
     peer: Option<PathBuf>,
-    /// Write every figure here; - is standard output
+    /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write what the devices did in the last repetition here, as a picture (.svg) or for Perfetto (.json)
+    /// Write a timeline of the last repetition to FILE, as a picture (.svg) or for Perfetto (.json)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Plot GFLOP/s against size here
+    /// Plot GFLOP/s against size into FILE.svg
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// What is timed besides routines.
+/// The part of a first call that is timed instead of a routine.
 #[derive(clap::Subcommand, Debug)]
 enum Startup {
-    /// Show where the time of a first call goes, cold and warm
+    /// Show how long each stage of the first call takes, without and with caches
     Startup(startup::Args),
 }
 
 const HELP: &str = "\
-Each size runs once to warm up, then R times; the median counts. The first result and the last are
-checked (docs/numerics.md).
-With a peer both run in turn, each after the threads have come to rest; ratio is how many times as
-fast as the peer we are.
+Each size runs once to warm up, then R times; the result is the median time. The results of the first
+and the last run are checked (docs/numerics.md).
+With --peer, Lapidary and the peer library run in turn. Each call waits until all threads are idle.
+The ratio is the peer's median time divided by Lapidary's: above 1, Lapidary is faster.
 
 Examples:
   lapidary bench gemm --n 512,1024,2048 --reps 9 --plot gemm.svg --json gemm.json
@@ -79,7 +79,7 @@ Examples:
   lapidary bench startup --device opencl:0 --plot startup.svg
   lapidary bench getrf --n 2000 --dtype f32 --peer libopenblas.so.0";
 
-/// Times every size, prints a table, writes what is asked for.
+/// Times every size, prints a table, and writes the requested files.
 pub fn run(args: &Args) -> Result<()> {
     if let Some(Startup::Startup(args)) = &args.startup {
         return startup::run(args);
@@ -103,7 +103,8 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Matrices that are kept lie on one device: with others beside it, the figures would not be theirs.
+/// Refuses `--resident` with several devices. Resident matrices lie on one device, so the other devices would not take part in
+/// the measured calls.
 fn check_resident(args: &Args, machine: &Machine) -> Result<()> {
     let apart = machine.devices().any(|device| !device.host_memory);
     if args.resident && apart && machine.devices().count() > 1 {
@@ -151,7 +152,7 @@ fn time_all<T: Scalar>(
     peer_name: Option<&str>,
 ) -> Result<Vec<Measured>> {
     let reps = args.reps as usize;
-    // for each size, one round to warm up and `reps` rounds that are measured
+    // Each size takes one round to warm up and `reps` timed rounds.
     let progress = Progress::new(shapes.len().saturating_mul(reps.saturating_add(1)));
     let repetitions = counted(reps, "repetition");
     progress.println(&format!("{} on {}, {repetitions}", title(args, &shapes[0]), names(computing(machine, T::DTYPE))));
@@ -231,7 +232,7 @@ fn entry(shape: &Shape, measured: &Measured) -> Value {
     })
 }
 
-/// Curves over n, which every routine has.
+/// Draws speed as curves over n, a size that every routine has.
 fn plot(args: &Args, shapes: &[Shape], results: &[Measured]) -> Result<String> {
     let points = |speed: &dyn Fn(&Measured) -> Option<f64>| -> Vec<(f64, f64)> {
         shapes.iter().zip(results).filter_map(|(s, r)| speed(r).map(|speed| (s.n as f64, speed))).collect()

@@ -1,4 +1,4 @@
-//! `lapidary cache`: the compiled programs and the measured speeds on disk.
+//! `lapidary cache`: lists or removes the compiled programs and the measured speeds on disk.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -12,9 +12,9 @@ use crate::failure::{Failure, Result};
 use crate::io::atomic;
 use crate::report::{counted, note, out, save_json};
 
-/// Flags of the verb.
+/// Options of `lapidary cache`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "The folder is $LAPIDARY_CACHE_DIR, else the user's cache folder. Example: lapidary cache list")]
+#[command(after_help = "The cache folder is $LAPIDARY_CACHE_DIR, else the user's cache folder. Example: lapidary cache list")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -22,17 +22,17 @@ pub struct Args {
 
 #[derive(Subcommand, Debug)]
 enum Action {
-    /// List the programs and the records of measured speeds, the last used first
+    /// List the compiled programs and the records of measured speeds, the most recently used first
     List {
-        /// Write JSON here, or print it where no file is named
+        /// Write the list as JSON to FILE, or to standard output if no FILE is given
         #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
         json: Option<PathBuf>,
     },
-    /// Remove all of them
+    /// Remove all compiled programs and all records of measured speeds
     Clear,
 }
 
-/// Lists or clears.
+/// Lists or removes the entries of the cache.
 pub fn run(args: &Args) -> Result<()> {
     let cache = Settings::from_env()?.program_cache();
     cache
@@ -61,14 +61,15 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// A program, as data. A path that is no text is told as near as text comes to it.
+/// An entry of the cache as JSON. Bytes of the path that are not valid UTF-8 become replacement characters.
 fn describe(entry: &CacheEntry) -> Value {
     json!({ "path": entry.path.to_string_lossy(), "bytes": entry.bytes, "key": entry.key })
 }
 
-/// A program, in words.
+/// An entry of the cache as a line of text.
 fn line(entry: &CacheEntry) -> String {
-    // the key is headed by the file of the source and holds a line for the device; that of prices has a line for each device
+    // The key of a program begins with the name of its source file and has one line for the device. The key of measured speeds
+    // has a line for each device.
     let key = entry.key.as_deref().unwrap_or("damaged, not of Lapidary, or of another user");
     let device = key.lines().find_map(|line| line.strip_prefix("device "));
     let priced = key.lines().filter_map(|line| line.split_once(" architecture=").map(|(device, _)| device));

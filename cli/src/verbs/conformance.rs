@@ -1,4 +1,4 @@
-//! `lapidary conformance`: proves a device right, or shows where it is not, and grades it.
+//! `lapidary conformance`: tests whether a device or a library computes correctly, and grades its accuracy.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,63 +16,64 @@ use crate::io::{self, atomic};
 use crate::options::DeviceOptions;
 use crate::report::out;
 
-/// Flags of the verb.
+/// Options of `lapidary conformance`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     #[command(flatten)]
     pub(super) device: DeviceOptions,
-    /// A shared library of BLAS and LAPACK to try in place of devices:
+    /// Test this shared BLAS and LAPACK library instead of devices:
     /// blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
     #[arg(long, value_name = "blas:PATH", conflicts_with_all = ["device", "memory_limit"])]
     subject: Option<String>,
-    /// Every property, in about a minute on a device that a processor stands in for (the default)
+    /// Test every property with few cases (the default). The test takes about a minute on an OpenCL or wgpu driver for the CPU
     #[arg(long, conflicts_with = "full")]
     quick: bool,
-    /// More cases, and sizes beyond the tiles of a graphics card
+    /// Test more cases, and sizes larger than the tiles of a graphics card
     #[arg(long)]
     full: bool,
-    /// Only trials that have this in their name, or with * and ? are called so
+    /// Run only trials whose name contains QUERY; a QUERY with * or ? must match the whole name
     #[arg(long, value_name = "QUERY")]
     filter: Option<String>,
     /// Seed of the random cases
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Write the trials and their worst figures here, after each trial; - is standard output, at the end
+    /// Write the trials and their largest errors as JSON to FILE, after each trial; - is standard output, written at the end
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write a page with plots here
+    /// Write an HTML page with plots to FILE.html
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Go on where the run that wrote the --json file was cut off
+    /// Continue the run that wrote the --json file and was cut off
     #[arg(long, requires = "json")]
     resume: bool,
-    /// End a trial that takes longer, as failed [default: for devices 1200, with --full 7200; for --subject 300 and 1800]
+    /// Stop a trial that takes longer than SECONDS and count it as failed [default: for devices 1200, with --full 7200; for
+    /// --subject 300 and 1800]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
-    /// Run nothing, and put reports that runs have written by --json side by side on the page
+    /// Run no trials, and show the given reports, which --json has written, side by side on the page
     #[arg(long, value_name = "FILE.json", num_args = 1.., requires = "report", conflicts_with_all = RUNS)]
     compare: Vec<PathBuf>,
-    /// List the trials, those of --filter or all, without running them
+    /// List the trials that --filter selects, or all trials, without running them
     #[arg(long, conflicts_with_all = LISTS_NOTHING)]
     list: bool,
-    /// Try in this process, and tell the one that has started it
+    /// Run the trials in this process, and report to the process that has started it
     #[arg(long, hide = true)]
     here: bool,
 }
 
-/// Flags that say what to run.
+/// Options that choose what to run.
 const RUNS: &[&str] =
     &["device", "memory_limit", "subject", "quick", "full", "filter", "seed", "json", "resume", "timeout", "list"];
 
-/// Flags that change nothing in the list of the trials.
+/// Options that do not change the list of trials.
 const LISTS_NOTHING: &[&str] =
     &["device", "memory_limit", "subject", "quick", "full", "seed", "json", "report", "resume", "timeout"];
 
 const HELP: &str = "\
-Each trial is one property in one precision: f64::gemm::nan_propagates. A run depends on nothing but
-the seed. The exit status is 1 if a trial fails that is not known to, and 2 if none applies
-(docs/conformance.md).
+Each trial tests one property in one precision, such as f64::gemm::nan_propagates. The seed alone
+determines the cases of a run. The exit status is 1 if a trial fails that is not known to fail, and 2
+if no trial applies (docs/conformance.md).
 
 Examples:
   lapidary conformance --device opencl:0 --json opencl.json --report opencl.html
@@ -81,11 +82,11 @@ Examples:
   lapidary conformance --subject blas:libopenblas.so.0 --json openblas.json
   lapidary conformance --compare opencl.json openblas.json --report both.html";
 
-/// A trial, used here by name only; the type of its subject does not matter.
+/// A property of the suite. Only its name is used here, so the type of its subject does not matter.
 type Trial = Property<Guarded<Graded>>;
 
 impl Args {
-    /// Whether devices are opened.
+    /// Whether this command opens devices.
     pub fn opens_devices(&self) -> bool {
         self.subject.is_none() && self.compare.is_empty() && !self.list
     }
@@ -101,7 +102,7 @@ impl Args {
         }
     }
 
-    /// How long a trial may take. A driver may compile for minutes what it runs for the first time.
+    /// Time limit of a trial. A driver may take minutes to compile a kernel that runs for the first time.
     fn limit(&self) -> Duration {
         let usual = match (self.mode(), &self.subject) {
             (Mode::Quick, Some(_)) => 300,
@@ -120,7 +121,7 @@ impl Args {
     }
 }
 
-/// Tries what is asked for.
+/// Runs the trials, lists them or compares reports, as the options request.
 pub fn run(args: &Args) -> Result<()> {
     if args.here {
         return work(args);
@@ -143,7 +144,7 @@ pub fn run(args: &Args) -> Result<()> {
     verdicts::conclude(args.report.as_deref(), &report)
 }
 
-/// What is asked for.
+/// The run that the options request.
 fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
     let (subject, settings) = match &args.subject {
         Some(name) => (name.clone(), Settings::default()),
@@ -166,7 +167,7 @@ fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
     })
 }
 
-/// Opens the subject and runs its trials, as the process that has started this one asks.
+/// Opens the subject and runs its trials for the process that has started this one.
 fn work(args: &Args) -> Result<()> {
     let orders = Orders::listen();
     let tried = match &args.subject {

@@ -1,4 +1,4 @@
-//! `lapidary devices`: what works here.
+//! `lapidary devices`: lists the devices that can be used.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,18 @@ use crate::io::atomic;
 use crate::options::{DeviceOptions, describe};
 use crate::report::{out, save_json};
 
-/// Flags of the verb.
+/// Options of `lapidary devices`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example: lapidary devices --json | jq '.devices[].name'")]
 pub struct Args {
     #[command(flatten)]
     pub(super) device: DeviceOptions,
-    /// Write JSON here, or print it where no file is named
+    /// Write the list as JSON to FILE, or to standard output if no FILE is given
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 }
 
-/// Lists the devices.
+/// Prints or writes the list of devices.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
     let machine = args.device.open()?;
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The memory of a device, in words.
+/// The memory of a device as text.
 fn memory(device: &DeviceFacts) -> String {
     let gib = |bytes: usize| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     let untold = if device.host_memory { "host memory" } else { "not told" };

@@ -1,4 +1,4 @@
-//! `lapidary hpl`: the Linpack benchmark on one machine.
+//! `lapidary hpl`: the Linpack benchmark on the devices of one machine.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,14 +14,14 @@ use crate::progress::Progress;
 use crate::report::{Report, fixed, seconds};
 use crate::residual::{HPL_THRESHOLD, epsilon};
 
-/// Flags of the verb.
+/// Options of `lapidary hpl`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     /// Order of the matrix
     #[arg(long, default_value_t = 4096, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     n: u32,
-    /// Columns of a panel [default: $LAPIDARY_NB, else the library's choice]
+    /// Number of columns of a panel [default: $LAPIDARY_NB, else chosen by the library]
     #[arg(long, value_name = "NB", value_parser = parse_positive)]
     nb: Option<usize>,
     /// Seed of the random matrix
@@ -29,7 +29,7 @@ pub struct Args {
     seed: u64,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
-    /// Write every figure here; - is standard output
+    /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -37,14 +37,14 @@ pub struct Args {
 const HELP: &str = "\
 The matrix is uniform in [-0.5, 0.5), in double precision. The residual is HPL's,
 ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n), and must be below 16; otherwise the exit status is 1.
-The speed counts 2/3·n³ + 3/2·n² operations. The first run on a device is slower: it compiles
-kernels and measures speeds, which are kept. Run twice, and take the second figure.
+The speed counts 2/3·n³ + 3/2·n² operations. The first run on a device is slower, because it compiles
+kernels and measures speeds, which later runs reuse. Run twice, and take the second result.
 
 Examples:
   lapidary hpl --n 8000 --json hpl.json
   lapidary hpl --n 20000 --device all --memory-limit 4G";
 
-/// Generates, solves, verifies.
+/// Generates the system, solves it and verifies the solution.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().try_for_each(|path| atomic::check_folder(path))?;
     let nb = panels(args.nb)?;
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
     finish(args, report, (factor, solve), residual)
 }
 
-/// What `work` gives, and its seconds.
+/// Runs `work` as a named step. Returns its result and its seconds.
 fn phase<R>(progress: &Progress, name: &str, work: impl FnOnce() -> Result<R>) -> Result<(R, f64)> {
     progress.begin(name);
     let start = Instant::now();
@@ -86,7 +86,7 @@ fn generate(seed: u64, n: usize) -> Result<[Dense<f64>; 2]> {
 fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual: f64) -> Result<()> {
     let n = f64::from(args.n);
     let gflops = (2.0 / 3.0 * n.powi(3) + 1.5 * n * n) / (factor + solve) / 1e9;
-    let passed = residual < HPL_THRESHOLD; // false for NaN
+    let passed = residual < HPL_THRESHOLD; // false if the residual is NaN
     report.line("time", format!("factor {}, solve {}", seconds(factor), seconds(solve)));
     report.line("speed", format!("{} GFLOP/s", fixed(gflops, 3)));
     let verdict = if passed { "PASSED" } else { "FAILED" };
@@ -99,14 +99,14 @@ fn finish(args: &Args, mut report: Report, (factor, solve): (f64, f64), residual
     if passed { Ok(()) } else { Err(Failure::check("the residual is too large")) }
 }
 
-/// Column `j` of A, or b for `j = n`. Each column has its own generator, so
-/// that the check can make A again where the factors have overwritten it.
+/// Generates column `j` of A, or b for `j = n`. Each column has its own random generator. The check can therefore generate the
+/// columns of A again after the factors have overwritten A.
 fn fill_column(seed: u64, j: usize, column: &mut [f64]) {
     let mut rng = fastrand::Rng::with_seed(seed ^ (j as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     column.fill_with(|| rng.f64() - 0.5);
 }
 
-/// Bound 9: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+/// Bound 9 of `docs/numerics.md`: ‖A·x − b‖∞ / (ε·(‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
 fn residual(seed: u64, x: &[f64]) -> f64 {
     let n = x.len();
     let (mut column, mut row_sums) = (vec![0.0; n], vec![0.0; n]);

@@ -1,4 +1,4 @@
-//! The verbs, one file each.
+//! The commands of the program, one source file each.
 
 mod bench;
 mod cache;
@@ -16,7 +16,7 @@ use crate::failure::Result;
 use crate::options::DeviceOptions;
 use crate::report::note;
 
-/// Dense linear algebra on any number of devices.
+/// Dense linear algebra on any number of CPUs and GPUs
 #[derive(Parser, Debug)]
 #[command(name = "lapidary", version, about, after_help = STATUS)]
 pub struct Cli {
@@ -25,7 +25,7 @@ pub struct Cli {
 }
 
 const STATUS: &str = "\
-Exit status: 0 done and right, 1 a check failed or a result could not be written, 2 wrong usage or input, 3 no such device.
+Exit status: 0 success, 1 a check failed or a result could not be written, 2 wrong usage or input, 3 no such device.
 
 Examples:
   lapidary devices
@@ -36,7 +36,7 @@ Examples:
 
 #[derive(Subcommand, Debug)]
 enum Verb {
-    /// List the devices that work here
+    /// List the devices that can be used
     Devices(devices::Args),
     /// Solve A·X = B for matrices in files
     Solve(solve::Args),
@@ -46,14 +46,14 @@ enum Verb {
     Hpl(hpl::Args),
     /// Show how a routine would run, without running it
     Plan(plan::Args),
-    /// Prove a device right, or show where it is not, and grade it
+    /// Test whether a device or a library computes correctly, and grade its accuracy
     Conformance(conformance::Args),
-    /// List or clear the compiled programs
+    /// List or remove the compiled programs and the measured speeds on disk
     Cache(cache::Args),
 }
 
 impl Verb {
-    /// The flags that select devices, if the verb opens any.
+    /// The options that select devices. `None` if the command opens no device.
     fn devices(&self) -> Option<&DeviceOptions> {
         match self {
             Verb::Devices(args) => Some(&args.device),
@@ -66,14 +66,14 @@ impl Verb {
     }
 }
 
-/// Does what the command line asks.
+/// Runs the command that the command line names.
 ///
 /// # Safety
-/// No other thread runs.
+/// The process must have no other thread.
 pub unsafe fn run(cli: &Cli) -> Result<()> {
     let tell = |text: &str| note(&format!("note: {text}"));
     let _left_out = match cli.verb.devices() {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the process has no other thread.
         Some(devices) => unsafe { leave_out_failing_drivers(&devices.selection()?, &devices.settings()?, tell)? },
         None => LeftOut::default(),
     };

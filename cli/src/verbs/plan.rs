@@ -1,4 +1,4 @@
-//! `lapidary plan`: how a routine would run, by a cost model, without running it.
+//! `lapidary plan`: shows how a routine would run according to a cost model, without running it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,37 +16,37 @@ use crate::report::{number, out, save_json};
 use crate::shape::{Shape, ShapeOptions};
 use crate::trace::{self, Event};
 
-/// Flags of the verb.
+/// Options of `lapidary plan`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP, allow_negative_numbers = true)]
 pub struct Args {
     #[command(flatten)]
     shape: ShapeOptions,
-    /// Element type
+    /// Element type of the matrices
     #[arg(long, value_enum, default_value = "f64")]
     dtype: DTypeFlag,
-    /// Number of devices, all alike
+    /// Number of devices, which are all alike
     #[arg(long, default_value = "1", value_name = "D", value_parser = parse_positive)]
     devices: usize,
-    /// Memory of each device for copies, for example 512M or 2G [default: they work in host memory]
+    /// Memory of each device for copies, for example 512M or 2G [default: the devices work in host memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory_limit: Option<usize>,
-    /// Speed of a device [default: the estimate for this CPU]
+    /// Speed of a device in GFLOP/s [default: estimated for this CPU]
     #[arg(long, value_name = "GFLOPS")]
     gflops: Option<f64>,
-    /// Speed of a transfer, in GB/s; with --memory-limit [default: the estimate for this CPU]
+    /// Speed of a transfer in GB/s; needs --memory-limit [default: estimated for this CPU]
     #[arg(long, value_name = "GB/S")]
     bandwidth: Option<f64>,
-    /// Microseconds before a command takes effect
+    /// Latency of a command in microseconds
     #[arg(long, default_value_t = 5.0, value_name = "US")]
     latency: f64,
-    /// Write the figures of the plan here; - is standard output
+    /// Write the figures of the plan as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write the timeline here, for Perfetto or chrome://tracing
+    /// Write the timeline to FILE.json, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
-    /// Write the commands and their dependencies here, for Graphviz
+    /// Write the commands and their dependencies to FILE, for Graphviz
     #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,
 }
@@ -57,7 +57,7 @@ Examples:
   lapidary plan getrf --n 2000 --memory-limit 16M --trace lu.json
   lapidary plan trsm --n 3000 --dot trsm.dot && dot -Tsvg trsm.dot > trsm.svg";
 
-/// Plans, schedules, simulates, prints.
+/// Builds the plan, schedules and simulates it, and prints the result.
 pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.trace).chain(&args.dot).try_for_each(|path| atomic::check_folder(path))?;
     if let Some(path) = args.trace.as_ref().filter(|path| path.extension().is_none_or(|extension| extension != "json")) {
@@ -109,7 +109,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what would print for hours where no limit is to blame.
+/// Refuses a plan with too many commands, which would take hours to print.
 fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     let commands = problem.commands(resources);
     if commands > MOST_COMMANDS {
@@ -119,14 +119,14 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     Ok(())
 }
 
-/// How messages call the devices, which are all alike.
+/// Name of the devices in messages. One name is enough, since all devices are alike.
 const EACH_DEVICE: &str = "each device";
-/// Maximum number of commands of a plan: nobody reads a longer one.
+/// Maximum number of commands in a plan. Nobody reads a longer plan.
 const MOST_COMMANDS: usize = 1_000_000;
-/// Maximum number of devices of a plan: no machine has more.
+/// Maximum number of devices in a plan. No machine has more devices.
 const MOST_DEVICES: usize = 1024;
 
-/// The problem as the library would see it.
+/// The problem that the library would plan for this call.
 fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     let Shape { m, n, k, nrhs, op_b, a, .. } = *shape;
     let [alpha, beta] = [1.0, 0.0].map(|number| Factor::new(dtype, number));
@@ -143,7 +143,7 @@ fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {
     })
 }
 
-/// The model of one device: what the flags say, else the estimates for `cpu:0`.
+/// The cost model of one device, from the options or else from the estimates for `cpu:0`.
 fn costs(args: &Args) -> Result<CostModel> {
     let positive = 1e-9..=f64::INFINITY;
     let gflops = args.gflops.map(|gflops| ("gflops", gflops, positive.clone()));
@@ -163,7 +163,7 @@ fn costs(args: &Args) -> Result<CostModel> {
     })
 }
 
-/// What is planned and what it would take, as data.
+/// The plan and its simulated times as JSON.
 fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline) -> Value {
     let (plan, seconds) = (schedule.plan(), timeline.seconds());
     let busy = |device| -> Map<String, Value> {

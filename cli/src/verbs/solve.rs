@@ -1,4 +1,4 @@
-//! `lapidary solve`: A·X = B for matrices in files.
+//! `lapidary solve`: solves A·X = B for matrices in files.
 
 mod report;
 
@@ -15,17 +15,17 @@ use crate::report::{Report, note};
 use crate::residual::LU_THRESHOLD;
 use crate::system::{Outcome, Solved, System};
 
-/// Flags of the verb.
+/// Options of `lapidary solve`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The square matrix: .npy, .mtx or .csv
+    /// File of the square matrix A: .npy, .mtx or .csv
     #[arg(value_name = "A")]
     a: PathBuf,
-    /// The right-hand sides, one a column: .npy, .mtx or .csv
+    /// File of the right-hand sides, one in each column: .npy, .mtx or .csv
     #[arg(value_name = "b")]
     b: PathBuf,
-    /// Write X here; the extension chooses the format
+    /// Write the solution to file X; its extension chooses the format
     #[arg(short, long, value_name = "X")]
     output: Option<PathBuf>,
     /// Write X even if the check fails; the exit status stays 1
@@ -34,35 +34,35 @@ pub struct Args {
     /// Improve X by iterative refinement
     #[arg(long)]
     refine: bool,
-    /// Element type to compute with [default: the wider one of A and b; text counts as f64]
+    /// Element type of the computation [default: the wider type of A and b; text files count as f64]
     #[arg(long, value_enum)]
     dtype: Option<DTypeFlag>,
     #[command(flatten)]
     pub(super) device: DeviceOptions,
-    /// Write every figure here; - is standard output
+    /// Write all results as JSON to FILE; - is standard output
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 const HELP: &str = "\
-The backward error is max ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε) as in LAPACK's dget02, against A and b as they
-were read; from 30 on it fails. The error of X is relative to the largest element of each column.
-A whose rows or columns differ much in size is equilibrated: its rows and columns are multiplied by
-powers of two before it is factored; then backward error and rcond are those of the scaled system.
-When A is singular or the check fails X is not written and the exit status is 1.
+The backward error is max ‖b − A·x‖₁ / (‖A‖₁·‖x‖₁·ε), as in LAPACK's dget02, for A and b as they were
+read; the check fails if it is 30 or more. The error of X is relative to the largest element of each
+column. If the rows or columns of A differ much in size, A is equilibrated: its rows and columns are
+multiplied by powers of two before the factorisation. Backward error and rcond are then those of the
+scaled system. If A is singular or the check fails, X is not written and the exit status is 1.
 
 Examples:
   lapidary solve A.npy b.npy -o x.npy
   lapidary solve A.mtx b.csv --refine --json figures.json
   lapidary solve A.npy b.npy -o x.mtx --device all --memory-limit 2G";
 
-/// Reads, solves, checks, writes.
+/// Reads the system, solves it, checks the solution and writes it.
 pub fn run(args: &Args) -> Result<()> {
     check_outputs(args)?;
     let machine = args.device.open()?;
     let start = Instant::now();
     let (a, b) = (io::open(&args.a)?, io::open(&args.b)?);
-    // before there is memory for them
+    // The shapes are checked before any memory is allocated for the elements.
     check_shapes(args, a.shape(), b.shape())?;
     let (a, b) = (a.read()?, b.read()?);
     let job = Job { args, machine: &machine, vector: b.vector, read_seconds: start.elapsed().as_secs_f64() };
@@ -95,11 +95,11 @@ fn check_shapes(args: &Args, (rows, cols): (usize, usize), (b_rows, b_cols): (us
     Err(Failure::file(&args.b, format!("b has {b_rows} rows, A has {rows}{hint}")))
 }
 
-/// What is to be done, beside the matrices.
+/// The request of the user, apart from the matrices.
 struct Job<'a> {
     args: &'a Args,
     machine: &'a Machine,
-    /// Whether b was read as a vector, so that X is one.
+    /// Whether the file of b holds a vector. X is then written as a vector too.
     vector: bool,
     read_seconds: f64,
 }
@@ -112,7 +112,7 @@ impl Job<'_> {
         }
     }
 
-    /// Solves a system of elements `S` in the precision of `T`.
+    /// Solves a system with elements of type `S` in the precision of `T`.
     fn solve<S: Scalar, T: Scalar>(&self, a: Dense<S>, b: Dense<S>) -> Result<()> {
         in_range::<S, T>(&self.args.a, &a)?;
         in_range::<S, T>(&self.args.b, &b)?;
@@ -125,7 +125,8 @@ impl Job<'_> {
         }
     }
 
-    /// Prints, then writes X, then the figures: what can still go wrong must not cost the result.
+    /// Prints the results, writes X, and last writes the figures. X is written first, so that a failure to write the figures
+    /// does not lose X.
     fn finish<T: Scalar>(&self, mut report: Report, b: &Dense<impl Scalar>, solved: &Solved<T>) -> Result<()> {
         let passed = solved.backward_error < LU_THRESHOLD; // false for NaN
         report::speed(&mut report, self, b, solved);
@@ -140,7 +141,7 @@ impl Job<'_> {
         settle([checked, written.unwrap_or(Ok(())), report.save(self.args.json.as_deref())])
     }
 
-    /// The error of a failed check: its cause, what may help, and whether X is written.
+    /// The failure of the check: its cause, the advice to the user, and whether X is written.
     fn wrong<T: Scalar>(&self, solved: &Solved<T>) -> Failure {
         let (overflowed, error, name) = (solved.rounding[2].overflowed, solved.backward_error, T::DTYPE);
         let cause = match overflowed {
@@ -162,7 +163,7 @@ impl Job<'_> {
         Failure::check(format!("{cause}{advice}{fate}"))
     }
 
-    /// A zero pivot is a property of A, which the user must know by its place.
+    /// Reports a zero pivot as a failure. The message names the pivot, since a zero pivot is a property of A.
     fn singular<T: Scalar>(&self, mut report: Report, info: usize, rounded: bool) -> Result<()> {
         report.figure("info", info).figure("singular", true).figure("passed", false).figure("x_written", false);
         let (when, advice) = match T::DTYPE {
@@ -180,7 +181,7 @@ impl Job<'_> {
     }
 }
 
-/// Returns the first failure, and prints the others as notes.
+/// Returns the first failure and prints the other failures as notes.
 fn settle<const N: usize>(results: [Result<()>; N]) -> Result<()> {
     let mut failures = results.into_iter().filter_map(Result::err);
     let first = failures.next();
@@ -188,7 +189,8 @@ fn settle<const N: usize>(results: [Result<()>; N]) -> Result<()> {
     first.map_or(Ok(()), Err)
 }
 
-/// Refuses numbers that overflow in the type to compute with: those that are too small are scaled.
+/// Refuses a matrix with an element that overflows in type `T`. Elements that are too small are no failure, since the matrix is
+/// scaled.
 fn in_range<S: Scalar, T: Scalar>(path: &Path, matrix: &Dense<S>) -> Result<()> {
     if matrix.data().iter().all(|value| T::from_f64(value.to_f64()).is_finite()) {
         return Ok(());

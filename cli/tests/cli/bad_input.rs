@@ -1,4 +1,4 @@
-//! Every input that is refused: exit status 2, the file and the line named, nothing written.
+//! Inputs that the program refuses: the exit status is 2, the message names the file and the line, and nothing is written.
 
 use crate::support::{Sandbox, le64, npy, outcome, refused};
 
@@ -105,7 +105,7 @@ fn bad_matrices_are_refused() {
     }
 }
 
-/// A header of few bytes may claim more than any machine has.
+/// A file of a few bytes may describe a matrix that no memory can hold.
 #[test]
 fn shapes_are_looked_at_before_there_is_memory() {
     let s = Sandbox::new();

@@ -1,11 +1,11 @@
-//! Folders of compiled programs that hold something else, or cannot be used.
+//! Cache folders that contain other files or that cannot be used.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{Sandbox, outcome};
 
-/// Waits for the end, but not for ever.
+/// Waits at most a minute for the end of a process. Returns whether the process ended.
 fn ends(mut child: Child) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60) {
@@ -38,7 +38,7 @@ fn what_is_no_file_is_neither_listed_nor_removed() {
     assert_eq!(s.run(&["cache", "clear"]).stdout, "1 file removed\n");
 }
 
-/// A name that is no text is a name all the same.
+/// The name of the cache folder need not be valid UTF-8.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_may_have_any_name() {
@@ -53,7 +53,8 @@ fn a_folder_may_have_any_name() {
     }
 }
 
-/// Programs on the first OpenCL device, if there is one, with the cache in `folder`.
+/// Runs `hpl` on the first OpenCL device with the cache in `folder`. Returns the program's standard error, or `None` if there
+/// is no OpenCL device.
 fn solve_with_cache(s: &Sandbox, folder: &std::path::Path) -> Option<String> {
     let there = s.run(&["devices", "--device", "opencl:0"]).status == 0;
     assert!(there || std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "there is no OpenCL device");
@@ -72,7 +73,7 @@ fn a_folder_that_cannot_be_used_is_noted_once() {
     let Some(told) = solve_with_cache(&s, &s.path().join("file").join("programs")) else { return };
     assert_eq!(told.matches("compiled programs are not kept").count(), 1, "{told}");
     assert!(!solve_with_cache(&s, &s.path().join("cache")).unwrap().contains("compiled programs"));
-    // where programs were kept there are pipes now: they are replaced
+    // Pipes take the places of the program files. Lapidary must replace the pipes and must not read them.
     for file in std::fs::read_dir(s.path().join("cache")).unwrap() {
         let path = file.unwrap().path();
         std::fs::remove_file(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Drivers that do not load are told of in the words of the loader; those that crash or hang are left out.
+//! For a driver that cannot be loaded, the message is that of the loader. A driver that crashes or hangs is left out.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -35,13 +35,13 @@ fn a_driver_that_does_not_load_is_told_with_the_reason() {
     for (device, variable, value, required, file) in cases {
         let run = s.run_with(&["devices", "--device", device], &[(variable, value), ("VK_ICD_FILENAMES", value)]);
         outcome(&run, 3);
-        // without the loader there is another reason
+        // On a system without the loader the message names another reason.
         let told = [file, "libdriver.so", "file too short"].iter().all(|word| run.stderr.contains(word));
         assert!(told || std::env::var_os(required).is_none() && run.stderr.contains("loader is not there"), "{}", run.stderr);
     }
 }
 
-/// The library of a driver that ends as the variable `DRIVER_FATE` says.
+/// A driver library that crashes, exits or hangs, as the variable `DRIVER_FATE` selects.
 fn planted() -> &'static Path {
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libplanted.so");
@@ -53,7 +53,7 @@ fn planted() -> &'static Path {
     &PATH
 }
 
-/// A folder with a copy of the planted driver, as one of OpenCL and one of Vulkan, beside the OpenCL drivers of this machine.
+/// A folder with the planted driver, registered both as an OpenCL and as a Vulkan driver, beside the system's OpenCL drivers.
 fn with_planted_driver() -> Sandbox {
     let s = Sandbox::new();
     let library = s.path().join("libplanted.so");
@@ -66,7 +66,7 @@ fn with_planted_driver() -> Sandbox {
     s
 }
 
-/// Lists the devices of a kind with the planted driver registered for `backend`.
+/// Runs `lapidary devices` with the planted driver registered for `backend`.
 fn devices(s: &Sandbox, backend: &str, device: &str, fate: &str, probe: &str) -> Run {
     let (folder, manifest) = (s.path().to_str().unwrap(), s.path().join("planted.json"));
     let manifest = manifest.to_str().unwrap();
@@ -78,11 +78,11 @@ fn devices(s: &Sandbox, backend: &str, device: &str, fate: &str, probe: &str) ->
     s.run_with(&["devices", "--device", device], &[&places[..], &told].concat())
 }
 
-/// The loaders of this system open the planted driver.
+/// Whether the system has the driver loader of the backend.
 fn loads(backend: &str) -> bool {
     let loader = if backend == "opencl" { "libOpenCL.so.1" } else { "libvulkan.so.1" };
     let required = if backend == "opencl" { "LAPIDARY_REQUIRE_OPENCL" } else { "LAPIDARY_REQUIRE_WGPU" };
-    // SAFETY: a loader of drivers does nothing when it is loaded.
+    // SAFETY: loading a driver loader runs no code that has requirements.
     let is_there = cfg!(target_os = "linux") && unsafe { libloading::Library::new(loader) }.is_ok();
     assert!(is_there || std::env::var_os(required).is_none(), "{loader} is not there");
     is_there
@@ -90,7 +90,7 @@ fn loads(backend: &str) -> bool {
 
 #[test]
 fn a_driver_that_ends_the_process_is_left_out() {
-    // Vulkan's loader does not let a driver call `exit`: the process hangs
+    // Vulkan's loader does not let a driver call `exit`. A process in which a driver calls `exit` hangs instead.
     let cases = [("opencl", "abort", "signal: 6"), ("opencl", "exit", "exit status: 0"), ("wgpu", "abort", "signal: 6")];
     for (backend, fate, how) in cases.into_iter().filter(|(backend, ..)| loads(backend)) {
         let s = with_planted_driver();
@@ -104,7 +104,7 @@ fn a_driver_that_ends_the_process_is_left_out() {
             let without = s.run_with(&["devices", "--device", "opencl"], &places);
             assert_eq!((others.status, others.stdout), (without.status, without.stdout), "{}", others.stderr);
         }
-        // it is known now, and is not opened again
+        // The program remembers the failing driver and does not open it again.
         let again = devices(&s, backend, "all", fate, "");
         outcome(&again, 0);
         assert!(again.stderr.contains("is left out") && !again.stderr.contains("first time"), "{}", again.stderr);
@@ -118,7 +118,7 @@ fn a_driver_that_hangs_is_left_out_after_the_time_that_the_user_sets() {
         let run = devices(&s, backend, "all", "hang", "3");
         outcome(&run, 0);
         assert!(run.stderr.contains("does not open within 3 s"), "{}", run.stderr);
-        // with more time it may open
+        // With a longer time limit the driver may open, so the program tries it again.
         let run = devices(&s, backend, "all", "", "60");
         outcome(&run, 0);
         assert!(!run.stderr.contains("is left out"), "{}", run.stderr);
@@ -147,7 +147,7 @@ fn a_driver_is_opened_again_if_it_is_another_or_if_what_was_kept_is_damaged() {
     assert!(run.stderr.contains("first time") && run.stderr.contains("is left out"), "{}", run.stderr);
 }
 
-/// A program that cannot change its environment leaves all drivers of the kind out, and says which one is the cause.
+/// If a program cannot change its environment, it leaves out all drivers of the backend, and names the driver that failed.
 #[test]
 fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     if !loads("opencl") {
@@ -155,7 +155,7 @@ fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     }
     let s = with_planted_driver();
     assert!(devices(&s, "opencl", "all", "abort", "").stderr.contains("is left out"));
-    // no folder of the drivers that are left can be made
+    // The program cannot create a folder for the remaining drivers, since the folder in `TMPDIR` does not exist.
     let (places, nowhere) = (s.path().to_str().unwrap(), ("TMPDIR", "/nonexistent"));
     let fate = [("DRIVER_FATE", "abort"), ("LAPIDARY_PROBE", ""), ("LD_LIBRARY_PATH", "")];
     let variables = [&[("OCL_ICD_VENDORS", places), ("VK_DRIVER_FILES", "/dev/null"), nowhere], &fate[..]].concat();
@@ -175,7 +175,8 @@ fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     assert!(run.stderr.contains("planted.icd is left out"), "{}", run.stderr);
 }
 
-/// Neither drivers are condemned nor programs are lost under a mask that lets a group write, or in a folder whose path is no text.
+/// A umask that lets the group write, or a folder whose path is not UTF-8, must neither disable drivers nor lose compiled
+/// programs.
 #[cfg(unix)]
 #[test]
 fn drivers_are_known_under_any_mask_and_in_any_folder() {
@@ -197,7 +198,7 @@ fn drivers_are_known_under_any_mask_and_in_any_folder() {
     assert!(!told[1].contains("first time") && !told[1].contains("left out"), "{told:?}");
 }
 
-/// A driver that hangs does not stay behind when the program is killed.
+/// If the program is killed while a driver hangs, its child process ends too.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_killed_program_leaves_no_process() {
@@ -222,7 +223,7 @@ fn a_killed_program_leaves_no_process() {
             std::thread::sleep(Duration::from_millis(20));
         }
     };
-    // the program and its child
+    // Two processes are expected: the program and its child.
     until(|count| count >= 2);
     program.kill().unwrap();
     program.wait().unwrap();

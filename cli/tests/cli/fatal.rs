@@ -1,4 +1,4 @@
-//! The verb `conformance` on libraries that end the process, crash or hang.
+//! The command `conformance` on libraries that end the process, crash or hang.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// A library of plain loops that ends as the variable `FATE` says.
+/// A BLAS library of plain loops, some of whose routines end the process or hang, as the variable `FATE` selects.
 fn library() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fatal{}", std::env::consts::DLL_SUFFIX));
@@ -21,13 +21,13 @@ fn library() -> &'static str {
     &NAME
 }
 
-/// Runs the trials of a filter with `more` flags.
+/// Runs the trials that `filter` selects, with the further options `more`.
 fn tried(s: &Sandbox, fate: &str, filter: &str, more: &[&str]) -> Run {
     let args = ["conformance", "--subject", library(), "--filter", filter, "--json", "r.json"];
     s.run_with(&[&args[..], more].concat(), &[("FATE", fate)])
 }
 
-/// The verdicts of the trials in the report, in order.
+/// Names and verdicts of the trials in the report, in their order.
 fn verdicts(s: &Sandbox) -> Vec<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let report = s.json("r.json");
@@ -68,7 +68,8 @@ fn a_hang_is_ended_after_the_time_that_the_user_sets() {
     refused(&s, &["conformance", "--timeout", "0"], &["--timeout"]);
 }
 
-/// The process of the trials is killed twice and hangs once: all other trials have passed, and the report names the three.
+/// The library kills the worker process twice and hangs once. The report names the three disturbed trials as failed, and all
+/// other trials pass.
 #[test]
 fn a_run_outlives_two_crashes_and_a_hang() {
     let s = Sandbox::new();
@@ -81,7 +82,7 @@ fn a_run_outlives_two_crashes_and_a_hang() {
     let start = Instant::now();
     let run = tried(&s, "getrs=abort,dgemm=hang", "::random", &["--timeout", "20", "--report", "r.html"]);
     outcome(&run, 1);
-    // the grades call gemm too
+    // The hanging routine gemm is called by a trial and by the grades, so the time limit applies twice.
     let limit = Duration::from_secs(2 * 20);
     assert!(
         start.elapsed() < 2 * undisturbed + limit + Duration::from_secs(30),

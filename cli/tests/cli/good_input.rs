@@ -1,11 +1,11 @@
-//! Every format that is read and written.
+//! Tests of all file formats that the program reads and writes.
 
 use crate::support::{Sandbox, le32, le64, npy, outcome};
 
 #[test]
 fn every_good_format_gives_the_same_solution() {
     let s = Sandbox::new();
-    // A = [2 1; 1 3], b = [3; 5], x = [0.8; 1.4]
+    // The system is A = [2 1; 1 3], b = [3; 5], and its solution is x = [0.8; 1.4].
     s.bytes("c.npy", &npy("<f8", false, "(2, 2)", &le64(&[2.0, 1.0, 1.0, 3.0])));
     s.bytes("be.npy", &npy(">f8", true, "(2, 2)", &[2.0, 1.0, 1.0, 3.0].map(f64::to_be_bytes).concat()));
     s.text("dense.mtx", "%%MatrixMarket matrix array real general\n% a comment\n2 2\n2\n1\n1\n3\n");
@@ -16,7 +16,7 @@ fn every_good_format_gives_the_same_solution() {
     s.bytes("b.npy", &npy("<f8", false, "(2,)", &le64(&[3.0, 5.0])));
     s.text("b.mtx", "%%MatrixMarket matrix array integer general\n2 1\n3\n5\n");
     s.text("b.csv", "3\n5\n");
-    // as Fortran, a spreadsheet and an editor of Windows write them
+    // The next files look as Fortran, a spreadsheet and a Windows editor write them.
     s.text("d.mtx", "\u{feff}%%MatrixMarket matrix array real general\n2 2\n0.2D+01\n1D0\n1.0d+00\n30D-1\n");
     s.text("bom.csv", "\u{feff}2,1\r\n\"1\",\"3\"\r\n# the end");
     s.text("end.csv", "\n2,1\n# a comment\n1,3\n\n\n");
@@ -42,7 +42,7 @@ fn the_sample_data_has_the_promised_solution() {
 #[test]
 fn orders_of_an_unsymmetric_matrix_are_told_apart() {
     let s = Sandbox::new();
-    // A = [1 2; 0 1]: A·x = (3, 1) has x = (1, 1), Aᵀ·x = (3, 1) has x = (3, -5)
+    // With A = [1 2; 0 1], the solution of A·x = (3, 1) is (1, 1), and that of Aᵀ·x = (3, 1) is (3, -5).
     s.bytes("c.npy", &npy("<f8", false, "(2, 2)", &le64(&[1.0, 2.0, 0.0, 1.0])));
     s.bytes("f.npy", &npy("<f8", true, "(2, 2)", &le64(&[1.0, 2.0, 0.0, 1.0])));
     s.text("skew.mtx", "%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 1\n2 1 -1\n");
@@ -81,7 +81,7 @@ fn written_files_are_read_back() {
     }
 }
 
-/// Integers, truth values and half precision are the numbers that they are, and the user is told.
+/// Integers, bools and half-precision numbers are converted exactly, and a note names the conversion.
 #[test]
 fn arrays_of_other_types_are_converted_exactly() {
     let s = Sandbox::new();
@@ -94,7 +94,7 @@ fn arrays_of_other_types_are_converted_exactly() {
         assert!(run.stderr.contains(&told), "{descr}: {}", run.stderr);
         s.read("x.csv").lines().map(|line| line.parse::<f64>().unwrap()).collect::<Vec<_>>()
     };
-    // [2 1; 1 3] in every type of integer, both ways round
+    // The matrix [2 1; 1 3] in every integer type and in both byte orders.
     macro_rules! integers {
         ($($type:ident $letter:literal $name:literal),+) => {$(
             let (size, values) = (size_of::<$type>(), [2, 1, 1, 3] as [$type; 4]);
@@ -107,10 +107,10 @@ fn arrays_of_other_types_are_converted_exactly() {
     integers!(i8 "i" "int8", i16 "i" "int16", i32 "i" "int32", i64 "i" "int64");
     integers!(u8 "u" "uint8", u16 "u" "uint16", u32 "u" "uint32", u64 "u" "uint64");
     assert_eq!(solved("|b1", "bool", &[1, 1, 0, 1], "f64"), [-2.0, 5.0]);
-    // −2, 1/2, 0, 5 in half precision
+    // The bytes hold −2, 1/2, 0 and 5 in half precision.
     assert_eq!(solved("<f2", "float16", &[0x00, 0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45], "f32"), [-1.25, 1.0]);
     assert_eq!(solved(">f2", "float16", &[0xc0, 0x00, 0x38, 0x00, 0x00, 0x00, 0x45, 0x00], "f32"), [-1.25, 1.0]);
-    // beyond 2^53 where a double has it
+    // Integers beyond 2^53 are accepted if `f64` represents them exactly.
     let large = [1_i64 << 60, 0, 0, -(1 << 62)].map(i64::to_le_bytes).concat();
     assert_eq!(solved("<i8", "int64", &large, "f64"), [3.0 / 2_f64.powi(60), -5.0 / 2_f64.powi(62)]);
 }

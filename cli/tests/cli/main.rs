@@ -1,4 +1,4 @@
-//! The command line as a script sees it: files, messages, exit status.
+//! Tests of the program as a script uses it: files, messages and exit status.
 
 mod bad_input;
 #[cfg(unix)]

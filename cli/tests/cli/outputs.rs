@@ -1,10 +1,10 @@
-//! Where results go: files, standard output, and what is refused before the work.
+//! Outputs of the program: files, standard output, and outputs that it refuses before the work.
 
 use serde_json::Value;
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// Figures on standard output, where nothing else may be.
+/// The figures on standard output. The test fails if standard output holds anything else.
 fn printed(run: &Run, status: i32) -> Value {
     outcome(run, status);
     serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.stdout))
@@ -30,14 +30,14 @@ fn figures_go_to_standard_output_alone() {
             let run = s.run(&[verb, &["--json", to][..]].concat());
             assert!(!printed(&run, 0)[key].is_null(), "{verb:?}: {}", run.stdout);
         }
-        // in a file there is the same
+        // With `--json FILE` the file holds the same key.
         outcome(&s.run(&[verb, &["--json", "f.json"][..]].concat()), 0);
         assert!(!s.json("f.json")[key].is_null(), "{verb:?}");
     }
-    // what is printed otherwise goes to standard error
+    // With `--json -` all output except the figures goes to standard error.
     let run = s.run(&["hpl", "--n", "8", "--json", "-"]);
     assert!(run.stderr.contains("PASSED"), "{}", run.stderr);
-    // an input that is refused leaves standard output empty
+    // If the input is refused, standard output stays empty.
     let run = s.run(&[verbs[7].0, &["--json", "-"]].concat());
     assert_eq!((run.status, run.stdout.as_str()), (2, ""), "{}", run.stderr);
     let both = s.run(&["plan", "gemm", "--n", "8", "--json", "-", "--dot", "-"]);
@@ -65,7 +65,7 @@ fn figures_of_a_singular_matrix_are_whole() {
 #[test]
 fn infinities_and_nan_are_told_apart() {
     let s = Sandbox::new();
-    // X is (∞, 1e300)
+    // The solution X is (∞, 1e300).
     s.text("a.csv", "1e-300,0\n0,1e-300\n");
     s.text("b.csv", "1e300\n1\n");
     let figures = printed(&s.run(&["solve", "a.csv", "b.csv", "--json", "-"]), 1);
@@ -96,7 +96,7 @@ fn names_that_no_folder_takes_are_refused_before_the_work() {
     refused(&s, &["hpl", "--n", "20000", "--json", &long], &[&long, "too long"]);
 }
 
-/// What loaders and drivers say of a missing display is nobody's concern.
+/// Warnings of loaders and drivers about a missing display must not appear.
 #[cfg(unix)]
 #[test]
 fn devices_are_listed_without_remarks_of_drivers() {

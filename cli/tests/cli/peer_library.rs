@@ -1,8 +1,8 @@
-//! Libraries that a benchmark must not take for right, compiled by the tests. As it is, every
-//! routine does nothing; with `--cfg ends_well` those of the LAPACK say that they did. With
-//! `--cfg spins` the product is right, unless a thread that the call before it left behind still works;
-//! with `--cfg solves` systems are solved, and with `--cfg spoils` besides not factored; with `--cfg exits` a product ends
-//! the process.
+//! A BLAS library with wrong results, which the tests compile. A benchmark must report the library's results as wrong.
+//!
+//! By default no routine does anything. With `--cfg ends_well` the LAPACK routines return `info` = 0. With `--cfg spins` a
+//! product is correct, unless a thread of an earlier call is still running. With `--cfg solves` the routine `gesv` solves its
+//! system. The further option `--cfg spoils` makes `gesv` return wrong factors. With `--cfg exits` a product ends the process.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 type Int = *const i32;
 type Flag = *const c_char;
 
-/// How long threads work on after a call.
+/// Time for which a thread runs on after a call.
 const SPIN: Duration = Duration::from_millis(60);
 static WORKS: AtomicBool = AtomicBool::new(false);
 

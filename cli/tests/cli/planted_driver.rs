@@ -1,5 +1,5 @@
-//! A driver of OpenCL and of Vulkan without devices. When it is opened it ends the process, or hangs, as the environment
-//! variable `DRIVER_FATE` says.
+//! An OpenCL and Vulkan driver without devices, for tests. When a loader opens it, the driver ends the process or hangs, as the
+//! environment variable `DRIVER_FATE` selects.
 #![expect(non_snake_case, reason = "the loaders ask for these names")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -15,16 +15,16 @@ fn meet_fate() {
     }
 }
 
-/// The function that OpenCL's loader asks for its platforms: there are none.
+/// OpenCL's loader calls this function for the driver's platforms. The driver reports none.
 extern "C" fn clIcdGetPlatformIDsKHR(_: u32, _: *mut *mut c_void, count: *mut u32) -> i32 {
     const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
     meet_fate();
-    // SAFETY: the loader passes a place for the number, or null.
+    // SAFETY: the loader passes either null or the address of a number.
     unsafe { count.as_mut().map(|count| *count = 0) };
     PLATFORM_NOT_FOUND_KHR
 }
 
-/// Debian's loader wants this function of each driver. It is called for platforms only.
+/// Debian's OpenCL loader requires this function from each driver, but calls the function only for platforms.
 #[unsafe(no_mangle)]
 extern "C" fn clGetPlatformInfo() -> i32 {
     const INVALID_PLATFORM: i32 = -32;
@@ -33,7 +33,7 @@ extern "C" fn clGetPlatformInfo() -> i32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *const c_void {
-    // SAFETY: the loader passes a name.
+    // SAFETY: the loader passes the address of a zero-terminated name.
     if unsafe { CStr::from_ptr(name) } == c"clIcdGetPlatformIDsKHR" {
         clIcdGetPlatformIDsKHR as *const c_void
     } else {

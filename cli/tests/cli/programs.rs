@@ -1,10 +1,10 @@
-//! Compiled programs on disk, and what they save, on the first OpenCL device.
+//! Compiled programs in the cache on disk, on the first OpenCL device.
 
 use std::fs;
 
 use crate::support::{Sandbox, outcome, refused};
 
-/// A folder to work in, if there is a device.
+/// A folder for a test. `None` if there is no OpenCL device.
 fn sandbox() -> Option<Sandbox> {
     let s = Sandbox::new();
     let there = s.run(&["devices", "--device", "opencl:0"]).status == 0;
@@ -12,7 +12,7 @@ fn sandbox() -> Option<Sandbox> {
     there.then_some(s)
 }
 
-/// Hits, misses and refusals of the cache in the trace of a product.
+/// Hits, misses and rejections of the program cache, from the trace of a product.
 fn counts(s: &Sandbox) -> [u64; 3] {
     let args = ["bench", "gemm", "--n", "200", "--dtype", "f32", "--device", "opencl:0", "--reps", "1", "--trace", "t.json"];
     outcome(&s.run(&args), 0);
@@ -55,7 +55,7 @@ fn the_stages_of_a_start_are_measured_cold_and_warm() {
         outcome(&run, 0);
         assert!(["open the device", "run", "run again", "all"].iter().all(|stage| run.stdout.contains(stage)), "{}", run.stdout);
     }
-    // a kind with one device names it
+    // If OpenCL has one device, the name of the backend selects that device.
     let one = s.run(&["devices", "--device", "opencl", "--json"]).stdout.matches("\"name\": \"opencl:").count() == 1;
     let run = s.run(&["bench", "startup", "--device", "OpenCL"]);
     outcome(&run, if one { 0 } else { 2 });

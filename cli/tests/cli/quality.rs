@@ -1,10 +1,10 @@
-//! What `solve` finds right, how far it trusts X, and what becomes of X otherwise.
+//! Tests of the accuracy checks of `solve`, and of the cases in which `solve` writes X.
 
 use serde_json::Value;
 
 use crate::support::{Run, Sandbox, outcome, refused};
 
-/// Rows of numbers as CSV, every digit kept.
+/// Rows of numbers as CSV text with all digits.
 fn csv(rows: impl IntoIterator<Item = Vec<f64>>) -> String {
     let row = |row: Vec<f64>| row.iter().map(|value| format!("{value:e}")).collect::<Vec<_>>().join(",") + "\n";
     rows.into_iter().map(row).collect()
@@ -18,13 +18,13 @@ fn column(values: &[f64]) -> String {
     csv(values.iter().map(|&value| vec![value]))
 }
 
-/// Noise in [-0.5, 0.5), the same for the same place.
+/// A random number in [-0.5, 0.5), which depends only on `seed` and `at`.
 fn noise(seed: usize, at: usize) -> f64 {
     let mixed = (seed * 65_537 + at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) as f64 / 2.0_f64.powi(64) - 0.5
 }
 
-/// Solves, with the figures; X is in `x.csv`.
+/// Runs `solve` and returns the run with its figures. X is in `x.csv`.
 fn solve(s: &Sandbox, a: &str, b: &str, more: &[&str]) -> (Run, Value) {
     s.text("a.csv", a);
     s.text("b.csv", b);
@@ -37,7 +37,7 @@ fn x(s: &Sandbox) -> Vec<f64> {
     s.read("x.csv").lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// The largest error over the largest element.
+/// The largest error, divided by the largest element.
 fn error(x: &[f64], exact: &[f64]) -> f64 {
     let most = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |most: f64, v| most.max(v.abs()));
     most(&mut x.iter().zip(exact).map(|(x, y)| x - y)) / most(&mut exact.iter().copied())
@@ -47,7 +47,7 @@ fn error(x: &[f64], exact: &[f64]) -> f64 {
 fn what_single_precision_cannot_hold_is_scaled_or_told() {
     let s = Sandbox::new();
     let single = ["--dtype", "f32"];
-    // neither A nor b is in the range of f32, X is
+    // A and b exceed the range of f32, but X does not.
     for (a, b, exact) in [
         ([1e-30, 1e-30], [1e-50, 1e-50], [1e-20, 1e-20]),
         ([1e-50, 1.0], [1e-50, 2.0], [1.0, 2.0]),
@@ -57,13 +57,13 @@ fn what_single_precision_cannot_hold_is_scaled_or_told() {
         outcome(&run, 0);
         assert!(error(&x(&s), &exact) < 2e-7, "{a:?}: {:?}", x(&s));
         assert!(run.stdout.contains("equilibrated") && run.stdout.contains("rounding"), "{}", run.stdout);
-        // powers of two bring a diagonal to [1, 2)
+        // Scaling by powers of two brings each diagonal element into [1, 2).
         assert!(figures["rcond"].as_f64().unwrap() > 0.49 && figures["equilibrated"] == true, "{figures:#}");
     }
     let (run, _) = solve(&s, "1,1\n1,1.000000001\n", "1\n2\n", &single);
     assert_eq!(run.status, 1, "{}", run.stdout);
     assert!(run.stderr.contains("singular after rounding to f32") && run.stderr.contains("--dtype f64"), "{}", run.stderr);
-    // X itself is too small or too large
+    // The solution X itself is too small or too large for f32.
     for (a, b, words) in [(1e30, 1e-30, "too small for f32"), (1e-30, 1e30, "exceeds the range of f32")] {
         let (run, figures) = solve(&s, &diagonal(&[a, a]), &column(&[b, b]), &single);
         assert_eq!((run.status, &figures["passed"]), (1, &false.into()), "{}", run.stdout);
@@ -91,7 +91,7 @@ fn a_matrix_that_scaling_makes_singular_is_not_blamed_on_a_precision() {
     assert!(run.stderr.contains("A is singular after scaling in f64: info") && !run.stderr.contains("--dtype"), "{}", run.stderr);
 }
 
-/// The residual of what single precision made of A is no measure for A.
+/// The trusted digits must refer to A as it was read. The residual of A as rounded to single precision would show more digits.
 #[test]
 fn digits_in_single_precision_are_those_of_the_matrix_as_read() {
     let s = Sandbox::new();
@@ -101,7 +101,7 @@ fn digits_in_single_precision_are_those_of_the_matrix_as_read() {
     assert_eq!(figures["trusted_digits"], 0, "{figures:#}");
 }
 
-/// Wilkinson's matrix of order n, whose factors grow to 2^(n-1), as the text of a CSV file.
+/// Wilkinson's matrix of order n as CSV text. The factors of this matrix grow to 2^(n-1).
 fn wilkinson(n: usize) -> String {
     let entry = |i: usize, j: usize| {
         if j + 1 == n || i == j {
@@ -120,7 +120,7 @@ fn growth_of_the_factors_costs_digits() {
     let s = Sandbox::new();
     for n in 10..=16_usize {
         let b: Vec<i64> = (0..n).map(|i| (noise(n, i) * 2.0_f64.powi(40)) as i64).collect();
-        // L·y = b, U·x = y without rounding, times 2^(n-1)
+        // Solves L·y = b and U·x = y exactly, in integers that are multiplied by 2^(n-1).
         let mut y: Vec<i128> = Vec::new();
         b.iter().for_each(|&b| y.push(i128::from(b) + y.iter().sum::<i128>()));
         let last = y[n - 1];
@@ -135,10 +135,10 @@ fn growth_of_the_factors_costs_digits() {
     }
 }
 
-/// The size of a row or column.
+/// A function that returns the size of a row or a column.
 type Size<'a> = &'a dyn Fn(usize) -> f64;
 
-/// Random systems of order 40 in units that numbers hardly hold.
+/// Random systems of order 40 whose rows and columns have sizes near the limits of the number range.
 #[test]
 fn the_condition_is_that_of_the_scaled_matrix_and_always_a_number() {
     let s = Sandbox::new();
@@ -174,7 +174,7 @@ fn numbers_near_the_end_of_the_range_are_solved() {
     let (run, _) = solve(&s, "1e308,1e308\n1e308,-1e308\n", "1e307\n1e308\n", &[]);
     outcome(&run, 0);
     assert!(error(&x(&s), &[0.55, -0.45]) < 1e-15, "{:?}", x(&s));
-    // an overflow is no perfect result
+    // A solution that overflows must be reported as wrong.
     let (run, _) = solve(&s, "1e-300\n", "1e300\n", &[]);
     assert_eq!(run.status, 1, "{}", run.stdout);
     assert!(run.stderr.contains("X exceeds the range of f64"), "{}", run.stderr);
@@ -186,7 +186,7 @@ fn refinement_never_makes_x_worse() {
     let mut fewer = 0;
     for seed in 0..24 {
         let n = 3 + seed % 9;
-        // nearly singular, the more the higher the seed
+        // The matrix is nearly singular. The higher the seed, the closer the matrix is to a singular one.
         let row = |i: usize| if i == 0 { n - 1 } else { i };
         let tiny = |i: usize| if i == 0 { 10.0_f64.powi(-(seed as i32) * 2 / 3) } else { 0.0 };
         let a = csv((0..n).map(|i| (0..n).map(|j| noise(seed, row(i) * n + j) + tiny(i) * noise(seed + 99, j)).collect()));
@@ -196,7 +196,7 @@ fn refinement_never_makes_x_worse() {
                 let (_, figures) = solve(&s, &a, &b, &[&["--dtype", dtype], more].concat());
                 figures["backward_error"].as_f64()
             };
-            // there is none where A is singular
+            // A singular matrix has no backward error.
             let (Some(plain), Some(refined)) = (error(&[]), error(&["--refine"])) else { continue };
             assert!(refined <= plain, "{dtype} {seed}: {refined}, {plain} before");
             fewer += usize::from(refined < plain);
@@ -224,7 +224,7 @@ fn a_wrong_solution_is_written_only_when_asked() {
     refused(&s, &["solve", "a.csv", "b.csv", "--write-anyway"], &["--output"]);
 }
 
-/// A file may have 1024 bytes here: X fits, the figures of forty devices do not.
+/// With `ulimit -f 1` a file may have 1024 bytes. X fits into such a file, but the figures of forty devices do not.
 #[cfg(unix)]
 #[test]
 fn x_is_written_before_the_figures() {

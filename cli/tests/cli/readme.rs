@@ -1,11 +1,11 @@
-//! The README's first command does what the README says.
+//! The README's first command prints the number that the README promises.
 
 use std::fs;
 use std::path::Path;
 
 use crate::support::Sandbox;
 
-/// The arguments of the first command, and the first number set as code after it, which the command prints.
+/// The arguments of the first command in the README, and the first number in code format after it.
 fn promise(readme: &str) -> Option<(Vec<&str>, &str)> {
     let (_, rest) = readme.split_once("```sh\n")?;
     let (block, text) = rest.split_once("```")?;

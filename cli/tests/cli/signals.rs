@@ -1,11 +1,11 @@
-//! Nothing stays behind of a result that is not finished.
+//! If a signal ends the program, no unfinished result stays in the folder.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::{Sandbox, le64, npy};
 
-/// Right-hand sides, so many that writing X as text takes a while.
+/// Number of right-hand sides. Writing so large an X as text takes long enough to send a signal.
 const MANY: usize = 3_000_000;
 
 fn sandbox() -> Sandbox {
@@ -15,8 +15,8 @@ fn sandbox() -> Sandbox {
     s
 }
 
-/// The program by way of a shell, which prepares something. No signal is ignored at the start, as it
-/// would be where the tests run in the background of a script.
+/// The program, started by a shell that runs `preparation` first. The command `env` resets all signals to their default
+/// actions, since a script that runs the tests in the background may ignore some.
 fn after(s: &Sandbox, preparation: &str) -> Command {
     let program = env!("CARGO_BIN_EXE_lapidary");
     let mut command = Command::new("env");
@@ -30,7 +30,7 @@ fn after(s: &Sandbox, preparation: &str) -> Command {
     command
 }
 
-/// Waits until X is being written.
+/// Waits until the program has started to write X.
 fn writing(s: &Sandbox, child: &mut Child) {
     let begun = Instant::now();
     while !s.files().iter().any(|name| name.starts_with(".lapidary-")) {

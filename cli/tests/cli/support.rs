@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the program run in it.
+//! Runs the program in a folder of its own for each test.
 
 use std::fs;
 use std::path::Path;
@@ -6,56 +6,56 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What a run of the program gave.
+/// Outcome of a run of the program.
 pub struct Run {
-    /// Exit status.
+    /// Exit status of the program.
     pub status: i32,
-    /// Standard output.
+    /// Text on standard output.
     pub stdout: String,
-    /// Standard error.
+    /// Text on standard error.
     pub stderr: String,
 }
 
-/// An empty folder that goes away with the test.
+/// An empty folder, which is removed at the end of the test.
 pub struct Sandbox(TempDir);
 
 impl Sandbox {
-    /// A new folder.
+    /// Creates an empty folder.
     pub fn new() -> Self {
         Sandbox(tempfile::tempdir().unwrap())
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Writes a file of text.
+    /// Writes a text file.
     pub fn text(&self, name: &str, text: &str) {
         self.bytes(name, text.as_bytes());
     }
 
-    /// Writes a file.
+    /// Writes a file of bytes.
     pub fn bytes(&self, name: &str, bytes: &[u8]) {
         fs::write(self.0.path().join(name), bytes).unwrap();
     }
 
-    /// Reads a file of text.
+    /// Reads a text file.
     pub fn read(&self, name: &str) -> String {
         String::from_utf8(self.read_bytes(name)).unwrap()
     }
 
-    /// Reads a file.
+    /// Reads a file of bytes.
     pub fn read_bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.0.path().join(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Reads a file of JSON.
+    /// Reads a JSON file.
     pub fn json(&self, name: &str) -> serde_json::Value {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    /// The names in the folder, hidden ones too.
+    /// Names of all files in the folder in sorted order, including hidden files.
     pub fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -68,37 +68,37 @@ impl Sandbox {
         self.run_with(args, &[])
     }
 
-    /// Runs the program in the folder, with variables set.
+    /// Runs the program in the folder with these environment variables.
     pub fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
         let output = self.command(args).envs(variables.iter().copied()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Run { status: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Starts the program in the folder; what it says is dropped.
+    /// Starts the program in the folder and discards its output.
     pub fn start(&self, args: &[&str]) -> Child {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The program, to be run in the folder.
+    /// A command that runs the program in the folder.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lapidary"));
         command.env_remove("LAPIDARY_DEVICE").env_remove("LAPIDARY_MEMORY_LIMIT").env_remove("LAPIDARY_NB");
-        // compiled programs of other tests are not seen
+        // Each test has its own cache folder, so no test uses the compiled programs of another test.
         command.env("LAPIDARY_CACHE_DIR", self.0.path().join("cache"));
-        // what drivers do when they are opened is tested in `drivers.rs`
+        // The probe of drivers is switched off here, since `drivers.rs` tests it.
         command.env("LAPIDARY_PROBE", "0");
         command.current_dir(self.0.path()).args(args);
         command
     }
 }
 
-/// Asserts an exit status and shows what was said otherwise.
+/// Asserts the exit status. A failed assertion shows the output of the program.
 pub fn outcome(run: &Run, status: i32) {
     assert_eq!(run.status, status, "{}{}", run.stdout, run.stderr);
 }
 
-/// A .npy file made by hand, version 1.0.
+/// The bytes of a .npy file of version 1.0.
 pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if fortran { "True" } else { "False" };
     let header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
@@ -106,7 +106,7 @@ pub fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", &length[..], header.as_bytes(), data].concat()
 }
 
-/// Asserts exit status 2, a message that holds all the words, and that nothing was written.
+/// Asserts that the exit status is 2, that the message contains all words, and that the program wrote nothing.
 pub fn refused(s: &Sandbox, args: &[&str], words: &[&str]) {
     let before = s.files();
     let Run { status, stdout, stderr } = s.run(args);
@@ -115,12 +115,12 @@ pub fn refused(s: &Sandbox, args: &[&str], words: &[&str]) {
     assert_eq!(s.files(), before, "{args:?} wrote something");
 }
 
-/// The bytes of numbers, little-endian.
+/// The numbers as little-endian bytes.
 pub fn le64(values: &[f64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The bytes of numbers, little-endian.
+/// The numbers as little-endian bytes.
 pub fn le32(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }

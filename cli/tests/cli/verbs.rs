@@ -1,4 +1,4 @@
-//! The other verbs.
+//! Tests of the commands `bench`, `hpl`, `plan` and `devices`, and of options that several commands share.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,8 @@ fn bench_takes_every_flag_of_the_routines() {
     refused(&s, &["bench", "potrf"], &["potrf"]);
 }
 
-/// Before anything is planned: the commands of tiny tiles would take gigabytes, or minutes.
+/// A memory limit that allows only tiny tiles is refused before anything is planned, since so many commands would take
+/// gigabytes or minutes.
 #[test]
 fn a_memory_limit_that_cuts_too_small_is_refused() {
     let s = Sandbox::new();
@@ -60,7 +61,7 @@ fn a_memory_limit_that_cuts_too_small_is_refused() {
             assert!(run.stderr.contains("the limit is too small, at least"), "{verb} {routine}: {}", run.stderr);
         }
     }
-    // what fits no memory is told as before
+    // A limit below the smallest working set has a different message.
     refused(&s, &["plan", "gemm", "--n", "100", "--memory-limit", "1K"], &["the smallest working set is 1536"]);
     outcome(&s.run(&["plan", "gemm", "--n", "100", "--memory-limit", "1536"]), 0);
     refused(&s, &["plan", "getrf", "--n", "50000", "--nb", "1"], &["larger panels (--nb"]);
@@ -92,7 +93,7 @@ fn plans_are_printed_traced_and_drawn() {
         assert!(dot.starts_with(&format!("digraph \"{routine} f64\" {{")) && dot.contains("label="), "{dot}");
     }
     assert!(s.run(&["plan", "gemm", "--n", "8"]).stdout.starts_with("schedule gemm f64: 1 device, "));
-    // hours of work, and registers of three digits
+    // The simulated run takes hours, and the register numbers have three digits.
     let long = s.run(&[
         "plan",
         "getrf",
@@ -120,7 +121,7 @@ fn plans_are_printed_traced_and_drawn() {
     refused(&s, &["plan", "gemm", "--gflops", "0"], &["--gflops 0.0", "from 1e-9"]);
 }
 
-/// The `thread_siblings_list` of each hardware thread; empty where the system has no such files.
+/// The file `thread_siblings_list` of each hardware thread. Empty if the system has no such files.
 fn thread_siblings() -> Vec<String> {
     let list = |cpu| std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")).ok();
     (0..1024).filter_map(list).collect()
@@ -137,12 +138,12 @@ fn devices_are_listed_and_missing_ones_have_their_status() {
     let siblings = thread_siblings();
     let expected = match siblings.len() {
         0 => threads..=threads,
-        // hardware threads of one core count once
+        // Hardware threads of the same core count once.
         known if known == threads => {
             let cores = siblings.iter().collect::<HashSet<_>>().len();
             cores..=cores
         }
-        // this process may use only some of them
+        // This process may be restricted to some of the hardware threads.
         _ => 1..=threads,
     };
     assert!(expected.contains(&(cpu["compute_units"].as_u64().unwrap() as usize)), "{list}");
@@ -178,11 +179,11 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
     }
     refused(&s, &["devices", "--device", "wgpu:-1"], &["`-1`", "wgpu:0,1"]);
     assert!(s.run(&["devices", "--device", "cuda"]).stderr.contains("there is: cpu, opencl"));
-    // an empty variable is none
+    // An empty variable counts as unset.
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "")]), 0);
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "+")]), 2);
     outcome(&s.run_with(&["devices"], &[("LAPIDARY_DEVICE", "cuda")]), 3);
-    // who named it is told
+    // The message names the environment variable if it selected the device.
     for verb in [&["hpl", "--n", "4"][..], &["conformance", "--quick"]] {
         let missing = s.run_with(verb, &[("LAPIDARY_DEVICE", "opencl:99")]);
         outcome(&missing, 3);
@@ -193,7 +194,7 @@ fn a_selection_that_cannot_be_read_is_wrong_usage_and_one_of_nothing_no_such_dev
     let several = s.run_with(&["bench", "startup"], &[("LAPIDARY_DEVICE", "cpu:0")]);
     outcome(&several, 2);
     assert!(several.stderr.contains("LAPIDARY_DEVICE=cpu:0"), "{}", several.stderr);
-    // a folder of programs that is a file
+    // The cache folder is a file here.
     std::fs::write(s.path().join("programs"), "").unwrap();
     for action in ["list", "clear"] {
         let run = s.run_with(&["cache", action], &[("LAPIDARY_CACHE_DIR", s.path().join("programs").to_str().unwrap())]);
@@ -230,7 +231,7 @@ fn output_that_cannot_be_written_is_a_failure() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("standard output: cannot write"));
 }
 
-/// Progress and messages are no results: if they cannot be written, the exit status stays the same.
+/// Progress and messages are not results, so the exit status stays the same if they cannot be written.
 #[cfg(target_os = "linux")]
 #[test]
 fn progress_and_messages_need_no_reader() {
@@ -246,7 +247,7 @@ fn progress_and_messages_need_no_reader() {
     }
 }
 
-/// `--nb` is one setting with `LAPIDARY_NB`, for each verb that has it.
+/// The option `--nb` takes precedence over `LAPIDARY_NB` in each command that has the option.
 #[test]
 fn panels_are_as_wide_as_the_flag_or_the_environment_says() {
     let s = Sandbox::new();
@@ -263,7 +264,7 @@ fn panels_are_as_wide_as_the_flag_or_the_environment_says() {
     assert_eq!(plan(&["--nb", "7"], &[("LAPIDARY_NB", "9")]), seven);
 }
 
-/// An empty variable is one that is not set.
+/// An empty environment variable counts as unset.
 #[test]
 fn empty_variables_set_nothing() {
     let s = Sandbox::new();
@@ -281,12 +282,13 @@ fn work_without_enough_memory_is_refused_with_both_figures() {
         outcome(&run, 2);
         assert!(words.iter().all(|word| run.stderr.contains(word)), "{args:?}: {}", run.stderr);
     };
-    // 8 bytes each: A, B and C twice; A twice and once more; A and the right-hand side; an eighth beside them
+    // Each element takes 8 bytes. gemm keeps A, B and C twice, getrs keeps A three times, and hpl keeps A and the right-hand
+    // side. An eighth is added for other memory of the call.
     refused(&["bench", "gemm", "--n", "512"], "11M", ["gemm m=512 n=512 k=512 takes at least 13.5 MiB", "11.0 MiB can be had"]);
     refused(&["bench", "getrs", "--n", "512"], "5M", ["takes at least 6.8 MiB", "5.0 MiB can be had"]);
     refused(&["hpl", "--n", "1100"], "8M", ["order 1100 takes at least 10.4 MiB", "8.0 MiB can be had"]);
     refused(&["hpl", "--n", "4000000000"], "", ["GiB of host memory", "LAPIDARY_HOST_MEMORY=SIZE"]);
-    // a file of text whose rows are like the first; f32 that is computed with in f64
+    // The size of a CSV file is estimated from its first row. A matrix in f32 needs a copy in f64.
     s.text("tall.csv", &"1,1,1,1,1,1,1,1,1,1\n".repeat(20_000));
     refused(
         &["solve", "tall.csv", "tall.csv"],
@@ -300,7 +302,7 @@ fn work_without_enough_memory_is_refused_with_both_figures() {
     outcome(&s.run_with(&["bench", "gemm", "--n", "512", "--reps", "1"], &[("LAPIDARY_HOST_MEMORY", "14M")]), 0);
 }
 
-/// `ulimit -v` in KiB; the command line stays as it is.
+/// `ulimit -v` counts in KiB. The command line contains no limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_limit_on_the_address_space_is_a_limit_of_memory() {

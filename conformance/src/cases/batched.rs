@@ -1,4 +1,4 @@
-//! Batches: shapes, strides, and operands in buffers whose every other element is a canary.
+//! Cases of batches: shapes, strides, and operands in buffers with canaries around the matrices.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use super::fill::canary;
 use super::{Case, Fill, Rng, below};
 use crate::oracle::Dense;
 
-/// A batch: sizes, how matrices are stored, what is in them.
+/// One batch: its sizes, its storage and its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchCase {
-    /// Number of matrices.
+    /// Number of matrices in the batch.
     pub count: usize,
-    /// Rows of a result.
+    /// Rows of a result, or of a matrix that is factored.
     pub m: usize,
     /// Columns of a result, or of a matrix that is factored.
     pub n: usize,
-    /// Terms of a product, or right-hand sides.
+    /// Number of terms of a product, or of right-hand sides.
     pub k: usize,
-    /// How A, or the factors, and B enter.
+    /// The operations on A (or on the factored matrix) and on B.
     pub ops: [Op; 2],
-    /// How elements of a matrix follow one another.
+    /// Storage order of the elements of a matrix.
     pub layout: Layout,
-    /// Elements between lines, and between matrices.
+    /// Elements between two lines of a matrix, and between two matrices.
     pub gaps: [usize; 2],
-    /// What is in the matrices.
+    /// The kind of numbers in the matrices.
     pub fill: Fill,
-    /// The seed of the numbers.
+    /// Seed of the numbers.
     pub seed: u64,
 }
 
@@ -52,18 +52,19 @@ impl fmt::Display for BatchCase {
     }
 }
 
-/// Orders around the tiles of kernels for small matrices.
+/// Orders just below, at and just above the tiles of the kernels for small matrices.
 pub const SIZES: [usize; 9] = [1, 2, 7, 16, 31, 32, 33, 64, 65];
 
 impl BatchCase {
-    /// `count` square problems of order n without gaps.
+    /// A batch of `count` square matrices of order n without gaps.
     #[must_use]
     pub fn square(n: usize, count: usize, seed: u64) -> Self {
         let (ops, layout) = ([Op::NoTrans; 2], Layout::ColMajor);
         BatchCase { count, m: n, n, k: n, ops, layout, gaps: [0; 2], fill: Fill::Uniform, seed }
     }
 
-    /// A case of each size, with other extents beside it and every kind of storage in turn.
+    /// One case for each size of [`SIZES`], with other extents drawn from the same list. Layouts and gaps alternate from
+    /// case to case.
     #[must_use]
     pub fn of_sizes(seed: u64) -> Vec<Self> {
         let rng = &mut Rng::new(seed);
@@ -78,13 +79,13 @@ impl BatchCase {
         SIZES.iter().enumerate().map(&mut case).collect()
     }
 
-    /// `count` matrices of the case's numbers.
+    /// Draws `count` matrices of the kind that the case names.
     #[must_use]
     pub fn matrices<T: Scalar>(&self, rows: usize, cols: usize, rng: &mut Rng) -> Vec<Dense> {
         (0..self.count).map(|_| self.fill.matrix::<T>(rows, cols, rng)).collect()
     }
 
-    /// Such matrices as the case stores them.
+    /// Stores the matrices in the layout and with the gaps of the case.
     #[must_use]
     pub fn store<T: Scalar>(&self, matrices: &[Dense], (rows, cols): (usize, usize)) -> StoredBatch<T> {
         let BatchCase { count, layout, gaps: [line_gap, gap], .. } = *self;
@@ -94,14 +95,14 @@ impl BatchCase {
     }
 }
 
-/// A batch in a buffer whose every other element is a canary.
+/// A batch of matrices in one buffer. Every element outside the matrices is a canary.
 #[derive(Clone, Debug)]
 pub struct StoredBatch<T> {
     data: Vec<T>,
     shape: BatchShape,
 }
 
-/// Canaries behind the last matrix.
+/// Number of canaries after the last matrix.
 const TAIL: usize = 5;
 
 impl<T: Scalar> StoredBatch<T> {
@@ -113,31 +114,31 @@ impl<T: Scalar> StoredBatch<T> {
         stored
     }
 
-    /// The matrices, for reading.
+    /// Read access to the matrices.
     ///
     /// # Panics
-    /// Never: the buffer is large enough.
+    /// The function never panics, since the buffer is large enough.
     #[must_use]
     pub fn view(&self) -> Batch<'_, T> {
         Batch::new(&self.data, self.shape).expect("the buffer holds all matrices")
     }
 
-    /// The matrices, for writing.
+    /// Write access to the matrices.
     ///
     /// # Panics
-    /// Never: the buffer is large enough, and matrices do not overlap.
+    /// The function never panics, since the buffer is large enough and the matrices do not overlap.
     #[must_use]
     pub fn view_mut(&mut self) -> BatchMut<'_, T> {
         BatchMut::new(&mut self.data, self.shape).expect("the buffer holds all matrices")
     }
 
-    /// The elements of matrix i.
+    /// The elements of matrix `i`.
     #[must_use]
     pub fn dense(&self, i: usize) -> Dense {
         Dense::from_view(self.view().get(i))
     }
 
-    /// The first place outside the matrices that is not a canary any more.
+    /// Index of the first canary that was overwritten, if there is one.
     #[must_use]
     pub fn damaged(&self) -> Option<usize> {
         let mut restored = self.clone();
@@ -149,7 +150,7 @@ impl<T: Scalar> StoredBatch<T> {
         restored.data.iter().position(|x| x.to_f64().to_bits() != canary)
     }
 
-    /// The first place where the bits of the buffer differ from `before`.
+    /// The index at which the bits of the buffer first differ from those of `before`, if they differ.
     #[must_use]
     pub fn changed(&self, before: &Self) -> Option<usize> {
         let mut pairs = self.data.iter().zip(&before.data);

@@ -1,4 +1,4 @@
-//! What stands in the operands.
+//! The kinds of numbers in operands.
 
 use std::fmt;
 
@@ -11,33 +11,33 @@ use crate::oracle::Dense;
 /// The kind of numbers in an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Uniform in [−1, 1).
+    /// Uniform numbers in [−1, 1).
     Uniform,
-    /// Uniform in [0, 1): sums grow, and their rounding errors with them.
+    /// Uniform numbers in [0, 1). Sums of these positive numbers grow, and so do the rounding errors of the sums.
     Positive,
-    /// Integers up to 8 in magnitude: products and sums are exact.
+    /// Integers up to 8 in magnitude, of which products and sums are exact.
     Integers,
-    /// Magnitudes from 2^-20 to 2^20.
+    /// Numbers with magnitudes from 2^-20 to 2^20.
     Graded,
-    /// Magnitudes over four fifths of the range of exponents (2^±400 for `f64`);
-    /// the other factor is uniform.
+    /// Numbers whose magnitudes span four fifths of the range of exponents (2^±400 for `f64`). The other factor of the
+    /// product has uniform numbers in [−1, 1).
     Wide,
-    /// Around the smallest normal number, many subnormal.
+    /// Numbers around the smallest normal number. Many of these numbers are subnormal.
     Tiny,
-    /// From the smallest number to 2^72 times as much, a third subnormal: the larger ones
-    /// must be right also where the others are zero.
+    /// Numbers from η to 2^72·η, of which about a third (`f32`) or 70 % (`f64`) are subnormal. The larger results must be
+    /// right even if a device treats the subnormal numbers as zero.
     Rising,
-    /// Near the square root of the largest number: products near overflow.
+    /// Numbers near the square root of the largest number, so that products are near overflow.
     Huge,
-    /// Uniform with many zeros and a few NaN and ∞.
+    /// Uniform numbers with many zeros and a few NaN and ∞.
     NonFinite,
-    /// Zeros of either sign; the other factor is infinite.
+    /// Zeros of either sign in one factor of a product. The other factor of the product is infinite.
     Zeros,
-    /// Infinities of either sign; the other factor is zero.
+    /// Infinities of either sign in one factor of a product. The other factor of the product is zero.
     Infinities,
-    /// NaN alone.
+    /// All elements are NaN.
     Poison,
-    /// NaN of either sign with random payloads.
+    /// NaN of either sign, with random payloads.
     Payloads,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Fill {
 }
 
 impl Fill {
-    /// Every kind.
+    /// All kinds of numbers.
     pub const ALL: [Fill; 13] = [
         Fill::Uniform,
         Fill::Positive,
@@ -79,7 +79,7 @@ impl Fill {
         Fill::Payloads,
     ];
 
-    /// A matrix whose elements are numbers of type `T`.
+    /// Draws a matrix whose elements are numbers of the type `T`.
     #[must_use]
     pub fn matrix<T: Scalar>(self, rows: usize, cols: usize, rng: &mut Rng) -> Dense {
         let rare = 2 * rows.max(cols);
@@ -106,14 +106,13 @@ impl Fill {
         }
     }
 
-    /// Whether results are subnormal too: norms mean nothing there.
+    /// Whether results are subnormal too, so that the bounds on norms do not apply.
     #[must_use]
     pub fn is_tiny(self) -> bool {
         matches!(self, Fill::Tiny | Fill::Rising)
     }
 
-    /// The kind of numbers beside it in the second factor and in C, so that the
-    /// product stays in the same range.
+    /// The kind of numbers in the second factor of a product, for which the product stays in the range of the type.
     #[must_use]
     pub fn partner(self) -> Fill {
         match self {
@@ -126,19 +125,19 @@ impl Fill {
     }
 }
 
-/// A power of two whose square times 2^14 is still finite.
+/// A power of two near the square root of the largest number. The square of this number times 2^14 is finite.
 fn huge<T: Scalar>() -> f64 {
     (1.0 / T::MIN_POSITIVE).sqrt() / 256.0
 }
 
-/// A quiet NaN whose sign and payload are random, in the bits that survive the conversion to f32.
+/// A quiet NaN with a random sign and payload. The payload lies in the bits that survive the conversion to `f32`.
 fn payload(rng: &mut Rng) -> f64 {
     const KEPT: u64 = 0x8007_ffff_e000_0000;
     f64::from_bits(f64::NAN.to_bits() | (rng.bits() & KEPT))
 }
 
-/// A NaN with a payload: reading it shows in the result, and overwriting it in
-/// its bits.
+/// A canary: a NaN with a payload. If a routine reads the canary, NaN appears in the result. If a routine overwrites the
+/// canary, the bits of the element change.
 #[must_use]
 pub fn canary<T: Scalar>() -> T {
     // the payload lies in the bits that survive the conversion to f32

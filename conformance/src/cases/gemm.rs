@@ -17,19 +17,19 @@ pub struct GemmCase {
     pub m: usize,
     /// Columns of C.
     pub n: usize,
-    /// Columns of `op(A)`.
+    /// Columns of `op(A)` and rows of `op(B)`.
     pub k: usize,
-    /// How A and B enter.
+    /// The operations on A and B.
     pub ops: (Op, Op),
     /// Factor of the product.
     pub alpha: f64,
     /// Factor of the old C.
     pub beta: f64,
-    /// The elements of the operands.
+    /// The kind of numbers in the operands.
     pub fill: Fill,
-    /// Whether B is A itself, in the same memory; then `op(B) = op(A)ᵀ`.
+    /// Whether B is A itself, in the same memory. In this case `op(B) = op(A)ᵀ`.
     pub same: bool,
-    /// How A, B and C lie in memory.
+    /// The storage of A, B and C.
     pub storage: [Storage; 3],
     /// Seed of the numbers.
     pub seed: u64,
@@ -78,17 +78,17 @@ impl fmt::Debug for GemmCase {
 /// The operands of a case in memory.
 #[derive(Clone, Debug)]
 pub struct GemmData<T> {
-    /// The left factor.
+    /// The left factor A.
     pub a: Stored<T>,
-    /// The right factor; none if it is the left one.
+    /// The right factor B. `None` if it is the left factor itself.
     pub b: Option<Stored<T>>,
-    /// The result.
+    /// The matrix C, which receives the result.
     pub c: Stored<T>,
 }
 
 impl GemmCase {
-    /// Random cases over numbers of the kinds `fills`. α is not zero: some libraries read A although `α = 0`. They should fail
-    /// the one property that tests this, and no other.
+    /// Draws random cases with numbers of the kinds `fills`. α is never zero, because some libraries read A even if `α =
+    /// 0`. A library that reads A under `α = 0` should fail only the one property that tests `α = 0`.
     pub fn any(scope: &Scope, fills: &'static [Fill]) -> impl Strategy<Value = GemmCase> + use<> {
         let fill = prop::sample::select(fills);
         let flags = (op(), op(), prop::bool::weighted(0.1));
@@ -102,21 +102,21 @@ impl GemmCase {
         )
     }
 
-    /// `C ← C/2 − A·B`, packed, of uniform numbers; `extents` are m, n and k.
+    /// `C ← C/2 − A·B` with packed matrices of uniform numbers. The elements of `extents` are m, n and k.
     #[must_use]
     pub fn packed([m, n, k]: [usize; 3], seed: u64) -> Self {
         let (ops, storage) = ((Op::NoTrans, Op::NoTrans), [Storage::default(); 3]);
         GemmCase { m, n, k, ops, alpha: -1.0, beta: 0.5, fill: Fill::Uniform, same: false, storage, seed }
     }
 
-    /// The case with each factor transposed or not.
+    /// Four cases: each factor transposed or not.
     #[must_use]
     pub fn all_ops(self) -> [Self; 4] {
         let (n, t) = (Op::NoTrans, Op::Trans);
         [(n, n), (t, n), (n, t), (t, t)].map(|ops| GemmCase { ops, ..self })
     }
 
-    /// The case with A for B.
+    /// The case with A in place of B.
     #[must_use]
     pub fn of_one_matrix(self) -> Self {
         let [a, _, c] = self.storage;
@@ -128,7 +128,7 @@ impl GemmCase {
         GemmCase { alpha, beta: (2.0 * self.beta).trunc(), ..self }
     }
 
-    /// The operands. What the factors say is never read holds canaries.
+    /// Draws the operands. An operand that the routine must not read, since its factor is zero, is filled with canaries.
     #[must_use]
     pub fn data<T: Scalar>(&self) -> GemmData<T> {
         let rng = &mut Rng::new(self.seed);
@@ -146,19 +146,19 @@ impl GemmCase {
 }
 
 impl<T: Scalar> GemmData<T> {
-    /// The right factor.
+    /// The right factor B.
     #[must_use]
     pub fn b(&self) -> &Stored<T> {
         self.b.as_ref().unwrap_or(&self.a)
     }
 
-    /// `op(A)`, `op(B)` and C for the oracle.
+    /// `op(A)`, `op(B)` and C as the oracle takes them.
     #[must_use]
     pub fn operands(&self, case: &GemmCase) -> (Dense, Dense, Dense) {
         (self.a.dense().under(case.ops.0), self.b().dense().under(case.ops.1), self.c.dense())
     }
 
-    /// The call, with `c` for the result.
+    /// The arguments of the call. `c` receives the result.
     pub fn args<'a>(&'a self, case: &GemmCase, c: &'a mut Stored<T>) -> Gemm<'a, T> {
         let gemm = Gemm::new(self.a.view(), self.b().view(), c.view_mut()).op_a(case.ops.0).op_b(case.ops.1);
         gemm.alpha(T::from_f64(case.alpha)).beta(T::from_f64(case.beta))

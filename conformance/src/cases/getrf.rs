@@ -11,41 +11,42 @@ use super::{Case, Fill, Pivots, Rng, Scope, below, packed, seed};
 use crate::bounds::real;
 use crate::oracle::Dense;
 
-/// The kind of matrix that is factored.
+/// The kind of matrix to factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Uniform numbers.
+    /// A matrix of uniform random numbers.
     Random,
-    /// Uniform numbers in columns of unlike scales.
+    /// Uniform numbers, with each column scaled by a power of two.
     Graded,
-    /// Rows permuted from exact factors: pivots, factors and `info` are known.
+    /// A product of exact factors with its rows permuted, so that the pivots, the factors and `info` are known.
     Exact,
-    /// As `Exact`, with candidates of equal magnitude in every other column and
-    /// no permutation: the first row must be kept.
+    /// As `Exact`, but not permuted. In every other column, candidates for the pivot have the same magnitude as the
+    /// diagonal, so that the first row must stay in place.
     Ties,
-    /// As `Exact`, with candidates of equal magnitude in every other column, all
-    /// below a smaller diagonal: the first of them must be taken.
+    /// As `Exact`, with candidates of equal magnitude in every other column. The diagonal element is smaller than these
+    /// candidates, so that the first candidate must become the pivot.
     TiesBelow,
     /// As `Exact`, with a zero pivot.
     Singular,
     /// As `Exact`, with a column of zeros.
     ZeroColumn,
-    /// Rows of the identity, permuted.
+    /// Rows of the identity in random order.
     Permuted,
-    /// Diagonally dominant by rows and columns, for factoring without pivoting.
+    /// A matrix that is diagonally dominant by rows and by columns, which is factored without pivoting.
     Dominant,
-    /// Wilkinson's matrix of largest growth, 2^(n−1); exact up to order 24.
+    /// Wilkinson's matrix, whose growth 2^(n−1) is the largest possible. The factorisation is exact up to order 24.
     Wilkinson,
     /// Hilbert's matrix.
     Hilbert,
     /// Uniform numbers and one NaN.
     Nan,
-    /// Uniform numbers and NaN for the first element, which no number is larger than.
+    /// Uniform numbers, with NaN as the first element. Comparisons with NaN are false, so that no other element becomes the
+    /// pivot.
     NanPivot,
 }
 
 impl Shape {
-    /// Every kind.
+    /// All kinds of matrices.
     pub const ALL: [Shape; 13] = [
         Shape::Random,
         Shape::Graded,
@@ -66,13 +67,13 @@ impl Shape {
 /// One call of getrf.
 #[derive(Clone, Copy, PartialEq)]
 pub struct GetrfCase {
-    /// Rows.
+    /// Rows of A.
     pub m: usize,
-    /// Columns.
+    /// Columns of A.
     pub n: usize,
-    /// The kind of matrix.
+    /// The kind of matrix to factor.
     pub shape: Shape,
-    /// How it lies in memory.
+    /// The storage of A.
     pub storage: Storage,
     /// Seed of the numbers.
     pub seed: u64,
@@ -110,7 +111,7 @@ impl fmt::Debug for GetrfCase {
 }
 
 impl GetrfCase {
-    /// Random cases of the kinds `shapes`, half of them square.
+    /// Draws random cases of the kinds `shapes`. About half of the matrices are square.
     pub fn any(scope: &Scope, shapes: &'static [Shape]) -> impl Strategy<Value = GetrfCase> + use<> {
         let sizes = (scope.extents(), any::<bool>());
         (sizes, prop::sample::select(shapes), storage(), seed()).prop_map(|(([m, n, _], square), shape, storage, seed)| {
@@ -119,13 +120,13 @@ impl GetrfCase {
         })
     }
 
-    /// A packed square case.
+    /// The factorisation of a square matrix of order n in packed storage.
     #[must_use]
     pub fn square(n: usize, shape: Shape) -> Self {
         GetrfCase { m: n, n, shape, storage: Storage::default(), seed: 1 }
     }
 
-    /// The matrix.
+    /// Computes the matrix of the case.
     #[must_use]
     pub fn matrix<T: Scalar>(&self) -> Dense {
         let rng = &mut Rng::new(self.seed);
@@ -147,9 +148,8 @@ impl GetrfCase {
         matrix.map(|x| T::from_f64(x).to_f64())
     }
 
-    /// `P·L·U` with L = I + N, N·N = 0, so that L⁻¹ = I − N is as short as L, and
-    /// powers of two on the diagonal of U: no step of any variant of the
-    /// algorithm rounds.
+    /// `P·L·U` with factors for which no variant of the algorithm has rounding errors. L = I + N with N·N = 0, so that the
+    /// elements of L⁻¹ = I − N have as few digits as those of L. The diagonal of U holds powers of two.
     fn product_of_factors(&self, rng: &mut Rng) -> Dense {
         self.exact_factors(rng).product()
     }
@@ -160,7 +160,7 @@ impl GetrfCase {
         let (l, u) = (self.exact_l(least, zero, rng), self.exact_u(least, zero, rng));
         let kept = match zero {
             _ if self.shape == Shape::Ties => self.m,
-            // no candidate stands out above a zero pivot, so its row must be in its place
+            // above a zero pivot no candidate is larger than the others, so its row must already be in place
             Some(zero) => zero + 1,
             None => 0,
         };
@@ -169,7 +169,8 @@ impl GetrfCase {
         if matches!(self.shape, Shape::Ties | Shape::TiesBelow) { factors.with_ties() } else { factors }
     }
 
-    /// The factors and pivots of a regular matrix that is made of them, without a factorisation.
+    /// The factors and pivots of a regular matrix that is a product of exact factors. The function computes them without a
+    /// factorisation.
     #[must_use]
     pub fn known_factors(&self) -> (Dense, Vec<usize>) {
         self.exact_factors(&mut Rng::new(self.seed)).factored()
@@ -180,8 +181,8 @@ impl GetrfCase {
         (singular && least > 0).then(|| rng.below(least))
     }
 
-    /// Multipliers stand in even columns of odd rows, and nothing is left to
-    /// eliminate under a zero pivot.
+    /// The exact factor L. Multipliers stand in even columns, in odd rows and in the rows below the square part. A column
+    /// with a zero pivot has no multipliers.
     fn exact_l(&self, least: usize, zero: Option<usize>, rng: &mut Rng) -> Dense {
         Dense::from_fn(self.m, least, |i, j| match i {
             _ if i == j => 1.0,
@@ -199,21 +200,21 @@ impl GetrfCase {
         })
     }
 
-    /// The matrix in memory and room for its row exchanges.
+    /// Stores the matrix and allocates an array for the row exchanges.
     #[must_use]
     pub fn store<T: Scalar>(&self, matrix: &Dense) -> (Stored<T>, Pivots) {
         (Stored::new(matrix, self.storage), Pivots::new(self.m.min(self.n)))
     }
 
-    /// The call; only diagonally dominant matrices are factored without pivoting.
+    /// The arguments of the call. Only a diagonally dominant matrix is factored without pivoting.
     pub fn args<'a, T: Scalar>(&self, a: &'a mut Stored<T>, ipiv: &'a mut [i32]) -> Getrf<'a, T> {
         let getrf = Getrf::new(a.view_mut(), ipiv);
         if self.shape == Shape::Dominant { getrf.without_pivoting() } else { getrf }
     }
 }
 
-/// Factors without rounding errors, and where the rows of their product go: row i of the
-/// matrix is row `order[i]` of L·U.
+/// Factors without rounding errors, and the order of the rows of their product. Row i of the matrix is row `order[i]` of
+/// L·U.
 struct ExactFactors {
     l: Dense,
     u: Dense,
@@ -221,7 +222,7 @@ struct ExactFactors {
 }
 
 impl ExactFactors {
-    /// `P·L·U`; most of L is zero, and no sum rounds.
+    /// The product `P·L·U`. The sums are exact and skip the elements of L that are zero.
     fn product(&self) -> Dense {
         let ExactFactors { l, u, order } = self;
         let row = |i: usize| (0..l.cols()).map(|p| (p, l.at(i, p))).filter(|term| term.1 != 0.0).collect();
@@ -230,8 +231,8 @@ impl ExactFactors {
         Dense::from_fn(order.len(), u.cols(), element)
     }
 
-    /// What comes after the pivot of a step becomes as large as it, and what comes before stays
-    /// below: the pivot is the first of equal candidates, wherever it stands.
+    /// Doubles the multipliers of each column in all rows after the pivot. The candidates after the pivot then have the
+    /// same magnitude as the pivot, so that the first of equal candidates is the pivot.
     fn with_ties(mut self) -> Self {
         let mut rows = self.order.clone();
         for j in 0..self.l.cols() {
@@ -241,8 +242,8 @@ impl ExactFactors {
         self
     }
 
-    /// L and U in their common storage, and the exchanges. Multipliers are below one, or those of
-    /// rows that come later, so that the pivot of each step is the row that L has there.
+    /// L and U in their common storage, and the row exchanges. In each step, the row that L has there becomes the pivot: a
+    /// multiplier in an earlier row is less than one in magnitude.
     fn factored(self) -> (Dense, Vec<usize>) {
         let ExactFactors { l, u, order: mut rows } = self;
         let ipiv = (0..l.cols()).map(|i| exchange(&mut rows, i)).collect();
@@ -251,7 +252,7 @@ impl ExactFactors {
     }
 }
 
-/// Brings row `i` of L to its place among these, and tells from where.
+/// Moves row `i` of L into place `i` of `rows`. Returns the former place of the row.
 fn exchange(rows: &mut [usize], i: usize) -> usize {
     let p = (i..rows.len()).find(|&p| rows[p] == i).expect("every row comes once");
     rows.swap(i, p);

@@ -16,11 +16,11 @@ pub struct LaswpCase {
     pub m: usize,
     /// Columns of A.
     pub n: usize,
-    /// Number of exchanges; at most `m`.
+    /// Number of exchanges, at most `m`.
     pub count: usize,
-    /// Whether they are done in order.
+    /// Whether the exchanges are done in forward order.
     pub forward: bool,
-    /// How A lies in memory.
+    /// The storage of A.
     pub storage: Storage,
     /// Seed of the numbers.
     pub seed: u64,
@@ -60,7 +60,7 @@ impl fmt::Debug for LaswpCase {
 }
 
 impl LaswpCase {
-    /// Random cases.
+    /// Draws random cases.
     pub fn any(scope: &Scope) -> impl Strategy<Value = LaswpCase> + use<> {
         (scope.extents(), any::<bool>(), storage(), seed()).prop_map(|([m, n, count], forward, storage, seed)| LaswpCase {
             m,
@@ -72,7 +72,7 @@ impl LaswpCase {
         })
     }
 
-    /// The matrix and the exchanges; rows may be named twice and backwards.
+    /// Draws the matrix and the exchanges. An exchange may name any row, and several exchanges may name the same row.
     #[must_use]
     pub fn matrix<T: Scalar>(&self) -> (Dense, Vec<usize>) {
         let rng = &mut Rng::new(self.seed);

@@ -1,7 +1,7 @@
-//! Random cases: printable descriptions from which operands are made.
+//! Random cases: descriptions that can be printed, from which the operands are computed.
 //!
-//! A case holds sizes, flags, storage and a seed, never the numbers, so a
-//! shrunk failure prints on one line and can be run again.
+//! A case contains sizes, flags, storage and a seed, but not the numbers. Since a case is so short, a failure with its case
+//! fits on one line, and the case can be run again.
 
 pub mod batched;
 pub mod fill;
@@ -29,57 +29,57 @@ pub use solve::SolveCase;
 pub use storage::{Storage, Stored};
 pub use trsm::{Pivot, TrsmCase};
 
-/// A case of a routine: it prints on one line, from which it can be [read](pinned) again.
+/// A case of a routine. A case prints on one line, which the module [`pinned`] can read again.
 pub trait Case: Copy + std::fmt::Display {
-    /// The flags in the letters of the BLAS interface.
+    /// Flags of the call in the letters of the BLAS interface.
     fn flags(&self) -> String;
 
-    /// The size on which its bounds depend.
+    /// The size on which the bounds of the case depend.
     fn size(&self) -> usize;
 
-    /// Cases that are simpler by one step, the larger steps first.
+    /// Cases that are simpler in one respect. The largest simplifications come first.
     fn simpler(&self) -> Vec<Self>;
 }
 
-/// Extents below one: small ones next to powers of two, half of it, and one less.
+/// Extents below the given one: small extents next to powers of two, half of the extent, and the extent less one.
 pub(crate) fn below(extent: usize) -> impl Iterator<Item = usize> {
     [1, 2, 3, 5, 9, 17, 33, extent / 2, extent.saturating_sub(1)].into_iter().filter(move |&less| less < extent)
 }
 
-/// The storages with one of them packed.
+/// Copies of `storage` in which one of the storages is packed.
 pub(crate) fn packed<const N: usize>(storage: [Storage; N]) -> impl Iterator<Item = [Storage; N]> {
     let is_plain = move |at: &usize| storage[*at] != Storage::default();
     (0..N).filter(is_plain).map(move |at| std::array::from_fn(|i| if i == at { Storage::default() } else { storage[i] }))
 }
 
-/// How much is tried: the sizes, and how often.
+/// The extent of a run: sizes and number of cases.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Block sizes of the subject: one less, equal and one more are tried.
+    /// Block sizes of the subject. The suite tests each block size, one less and one more.
     pub blocks: Vec<usize>,
-    /// Smallest extent of the random cases; zero but where a subject treats small
-    /// calls in another way and that way is not to be graded again.
+    /// Smallest extent of the random cases. The value is zero, except for a subject whose code for small calls is not to be
+    /// tested again.
     pub min: usize,
     /// Largest extent of the random cases.
     pub max: usize,
-    /// Random cases of each property.
+    /// Number of random cases of each property.
     pub cases: u32,
-    /// Sizes that are checked by checksums and residuals only.
+    /// Sizes at which only checksums and residuals are checked.
     pub large: Vec<usize>,
-    /// Elements of a matrix that shows whether indices wrap: it has some more.
+    /// Number of elements at which indices are tested for overflow. The matrix of that test has a few more elements.
     pub elements: usize,
     /// Seed of the random cases.
     pub seed: u64,
 }
 
 impl Scope {
-    /// Every property in about a minute on a device that a processor stands in for.
+    /// A run of all properties that takes about a minute on a device that runs on the CPU.
     #[must_use]
     pub fn quick(seed: u64) -> Self {
         Scope { blocks: vec![8, 16, 32, 64], min: 0, max: 130, cases: 40, large: vec![257, 520], elements: 1 << 16, seed }
     }
 
-    /// More cases, beyond the tiles of a graphics card.
+    /// A run with more cases, and with sizes larger than the tiles of a graphics card.
     #[must_use]
     pub fn full(seed: u64) -> Self {
         Scope {
@@ -93,7 +93,7 @@ impl Scope {
         }
     }
 
-    /// An extent of a matrix: 0, 1, 2, 7, around a block, or anything up to `max`.
+    /// Draws an extent of a matrix: 0, 1, 2, 7, a block size or its neighbour, or any number up to `max`.
     pub fn extent(&self) -> impl Strategy<Value = usize> + use<> {
         let around = self.blocks.iter().flat_map(|&block| [block.saturating_sub(1), block, block + 1]);
         let least = self.min.max(1);
@@ -104,21 +104,21 @@ impl Scope {
         ]
     }
 
-    /// The scope up to extents of 64: a processor takes a hundred times longer
-    /// for an operation on subnormal numbers.
+    /// The scope with extents of at most 64. An operation on subnormal numbers can take a CPU a hundred times longer than
+    /// another.
     #[must_use]
     pub fn short(&self) -> Scope {
         Scope { min: 0, max: self.max.min(64), ..self.clone() }
     }
 
-    /// The scope with one case in `divisor`.
+    /// The scope with the number of cases divided by `divisor`, rounded up.
     #[must_use]
     pub fn part(&self, divisor: u32) -> Scope {
         Scope { cases: self.cases.div_ceil(divisor), ..self.clone() }
     }
 
-    /// Extents one less, equal and one more than each block within the scope: all alike, and
-    /// each beside the two others.
+    /// Triples of extents around each block size b in the scope: three equal extents (b − 1, b or b + 1), and the three
+    /// different extents in three orders.
     #[must_use]
     pub fn edges(&self) -> Vec<[usize; 3]> {
         let blocks = self.blocks.iter().filter(|&&block| (self.min + 1..self.max).contains(&block));
@@ -129,7 +129,7 @@ impl Scope {
         blocks.flat_map(around).collect()
     }
 
-    /// One of the extents that lie in the scope; the largest if none does.
+    /// Draws one of the extents that lie in the scope. If none lies there, returns the largest extent of the scope.
     fn one_of(&self, extents: impl IntoIterator<Item = usize>) -> prop::sample::Select<usize> {
         let mut within: Vec<usize> = extents.into_iter().filter(|x| (self.min..=self.max).contains(x)).collect();
         if within.is_empty() {
@@ -138,8 +138,8 @@ impl Scope {
         prop::sample::select(within)
     }
 
-    /// Three extents; sometimes one of them is long and the others short, or the reverse, and
-    /// sometimes all are alike: what confuses rows and columns may show there alone.
+    /// Draws three extents. Sometimes one extent is long and two are short, or the reverse; sometimes all are equal. Code
+    /// that confuses rows with columns may fail only for such extents.
     pub fn extents(&self) -> impl Strategy<Value = [usize; 3]> + use<> {
         let (short, long) = (self.min.max(1)..=self.min + 8, self.max..=2 * self.max);
         let skinny = one_unlike(short.clone(), long.clone());
@@ -151,7 +151,7 @@ impl Scope {
 
 type Extents = std::ops::RangeInclusive<usize>;
 
-/// Two extents of one range and one of another, in any order.
+/// Draws two extents from one range and one from another, in any order.
 fn one_unlike(two: Extents, one: Extents) -> impl Strategy<Value = [usize; 3]> {
     (prop::array::uniform3(two), one, 0..3_usize).prop_map(|(mut extents, unlike, at)| {
         extents[at] = unlike;
@@ -159,7 +159,7 @@ fn one_unlike(two: Extents, one: Extents) -> impl Strategy<Value = [usize; 3]> {
     })
 }
 
-/// A factor: 0, 1, −1, or a random one that both precisions hold exactly.
+/// Draws a factor: 0, 1, −1, or a random number that is exact in both precisions.
 pub fn factor() -> impl Strategy<Value = f64> {
     prop_oneof![
         2 => Just(1.0),
@@ -169,17 +169,17 @@ pub fn factor() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// As `factor`, but never zero.
+/// Draws a factor like [`factor`], but never zero.
 pub fn nonzero_factor() -> impl Strategy<Value = f64> {
     factor().prop_map(|factor| if factor == 0.0 { 1.0 } else { factor })
 }
 
-/// How an operand enters.
+/// Draws an operation on an operand.
 pub fn op() -> impl Strategy<Value = Op> {
     prop::sample::select(vec![Op::NoTrans, Op::Trans, Op::ConjTrans, Op::Conj])
 }
 
-/// A seed; smaller ones are not simpler.
+/// Draws a seed. Shrinking does not change the seed, because a smaller seed is not a simpler case.
 pub(crate) fn seed() -> impl Strategy<Value = u64> {
     any::<u64>().no_shrink()
 }

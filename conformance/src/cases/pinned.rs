@@ -1,6 +1,6 @@
-//! Cases in files: what a failure prints is what is read here.
+//! Reads cases from files, in the form in which a failure prints its case.
 //!
-//! A file holds lines of remarks, which begin with `#`, and one case.
+//! A file contains one case and lines of remarks. A remark begins with `#`.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -14,15 +14,15 @@ use crate::{Failure, Subject, Trial};
 /// A case of any routine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pinned {
-    /// A product.
+    /// A call of gemm.
     Gemm(GemmCase),
-    /// A triangular solve.
+    /// A call of trsm.
     Trsm(TrsmCase),
-    /// A factorisation.
+    /// A call of getrf.
     Getrf(GetrfCase),
-    /// A factorisation and a solve.
+    /// A call of getrf followed by one of getrs.
     Solve(SolveCase),
-    /// Row exchanges.
+    /// A call of laswp.
     Laswp(LaswpCase),
 }
 
@@ -39,10 +39,10 @@ impl Pinned {
         }
     }
 
-    /// Everything that the call owes.
+    /// Runs all checks of the case.
     ///
     /// # Errors
-    /// The first check that does not hold.
+    /// A check failed. The failure names the first such check.
     pub fn check<S: Subject + ?Sized, T: Scalar>(&self, trial: &Trial<'_, S>) -> Result<(), Failure> {
         match self {
             Pinned::Gemm(case) => gemm::check_gemm::<S, T>(trial, case),
@@ -54,7 +54,7 @@ impl Pinned {
     }
 }
 
-/// The remarks of a file, without their marks.
+/// The remarks of a file, without the leading `#`.
 pub fn remarks(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix('#')).map(str::trim)
 }
@@ -83,7 +83,7 @@ impl FromStr for Pinned {
 
 const OPS: [Op; 4] = [Op::NoTrans, Op::Trans, Op::ConjTrans, Op::Conj];
 
-/// The words of a line.
+/// The words of the line that contains a case.
 struct Words<'a>(Vec<&'a str>);
 
 impl Words<'_> {
@@ -91,7 +91,7 @@ impl Words<'_> {
         self.0.get(index).copied().ok_or_else(|| "the case ends too early".to_owned())
     }
 
-    /// What follows a key.
+    /// The rest of the first word that begins with `key`.
     fn after(&self, key: &str) -> Result<&str, String> {
         self.0.iter().find_map(|word| word.strip_prefix(key)).ok_or_else(|| format!("`{key}` is missing"))
     }
@@ -105,7 +105,7 @@ impl Words<'_> {
         u64::from_str_radix(digits, 16).map_err(|error| error.to_string())
     }
 
-    /// One letter for each flag.
+    /// Reads one letter of a word as a flag.
     fn letter<E: Copy + Display>(&self, word: usize, at: usize, all: &[E]) -> Result<E, String> {
         let letter = self.at(word)?.get(at..=at).ok_or("a flag is missing")?;
         named(all, letter, ToString::to_string)
@@ -118,7 +118,7 @@ impl Words<'_> {
             .ok_or_else(|| "no fill is named".to_owned())
     }
 
-    /// `col`, `row+2`, `col+1@3,4`.
+    /// Reads the storage of an operand, such as `col`, `row+2` or `col+1@3,4`.
     fn storage(&self, key: &str) -> Result<Storage, String> {
         let text = self.after(key)?;
         let (text, skip) = text.split_once('@').unwrap_or((text, "0,0"));
@@ -195,7 +195,7 @@ impl Words<'_> {
     }
 }
 
-/// The element of `all` for which `print` gives `text`.
+/// The element of `all` that `print` turns into `text`.
 fn named<E: Copy>(all: &[E], text: &str, print: impl Fn(&E) -> String) -> Result<E, String> {
     all.iter().find(|&candidate| print(candidate) == text).copied().ok_or_else(|| format!("`{text}` is not known"))
 }

@@ -1,18 +1,18 @@
-//! Room for row exchanges, with canaries around it.
+//! An array for row exchanges with canaries around it.
 
-/// Canaries before the room, and after it.
+/// Number of canaries before the array, and number after it.
 const AROUND: usize = 9;
-/// No row of any matrix.
+/// Value of a canary, which is no row of any matrix.
 const CANARY: i32 = -0x5a5a_5a5a;
-/// What stands where nothing was written: no row either.
+/// Initial value of each row exchange, which is no row of any matrix.
 const UNWRITTEN: i32 = -1;
 
-/// A vector of row exchanges in a buffer whose every other element is a canary.
+/// An array of row exchanges in a buffer. Every element outside the array is a canary.
 #[derive(Clone, Debug)]
 pub struct Pivots(Vec<i32>);
 
 impl Pivots {
-    /// Room for so many exchanges.
+    /// Allocates an array for `count` exchanges.
     #[must_use]
     pub fn new(count: usize) -> Self {
         let mut room = vec![CANARY; AROUND + count + AROUND];
@@ -24,20 +24,20 @@ impl Pivots {
         self.0.len() - 2 * AROUND
     }
 
-    /// The exchanges.
+    /// Read access to the exchanges.
     #[must_use]
     pub fn rows(&self) -> &[i32] {
         &self.0[AROUND..][..self.count()]
     }
 
-    /// The room to write them to.
+    /// Write access to the exchanges.
     #[must_use]
     pub fn rows_mut(&mut self) -> &mut [i32] {
         let count = self.count();
         &mut self.0[AROUND..][..count]
     }
 
-    /// The first place outside the room that is not a canary any more.
+    /// Index of the first canary that was overwritten, if there is one.
     #[must_use]
     pub fn damaged(&self) -> Option<usize> {
         let inside = AROUND..AROUND + self.count();

@@ -1,4 +1,4 @@
-//! Cases of solving a square system by its factors.
+//! Cases of getrf followed by getrs: the solution of a square system.
 
 use std::fmt;
 
@@ -16,9 +16,9 @@ pub struct SolveCase {
     pub n: usize,
     /// Number of right-hand sides.
     pub nrhs: usize,
-    /// How A enters.
+    /// The operation on A.
     pub op: Op,
-    /// How A and B lie in memory.
+    /// The storage of A and B.
     pub storage: [Storage; 2],
     /// Seed of the numbers.
     pub seed: u64,
@@ -55,7 +55,7 @@ impl fmt::Debug for SolveCase {
 }
 
 impl SolveCase {
-    /// Random cases.
+    /// Draws random cases.
     pub fn any(scope: &Scope) -> impl Strategy<Value = SolveCase> + use<> {
         let sizes = (scope.extent(), scope.extent());
         (sizes, op(), prop::array::uniform2(storage()), seed()).prop_map(|((n, nrhs), op, storage, seed)| SolveCase {
@@ -67,13 +67,13 @@ impl SolveCase {
         })
     }
 
-    /// A packed case with one right-hand side, as HPL solves it.
+    /// A case with packed matrices and one right-hand side, as in HPL.
     #[must_use]
     pub fn packed(n: usize) -> Self {
         SolveCase { n, nrhs: 1, op: Op::NoTrans, storage: [Storage::default(); 2], seed: 1 }
     }
 
-    /// A and B.
+    /// Draws A and B.
     #[must_use]
     pub fn matrices<T: Scalar>(&self) -> (Dense, Dense) {
         let rng = &mut Rng::new(self.seed);

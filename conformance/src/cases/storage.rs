@@ -1,4 +1,4 @@
-//! How an operand lies in memory, and the memory itself with canaries around it.
+//! The layout of an operand in memory, and a buffer with canaries around the operand.
 
 use std::fmt;
 
@@ -8,17 +8,18 @@ use proptest::prelude::*;
 use super::fill::canary;
 use crate::oracle::Dense;
 
-/// Canaries after the end of every buffer.
+/// Number of canaries at the end of every buffer.
 const TAIL: usize = 9;
 
 /// Layout, gap and offset of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Storage {
-    /// How elements follow one another.
+    /// Storage order of the elements.
     pub layout: Layout,
-    /// Elements between the end of a line and the next.
+    /// Elements between the end of one line and the beginning of the next.
     pub gap: usize,
-    /// Rows and columns of a larger matrix before the operand.
+    /// The operand is a sub-view of a larger matrix. The two numbers are the rows above the operand and the columns to its
+    /// left.
     pub skip: (usize, usize),
 }
 
@@ -38,7 +39,7 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Any storage: half of them packed, half with gaps, some as sub-views.
+/// Draws a storage. About half of the storages have gaps, and a third are sub-views.
 pub fn storage() -> impl Strategy<Value = Storage> {
     let layout = prop::sample::select(vec![Layout::ColMajor, Layout::RowMajor]);
     let gap = prop_oneof![Just(0), 1..6_usize];
@@ -46,7 +47,7 @@ pub fn storage() -> impl Strategy<Value = Storage> {
     (layout, gap, skip).prop_map(|(layout, gap, skip)| Storage { layout, gap, skip })
 }
 
-/// A matrix in a buffer whose every other element is a canary.
+/// A matrix in a buffer with canaries. Every element outside the matrix is a canary.
 #[derive(Clone, Debug)]
 pub struct Stored<T> {
     data: Vec<T>,
@@ -56,7 +57,7 @@ pub struct Stored<T> {
 }
 
 impl<T: Scalar> Stored<T> {
-    /// The elements of `dense`, stored as `storage` says.
+    /// Stores the elements of `dense` in the given layout.
     #[must_use]
     pub fn new(dense: &Dense, storage: Storage) -> Self {
         let (rows, cols) = (dense.rows(), dense.cols());
@@ -81,7 +82,7 @@ impl<T: Scalar> Stored<T> {
         (line + self.storage.gap).max(1)
     }
 
-    /// Elements between neighbouring rows and between neighbouring columns.
+    /// The distance in elements between neighbouring rows, and that between neighbouring columns.
     #[must_use]
     pub fn strides(&self) -> [usize; 2] {
         match self.storage.layout {
@@ -90,7 +91,7 @@ impl<T: Scalar> Stored<T> {
         }
     }
 
-    /// Where element (i, j) lies in the buffer.
+    /// Index of element (i, j) in the buffer.
     fn index(&self, i: usize, j: usize) -> usize {
         let (i, j) = (i + self.storage.skip.0, j + self.storage.skip.1);
         match self.storage.layout {
@@ -99,10 +100,10 @@ impl<T: Scalar> Stored<T> {
         }
     }
 
-    /// The matrix, for reading.
+    /// Read access to the matrix.
     ///
     /// # Panics
-    /// Never: the buffer is large enough.
+    /// The function never panics, since the buffer is large enough.
     #[must_use]
     pub fn view(&self) -> MatRef<'_, T> {
         let (i, j) = self.storage.skip;
@@ -111,10 +112,10 @@ impl<T: Scalar> Stored<T> {
         whole.sub(i..rows, j..cols)
     }
 
-    /// The matrix, for writing.
+    /// Write access to the matrix.
     ///
     /// # Panics
-    /// Never: the buffer is large enough.
+    /// The function never panics, since the buffer is large enough.
     #[must_use]
     pub fn view_mut(&mut self) -> MatMut<'_, T> {
         let ((i, j), ld) = (self.storage.skip, self.ld());
@@ -123,20 +124,20 @@ impl<T: Scalar> Stored<T> {
         whole.sub(i..rows, j..cols)
     }
 
-    /// The elements.
+    /// A copy of the elements.
     #[must_use]
     pub fn dense(&self) -> Dense {
         Dense::from_view(self.view())
     }
 
-    /// The first place where the bits of the buffer differ from `before`.
+    /// The index at which the bits of the buffer first differ from those of `before`, if they differ.
     #[must_use]
     pub fn changed(&self, before: &Self) -> Option<usize> {
         let mut pairs = self.data.iter().zip(&before.data);
         pairs.position(|(now, before)| now.to_f64().to_bits() != before.to_f64().to_bits())
     }
 
-    /// The first place outside the matrix that is not a canary any more.
+    /// Index of the first canary that was overwritten, if there is one.
     #[must_use]
     pub fn damaged(&self) -> Option<usize> {
         let mut restored = self.clone();

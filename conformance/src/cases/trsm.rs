@@ -12,21 +12,21 @@ use crate::bounds::real;
 use crate::oracle::residual::triangle;
 use crate::oracle::{Dense, loops, product};
 
-/// The equation in the middle of a system.
+/// The kind of equation in the middle of a triangular system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pivot {
-    /// Like the others.
+    /// An equation like all others.
     Regular,
-    /// Zero stands on its diagonal.
+    /// The diagonal element of the equation is zero.
     Zero,
-    /// Zero with the sign of a negative number does.
+    /// The diagonal element of the equation is −0.
     NegativeZero,
-    /// It is `d·x = b` of subnormal numbers: the reciprocal of d overflows, the quotient does not.
+    /// The equation is `d·x = b` with subnormal d and b. The reciprocal of d overflows, but the quotient b/d does not.
     Subnormal,
 }
 
 impl Pivot {
-    /// Every kind.
+    /// All kinds of equations.
     pub const ALL: [Pivot; 4] = [Pivot::Regular, Pivot::Zero, Pivot::NegativeZero, Pivot::Subnormal];
 }
 
@@ -52,13 +52,13 @@ pub struct TrsmCase {
     pub flags: (Side, Uplo, Op, Diag),
     /// Factor of B.
     pub alpha: f64,
-    /// What stands in the operands; graded: the equations have unlike scales.
+    /// The kind of numbers in the operands. `Graded` means that each equation has a scale of its own.
     pub fill: Fill,
-    /// What is special about one equation.
+    /// The kind of equation in the middle of the system.
     pub pivot: Pivot,
-    /// How blocks on the diagonal are treated.
+    /// The treatment of the blocks on the diagonal: substitution or multiplication by inverses.
     pub mode: TrsmMode,
-    /// How A and B lie in memory.
+    /// The storage of A and B.
     pub storage: [Storage; 2],
     /// Seed of the numbers.
     pub seed: u64,
@@ -99,8 +99,8 @@ impl fmt::Debug for TrsmCase {
     }
 }
 
-/// A system `E·X = α·F` with a lower or upper E on the left, to which every
-/// case reduces: E and F, before they are stored.
+/// A system `E·X = α·F` with a lower or upper triangular E on the left. Every case can be brought to this form. E and F are
+/// not yet in the storage of the case.
 #[derive(Clone, Debug)]
 pub struct System {
     /// The triangular matrix, zero outside its triangle.
@@ -110,13 +110,13 @@ pub struct System {
 }
 
 impl System {
-    /// The solution by the plain loops of substitution in the precision of `T`.
+    /// Solves the system by the plain loops of substitution in the precision of `T`.
     #[must_use]
     pub fn solve<T: Scalar>(&self, alpha: f64, uplo: Uplo) -> Dense {
         let f = self.f.map(|x| if alpha == 0.0 { 0.0 } else { (T::from_f64(alpha) * T::from_f64(x)).to_f64() });
         match uplo {
             Uplo::Lower => loops::forward_substitution::<T>(&self.e, &f),
-            // an upper triangle is a lower one with the order of everything reversed
+            // with rows and columns in reverse order, an upper triangular matrix is lower triangular
             Uplo::Upper => {
                 let e = reverse_rows(&reverse_rows(&self.e).t()).t();
                 reverse_rows(&loops::forward_substitution::<T>(&e, &reverse_rows(&f)))
@@ -130,7 +130,7 @@ fn reverse_rows(a: &Dense) -> Dense {
 }
 
 impl TrsmCase {
-    /// Random cases over numbers of the kinds `fills`.
+    /// Draws random cases with numbers of the kinds `fills`.
     pub fn any(scope: &Scope, mode: TrsmMode, fills: &'static [Fill]) -> impl Strategy<Value = TrsmCase> + use<> {
         let side = prop::sample::select(vec![Side::Left, Side::Right]);
         let uplo = prop::sample::select(vec![Uplo::Lower, Uplo::Upper]);
@@ -145,8 +145,8 @@ impl TrsmCase {
         )
     }
 
-    /// Three cases of substitution with packed matrices of uniform random numbers and three right-hand sides: `A·X = B` with a
-    /// lower triangular A, `X·Aᵀ = B` with a lower triangular A, and `A·X = B` with an upper triangular A.
+    /// Three cases of substitution with packed matrices of uniform random numbers and three right-hand sides: `A·X = B`
+    /// with a lower triangular A, `X·Aᵀ = B` with a lower triangular A, and `A·X = B` with an upper triangular A.
     #[must_use]
     pub fn regular(order: usize) -> [Self; 3] {
         let flags =
@@ -164,26 +164,25 @@ impl TrsmCase {
         })
     }
 
-    /// Whether A is transposed when the system is brought to the left side.
+    /// Whether E is the transpose of A.
     fn transposes(&self) -> bool {
         let (side, _, op, _) = self.flags;
         op.is_trans() != (side == Side::Right)
     }
 
-    /// The triangle of E.
+    /// Which triangle of E is stored.
     #[must_use]
     pub fn uplo(&self) -> Uplo {
         if self.transposes() { self.flags.1.flip() } else { self.flags.1 }
     }
 
-    /// The system.
+    /// The system with the special equation, before any subnormal number is flushed.
     #[must_use]
     pub fn system<T: Scalar>(&self) -> System {
         self.owed::<T>(0.0)
     }
 
-    /// The system as it is to a subject that takes the numbers of a special equation for zero
-    /// where they are below `smallest`.
+    /// The system that the subject must solve. Numbers of the special equation that are below `smallest` count as zero.
     #[must_use]
     pub fn owed<T: Scalar>(&self, smallest: f64) -> System {
         let (mut system, at) = (self.regular_system::<T>(), self.order / 2);
@@ -204,7 +203,8 @@ impl TrsmCase {
         system
     }
 
-    /// The system without a special equation, well-scaled but for a graded fill.
+    /// The system without a special equation. The elements of the system are well scaled unless the kind of numbers is
+    /// `Graded`.
     fn regular_system<T: Scalar>(&self) -> System {
         let rng = &mut Rng::new(self.seed);
         let (n, diag) = (self.order, self.flags.3);
@@ -224,8 +224,7 @@ impl TrsmCase {
         rng.sign() * magnitude
     }
 
-    /// The right-hand side of an integer solution: every step of a substitution
-    /// is then exact.
+    /// Computes the right-hand side from a solution of integers, so that every step of a substitution is exact.
     fn integer_system(&self, e: Dense, rng: &mut Rng) -> System {
         let x = Fill::Integers.matrix::<f64>(self.order, self.nrhs, rng);
         let zero = Dense::from_fn(self.order, self.nrhs, |_, _| 0.0);
@@ -233,7 +232,7 @@ impl TrsmCase {
         System { e, f }
     }
 
-    /// A and B in memory; what the flags or `α = 0` say is never read holds canaries.
+    /// Stores A and B. An element that the routine must not read, because of the flags or because `α = 0`, is a canary.
     #[must_use]
     pub fn store<T: Scalar>(&self, system: &System) -> (Stored<T>, Stored<T>) {
         let a = if self.transposes() { system.e.t() } else { system.e.clone() };
@@ -250,13 +249,14 @@ impl TrsmCase {
         (Stored::new(&a, self.storage[0]), Stored::new(&b, self.storage[1]))
     }
 
-    /// Right-hand sides as the columns of F, or as they stand in B; both ways alike.
+    /// Converts right-hand sides from the form of F to the form of B, and back. For the right side, both conversions are
+    /// the transpose.
     #[must_use]
     pub fn to_side(&self, b: &Dense) -> Dense {
         if self.flags.0 == Side::Right { b.t() } else { b.clone() }
     }
 
-    /// The call.
+    /// The arguments of the call.
     pub fn args<'a, T: Scalar>(&self, a: &'a Stored<T>, b: &'a mut Stored<T>) -> Trsm<'a, T> {
         let (side, uplo, op, diag) = self.flags;
         let trsm = Trsm::new(a.view(), b.view_mut()).side(side).uplo(uplo).op(op).diag(diag);
@@ -264,12 +264,12 @@ impl TrsmCase {
     }
 }
 
-/// Every third off-diagonal element, so that integer sums stay small.
+/// The diagonal and every third element beside it. All other elements become zero, so that sums of integers stay small.
 fn sparse(e: &Dense) -> Dense {
     Dense::from_fn(e.rows(), e.cols(), |i, j| if i == j || (i + j) % 3 == 0 { e.at(i, j) } else { 0.0 })
 }
 
-/// Equations scaled by powers of two from 2^-20 to 2^20: the solution is the same.
+/// Scales each equation by a power of two from 2^-20 to 2^20, which leaves the solution unchanged.
 fn graded(e: &Dense, f: &Dense, rng: &mut Rng) -> System {
     let scales: Vec<f64> = (0..e.rows()).map(|_| rng.integer(20).exp2()).collect();
     let scale = |a: &Dense| Dense::from_fn(a.rows(), a.cols(), |i, j| scales[i] * a.at(i, j));

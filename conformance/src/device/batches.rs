@@ -1,4 +1,4 @@
-//! Batched instructions on operands that lie inside larger buffers.
+//! Tests of the batched instructions on operands that lie inside larger buffers.
 
 use lapidary_core::{Device, Instruction, Op, Scalar, Value};
 
@@ -9,22 +9,23 @@ use crate::oracle::product::product;
 use crate::oracle::residual::{factors, solution};
 use crate::{Failure, Trial};
 
-/// Matrices in a batch.
+/// Number of matrices in a batch.
 const COUNT: usize = 3;
-/// Orders of which a batch fits a buffer of 64 KiB, the least that devices have; larger ones are tried by way of the routines.
+/// Orders of the matrices. A batch of matrices of any of these orders fits into a buffer of 64 KiB, the smallest buffer
+/// limit of a device. The routines test larger orders.
 const SIZES: [usize; 8] = [1, 2, 7, 16, 31, 32, 33, 40];
 
-/// Matrix i of those that lie side by side.
+/// Matrix `i` of the matrices that lie side by side in `all`.
 fn part(all: &Dense, i: usize) -> Dense {
     let cols = all.cols() / COUNT;
     Dense::from_fn(all.rows(), cols, |r, j| all.at(r, i * cols + j))
 }
 
-/// The instruction `gemm_batched` in all its forms (bound 1). The second A has a NaN, which stays in the second C; `β = 0` does not
-/// read C.
+/// Tests the instruction `gemm_batched` with all operations (bound 1). The second A contains a NaN, which may appear in the
+/// second C only. With `β = 0` the instruction must not read C.
 ///
 /// # Errors
-/// A result is wrong, or something beside it was written.
+/// A result is wrong, or an element outside the operands was written.
 pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (at, &m) in SIZES.iter().enumerate() {
@@ -59,14 +60,15 @@ pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure>
     Ok(())
 }
 
-/// The instructions `getrf_batched`, `getrs_batched` and `zero_pivots` (bound 8). The second matrix has a column of zeros.
+/// Tests the instructions `getrf_batched`, `getrs_batched` and `zero_pivots` (bound 8). The second matrix has a column of
+/// zeros.
 ///
 /// # Errors
-/// A result is wrong, or something beside it was written.
+/// A result is wrong, or an element outside the operands was written.
 pub fn systems<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (at, &n) in SIZES.iter().enumerate() {
-        // tall and wide ones too
+        // matrices with more rows than columns, and with fewer
         let m = if at % 3 == 0 { n } else { SIZES[on.rng.below(SIZES.len())] };
         of_order::<T>(&mut on, m, n, true)?;
         of_order::<T>(&mut on, n, n, at % 2 == 0)?;

@@ -1,4 +1,4 @@
-//! Errors of a device: they are told, and what was there before is still there.
+//! Tests of the errors of a device: the device must report an error, and the error must not change other buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
@@ -6,11 +6,11 @@ use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// More than any machine has is refused for lack of memory; other buffers keep their
-/// values, and the device goes on.
+/// Tests that the device refuses an allocation that is larger than the memory of any computer. The device must report lack
+/// of memory, other buffers must keep their values, and later commands must work.
 ///
 /// # Errors
-/// It is accepted, called something else, or damages what was there.
+/// The device accepts the allocation, reports an error of another kind, or changes another buffer.
 pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     const N: usize = 100;
     let device = trial.subject;
@@ -19,17 +19,17 @@ pub fn too_much_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), F
     let (mut sent, mut got) = ((0..N).map(|i| T::from_f64(crate::bounds::real(i))).collect::<Vec<T>>(), vec![T::ZERO; N]);
     trial.ledger.evidence("", N);
     let buffer = completed("faults: completes", device.alloc(N * size_of::<T>()))?;
-    // SAFETY: the memory and the buffer are ours, and of that size.
+    // SAFETY: the host memory and the buffer are owned by this function and have this size.
     done(unsafe { device.write(rect(&mut sent), &buffer) })?;
     for bytes in [1 << 48, 1 << 60] {
         match device.alloc(bytes).map_err(|error| error.kind()) {
-            // a device whose memory is the host's may call it so
+            // a device that allocates from host memory may report lack of host memory
             Err(ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory) => {}
             Ok(_) => return Err(Failure::new("faults: too much memory", format!("{bytes} bytes are given"))),
             Err(kind) => return Err(Failure::new("faults: too much memory", format!("{bytes} bytes are refused as {kind}"))),
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the host memory and the buffer are owned by this function and have this size.
     done(unsafe { device.read(&buffer, rect(&mut got)) })?;
     if got == sent { Ok(()) } else { Err(Failure::new("faults: buffers survive", "a buffer changed when another was refused")) }
 }

@@ -1,5 +1,5 @@
-//! Every instruction on one device at a size that an interpreter bears, on one
-//! thread: below the routines, and for a backend's own tests.
+//! Tests of every instruction on one device and one thread. The sizes are small enough for an interpreter of kernels such
+//! as oclgrind. The tests of a backend call these functions too.
 
 use lapidary_core::{Device, Diag, Instruction, Op, Scalar, Side, Uplo, Value};
 
@@ -11,17 +11,17 @@ use crate::oracle::residual::{factors, linear, triangle};
 use crate::oracle::{Dense, loops};
 use crate::{Failure, Ledger, Scope, Trial};
 
-/// The instructions of a device under test, for a backend's own tests. Each method panics
-/// at the first wrong result.
+/// The tests of all instructions, as methods for the tests of a backend. Each method panics at the first wrong result.
 #[derive(Debug)]
 pub struct Instructions<'d>(pub &'d dyn Device);
 
 impl Instructions<'_> {
-    /// Every instruction.
+    /// Tests every instruction of the device.
     pub fn all<T: Scalar>(&self) {
         self.products::<T>();
-        // not among the products, which tests repeat on one device: an interpreter that watches
-        // memory still takes it for unwritten when it is given to somebody else
+        // The test `new_memory` is not part of `products`, which other tests repeat on one device. For an interpreter that
+        // checks memory (oclgrind), memory that was never written stays unwritten when it is allocated anew, so that the
+        // interpreter would report the reads of later tests.
         self.must(new_memory::<T>);
         self.must(moves::<T>);
         self.must(triangles::<T>);
@@ -29,23 +29,23 @@ impl Instructions<'_> {
         self.batches::<T>();
     }
 
-    /// `gemm` in all its forms.
+    /// Tests `gemm` with all operations.
     pub fn products<T: Scalar>(&self) {
         self.must(products::<T>);
     }
 
-    /// `gemm` of so many rows, columns and terms that kernels may move its factors first.
+    /// Tests `gemm` at sizes for which kernels may first copy the factors into another layout.
     pub fn wide_products<T: Scalar>(&self) {
         self.must(|trial| products_beyond::<T>(trial, 112));
     }
 
-    /// The batched instructions.
+    /// Tests the batched instructions.
     pub fn batches<T: Scalar>(&self) {
         self.must(super::batches::products::<T>);
         self.must(super::batches::systems::<T>);
     }
 
-    /// `getrf` and `laswp`.
+    /// Tests `getrf` and `laswp`.
     pub fn panels<T: Scalar>(&self) {
         self.must(panels::<T>);
         self.must(without_pivoting::<T>);
@@ -59,15 +59,15 @@ impl Instructions<'_> {
     }
 }
 
-/// Products in all their forms, on operands inside larger buffers (bound 1).
+/// Tests products with all operations, on operands inside larger buffers (bound 1).
 ///
 /// # Errors
-/// A result is wrong, or something beside it was written.
+/// A result is wrong, or an element outside the operands was written.
 pub fn products<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     products_beyond::<T>(trial, 0)
 }
 
-/// The same with so many rows, columns and terms more.
+/// Tests products as [`products`] does, with each extent larger by `least`.
 fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (op_a, op_b) in [(Op::NoTrans, Op::NoTrans), (Op::Trans, Op::NoTrans), (Op::NoTrans, Op::Trans), (Op::Trans, Op::Trans)] {
@@ -83,11 +83,12 @@ fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Re
     Ok(())
 }
 
-/// A product into memory that was never written, and into NaN: with `β = 0` neither is
-/// read (bound 1). New memory may happen to hold numbers that do no harm.
+/// Tests a product whose result lies in memory that was never written, and one whose result holds NaN. With `β = 0` the
+/// instruction must not read the result (bound 1). The first product may pass by chance, if the new memory holds ordinary
+/// numbers.
 ///
 /// # Errors
-/// A result is wrong.
+/// An element of a product is wrong.
 pub fn new_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let [m, n, k] = [on.extent(), on.extent(), on.extent()];
@@ -104,10 +105,11 @@ pub fn new_memory<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     Ok(())
 }
 
-/// Scaling by a power of two and copying, which do not round.
+/// Tests the instructions that scale by a power of two and that copy. The results of both instructions have no rounding
+/// errors.
 ///
 /// # Errors
-/// An element differs.
+/// An element of a result differs from the expected one.
 pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let [m, n] = [on.extent(), on.extent()];
@@ -118,10 +120,10 @@ pub fn moves<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     on.seen("", m).exact("program: copy", equal("program: copy", &copied, &a))
 }
 
-/// Substitution from either side (bound 7), and the inverses of triangles.
+/// Tests substitution from either side, and inverses of triangular matrices (bound 7).
 ///
 /// # Errors
-/// A result is wrong, or something beside it was written.
+/// A result is wrong, or an element outside the operands was written.
 pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     for (uplo, diag) in
@@ -132,7 +134,7 @@ pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure
         let t = triangle(&a, uplo, diag);
         for (side, op) in [(Side::Left, Op::NoTrans), (Side::Left, Op::Trans), (Side::Right, Op::NoTrans), (Side::Right, Op::Trans)]
         {
-            // from the right, X·op(T) = B, it is op(T)ᵀ·Xᵀ = Bᵀ
+            // from the right, the equation X·op(T) = B is solved as op(T)ᵀ·Xᵀ = Bᵀ
             let to_side = |b: &Dense| if side == Side::Left { b.clone() } else { b.t() };
             let (alpha, right) = (Value::new(T::DTYPE, 1.0), on.uniform::<T>(n, nrhs));
             let x = on.run::<T, 2>([&a, &to_side(&right)], |[a, b]| Instruction::Trsm { side, uplo, op, diag, alpha, a, b })?;
@@ -148,10 +150,10 @@ pub fn triangles<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure
     Ok(())
 }
 
-/// P·L·U from the factors (bound 8), and the exchanges by themselves.
+/// Tests a factorisation by the product P·L·U (bound 8), and the row exchanges on their own.
 ///
 /// # Errors
-/// A result is wrong, or something beside it was written.
+/// A result is wrong, or an element outside the operands was written.
 pub fn panels<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
@@ -175,17 +177,17 @@ pub fn panels<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     moves.iter().try_for_each(|(got, right)| seen.exact("program: laswp", equal("program: laswp", got, right)))
 }
 
-/// P·L·U from the factors without row exchanges (bound 8), of a matrix whose rows are dominated by
-/// their diagonals, but not its columns: who looks for pivots finds others.
+/// Tests a factorisation without row exchanges by the product P·L·U (bound 8). In the test matrix, diagonal elements
+/// dominate their rows but not their columns. An instruction that searches for pivots therefore exchanges rows.
 ///
 /// # Errors
-/// Rows were exchanged, the factors are wrong, or something beside them was written.
+/// Rows were exchanged, the factors are wrong, or an element outside the operands was written.
 pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
     let m = n + on.extent();
     let uniform = on.uniform::<T>(m, n);
-    // powers of two scale rows without rounding, and their errors with them
+    // a power of two scales a row and its errors without rounding
     let scaled = |i: usize, j: usize| real(1 << (i % 9)) * if i == j { real(n) } else { uniform.at(i, j) };
     let a = Dense::from_fn(m, n, scaled);
     let (lu, pivots, info) = on.factored::<T>(&a, false)?;
@@ -198,10 +200,10 @@ pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), 
     on.seen("no pivoting", n).within("program: getrf", bounds::getrf_residual(), factors::<T>(&lu, &rows, &a))
 }
 
-/// A panel with a column of zeros: `info` is its row in the whole matrix, counted from one.
+/// Tests a panel with a column of zeros. `info` must be the row of the zero pivot in the whole matrix, counted from one.
 ///
 /// # Errors
-/// `info` is something else.
+/// `info` differs from the row of the zero pivot.
 pub fn zero_pivot<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let mut on = Launches::new(trial);
     let n = on.extent();
@@ -216,14 +218,14 @@ fn expect_info(info: i32, expected: usize) -> Result<(), Failure> {
     if is_right { Ok(()) } else { Err(Failure::new("program: getrf info", format!("{info}, expected {expected}"))) }
 }
 
-/// A with its elements scaled, so that each of its triangles and the inverse of that triangle are about equally large.
+/// Scales the elements of A so that each of its triangles is about as large as the inverse of that triangle.
 fn well_scaled<T: Scalar>(a: &Dense) -> Dense {
     let scale = real(a.rows()).sqrt();
     let scaled = |i, j| if i == j { 1.5 + a.at(i, j) / 2.0 } else { a.at(i, j) / scale };
     Dense::from_fn(a.rows(), a.cols(), scaled).map(|x| T::from_f64(x).to_f64())
 }
 
-/// Fails unless `computed` equals `right`, for results without rounding errors.
+/// Fails unless `computed` equals `right`. The function compares results that have no rounding errors.
 fn equal(check: &'static str, computed: &Dense, right: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     match computed.elements().find(|&((i, j), x)| x != right.at(i, j)) {

@@ -1,4 +1,4 @@
-//! A buffer of more elements than 32 bits count, moved whole and worked on by instructions.
+//! Tests transfers and instructions on a buffer with so many elements that 32-bit indices overflow.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{
@@ -9,11 +9,11 @@ use crate::properties::large::{Large, ROWS, TERMS, bytes};
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// A product, row exchanges and a triangular solve on a matrix of more than
+/// Tests a product, row exchanges and a triangular solve on a matrix of more than
 /// [`Scope::elements`](crate::Scope::elements) elements in one buffer.
 ///
 /// # Errors
-/// An element differs, or a command fails.
+/// An element of the result differs, or a command fails.
 pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, bytes) = (trial.subject, bytes::<T>(trial.scope.elements));
     let facts = device.facts();
@@ -30,7 +30,7 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     let (there, a, b) = (upload(device, c)?, upload(device, a)?, upload(device, b)?);
     let (triangle, ipiv) = (upload(device, triangle)?, upload(device, swaps)?);
     let launch = |instruction: &Instruction<Operand<'_>>| {
-        // SAFETY: the operands lie in buffers of ours.
+        // SAFETY: the operands lie in buffers that this function allocated.
         done(unsafe { device.launch(instruction) })
     };
     let whole = |buffer, rows, cols| Operand::packed(buffer, rows, cols, T::DTYPE);
@@ -42,9 +42,9 @@ pub fn one_buffer<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     launch(&Instruction::Laswp { swaps: in_order, a: c_there, ipiv: Operand::packed(&ipiv, ROWS, 1, DType::I32) })?;
     let (side, uplo, op, diag) = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::NonUnit);
     launch(&Instruction::Trsm { side, uplo, op, diag, alpha: factor, a: whole(&triangle, ROWS, ROWS), b: c_there })?;
-    // elements that `read` does not write stay zero and fail the check
+    // an element that `read` does not write stays zero, so that the check fails
     c.fill(T::ZERO);
-    // SAFETY: the memory and the buffer are ours, and of that size.
+    // SAFETY: the host memory and the buffer are owned by this function and have this size.
     done(unsafe { device.read(&there, rect(c)) })?;
     seen.exact("large: exact integers", large.verify())
 }
@@ -55,12 +55,13 @@ fn done<R>(result: lapidary_core::Result<R>) -> Result<R, Failure> {
 
 fn upload<E: Element>(device: &dyn Device, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
     let buffer = done(device.alloc(size_of_val(data)))?;
-    // SAFETY: the memory and the buffer are ours, and of that size.
+    // SAFETY: the host memory and the buffer have this size; the caller passes a mutable borrow of the memory, and the
+    // buffer is new.
     done(unsafe { device.write(rect(data), &buffer) })?;
     Ok(buffer)
 }
 
-/// Elements in columns of C's height, so that none of its extents is beyond 32 bits.
+/// A rectangle with as many rows as C if the length allows it, so that no extent needs more than 32 bits.
 fn rect<E: Element>(data: &mut [E]) -> HostRect {
     let rows = if data.len().is_multiple_of(ROWS) { ROWS } else { data.len() };
     HostRect::packed(data, rows)

@@ -1,4 +1,4 @@
-//! Instructions on operands that lie inside larger buffers.
+//! Runs instructions on operands that lie inside larger buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{DType, Device, DeviceBuffer, Element, HostRect, Instruction, Memory, Operand, Scalar, Side, Swaps};
@@ -9,25 +9,26 @@ use crate::properties::memory::{canaries, completed};
 use crate::trial::Evidence;
 use crate::{Failure, Trial};
 
-/// Elements before the first one, and between columns.
+/// Number of elements before the first element of an operand. `GAP` is the number of elements between its columns.
 const OFFSET: usize = 3;
 const GAP: usize = 5;
-/// What lies around the operands.
+/// Value of the elements around an operand.
 const AROUND: f64 = 77.0;
-/// Integers before the row exchanges of a panel or `info`, and after them, which nothing writes.
+/// Number of integers before the row exchanges of a panel (or before `info`) and after them. No instruction may write these
+/// integers.
 const AROUND_INDICES: usize = 3;
 const UNTOUCHED: i32 = -77;
-/// The row of its matrix at which a panel begins.
+/// The row of the whole matrix at which a panel begins.
 pub(super) const FIRST_ROW: usize = 5;
 
-/// A device, the numbers to try it on, and where its figures go.
+/// A device with a random number generator and the trial that records the figures.
 pub(super) struct Launches<'a> {
     device: &'a dyn Device,
     trial: Trial<'a, dyn Device>,
     pub(super) rng: Rng,
 }
 
-/// A matrix in a buffer of a device.
+/// A matrix inside a buffer of a device.
 pub(super) struct Placed {
     buffer: DeviceBuffer,
     offset: usize,
@@ -57,8 +58,8 @@ impl<'a> Launches<'a> {
         self.trial.ledger.evidence(flags, size)
     }
 
-    /// An extent: around a narrow panel, a triangle's block, a work-item's tile; one that an
-    /// interpreter bears.
+    /// Draws an extent from 17 to 40: around the width of a narrow panel, a block of a triangle and the tile of a
+    /// work-item. An interpreter is fast enough for these extents.
     pub(super) fn extent(&mut self) -> usize {
         17 + self.rng.below(24)
     }
@@ -69,24 +70,25 @@ impl<'a> Launches<'a> {
 
     fn upload<E: Element>(&self, data: &mut [E]) -> Result<DeviceBuffer, Failure> {
         let buffer = done(self.device.alloc(size_of_val(data)))?;
-        // SAFETY: the memory and the buffer are ours, and of that size.
+        // SAFETY: the host memory and the buffer have this size; the caller passes a mutable borrow of the memory, and the
+        // buffer is new.
         done(unsafe { self.device.write(HostRect::packed(data, data.len()), &buffer) })?;
         Ok(buffer)
     }
 
     fn download<E: Element>(&self, buffer: &DeviceBuffer, mut data: Vec<E>) -> Result<Vec<E>, Failure> {
         let rows = data.len();
-        // SAFETY: the memory and the buffer are ours, and of that size.
+        // SAFETY: `data` is owned by this function; each caller passes as much memory as the buffer holds.
         done(unsafe { self.device.read(buffer, HostRect::packed(&mut data, rows)) })?;
         Ok(data)
     }
 
     pub(super) fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<(), Failure> {
-        // SAFETY: the operands lie in buffers of ours.
+        // SAFETY: the operands lie in buffers that this struct allocated.
         done(unsafe { self.device.launch(instruction) })
     }
 
-    /// Runs an instruction on matrices. Returns the last matrix as it is afterwards.
+    /// Runs an instruction on matrices. Returns the last matrix as the instruction left it.
     pub(super) fn run<T: Scalar, const M: usize>(
         &self,
         inputs: [&Dense; M],
@@ -97,7 +99,7 @@ impl<'a> Launches<'a> {
         self.fetch::<T>(&placed[M - 1])
     }
 
-    /// A matrix inside a larger buffer.
+    /// Uploads a matrix into the middle of a larger buffer.
     pub(super) fn place<T: Scalar>(&self, data: &Dense) -> Result<Placed, Failure> {
         let (rows, cols, ld) = (data.rows(), data.cols(), data.rows() + GAP);
         let mut inside = vec![T::from_f64(AROUND); OFFSET + (cols + GAP) * ld];
@@ -105,13 +107,13 @@ impl<'a> Launches<'a> {
         Ok(Placed { buffer: self.upload(&mut inside)?, offset: OFFSET, rows, cols, ld, dtype: T::DTYPE })
     }
 
-    /// Memory that was never written, as a matrix.
+    /// Allocates a matrix whose memory was never written.
     pub(super) fn unwritten<T: Scalar>(&self, rows: usize, cols: usize) -> Result<Placed, Failure> {
         let buffer = done(self.device.alloc(rows * cols * size_of::<T>()))?;
         Ok(Placed { buffer, offset: 0, rows, cols, ld: rows, dtype: T::DTYPE })
     }
 
-    /// The matrix, when nothing around it was written.
+    /// Downloads the matrix. Fails if an element around it was written.
     pub(super) fn fetch<T: Scalar>(&self, placed: &Placed) -> Result<Dense, Failure> {
         let Placed { buffer, offset, rows, cols, ld, .. } = placed;
         let all = self.download(buffer, vec![T::ZERO; offset + cols * ld])?;
@@ -120,19 +122,19 @@ impl<'a> Launches<'a> {
         Ok(Dense::from_fn(*rows, *cols, |i, j| all[offset + i + j * ld].to_f64()))
     }
 
-    /// Room for the row exchanges of a panel.
+    /// Allocates an array for the row exchanges of a panel.
     pub(super) fn pivots(&self, count: usize) -> Result<Placed, Failure> {
         self.integers(&vec![UNTOUCHED; count])
     }
 
-    /// Integers inside a larger buffer.
+    /// Uploads integers into the middle of a larger buffer.
     fn integers(&self, data: &[i32]) -> Result<Placed, Failure> {
         let around = [UNTOUCHED; AROUND_INDICES];
         let buffer = self.upload(&mut [&around, data, &around].concat())?;
         Ok(Placed { buffer, offset: AROUND_INDICES, rows: data.len(), cols: 1, ld: data.len() + AROUND_INDICES, dtype: DType::I32 })
     }
 
-    /// The integers, when nothing around them was written.
+    /// Downloads the integers. Fails if an integer around them was written.
     pub(super) fn rows_of(&self, name: &str, placed: &Placed) -> Result<Vec<i32>, Failure> {
         let all = self.download(&placed.buffer, vec![0; placed.offset + placed.ld])?;
         let inside = placed.offset..placed.offset + placed.rows;
@@ -140,7 +142,7 @@ impl<'a> Launches<'a> {
         Ok(all[inside].to_vec())
     }
 
-    /// The factors of a panel whose first row is row [`FIRST_ROW`] of a matrix, its pivots and `info`.
+    /// Factors a panel whose first row is row [`FIRST_ROW`] of a matrix. Returns the factors, the pivots and `info`.
     pub(super) fn factored<T: Scalar>(&self, a: &Dense, pivoting: bool) -> Result<(Dense, Placed, i32), Failure> {
         let (factors, pivots) = (self.place::<T>(a)?, self.pivots(a.rows().min(a.cols()))?);
         let told = self.integers(&[0])?;

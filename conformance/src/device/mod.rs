@@ -1,5 +1,5 @@
-//! Below the routines: memory, transfers, the order of commands, instructions and errors
-//! of the devices that a subject [offers](crate::Subject::devices).
+//! Tests of the devices that a subject [passes on](crate::Subject::devices): memory, transfers, the order of commands,
+//! instructions and errors.
 
 pub mod batches;
 pub mod faults;
@@ -17,42 +17,42 @@ use lapidary_core::{Device, Scalar};
 
 use crate::{Failure, Subject, Trial};
 
-/// What is tried on a device.
+/// A test of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
-    /// See [`transfer::round_trip`].
+    /// The test [`transfer::round_trip`].
     RoundTrip,
-    /// See [`transfer::bits`].
+    /// The test [`transfer::bits`].
     Bits,
-    /// See [`transfer::indices`].
+    /// The test [`transfer::indices`].
     Indices,
-    /// See [`ordering::chain`].
+    /// The test [`ordering::chain`].
     Chain,
-    /// See [`ordering::queues`].
+    /// The test [`ordering::queues`].
     Queues,
-    /// See [`ordering::threads`].
+    /// The test [`ordering::threads`].
     Threads,
-    /// See [`instructions::products`].
+    /// The test [`instructions::products`].
     Products,
-    /// See [`instructions::new_memory`].
+    /// The test [`instructions::new_memory`].
     NewMemory,
-    /// See [`instructions::moves`].
+    /// The test [`instructions::moves`].
     Moves,
-    /// See [`instructions::triangles`].
+    /// The test [`instructions::triangles`].
     Triangles,
-    /// See [`instructions::panels`].
+    /// The test [`instructions::panels`].
     Panels,
-    /// See [`instructions::without_pivoting`].
+    /// The test [`instructions::without_pivoting`].
     WithoutPivoting,
-    /// See [`instructions::zero_pivot`].
+    /// The test [`instructions::zero_pivot`].
     ZeroPivot,
-    /// See [`batches::products`].
+    /// The test [`batches::products`].
     BatchedProducts,
-    /// See [`batches::systems`].
+    /// The test [`batches::systems`].
     BatchedSystems,
-    /// See [`faults::too_much_memory`].
+    /// The test [`faults::too_much_memory`].
     TooMuchMemory,
-    /// See [`large::one_buffer`].
+    /// The test [`large::one_buffer`].
     OneBuffer,
 }
 
@@ -80,11 +80,11 @@ impl Probe {
     }
 }
 
-/// Tries `probe` on every device of a subject that computes in the precision of `T`. The trial is skipped if the probe
-/// applies to none of them.
+/// Runs `probe` on each device of a subject that computes in the precision of `T`. The trial is skipped if the probe
+/// applies to none of the devices.
 ///
 /// # Errors
-/// The first failure, with the name of the device.
+/// The first failure, with the name of its device.
 pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe) -> Result<(), Failure> {
     let (mut verdict, mut skipped) = (None, None);
     trial.subject.devices(&mut |device| {
@@ -93,7 +93,7 @@ pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe)
             return;
         }
         let outcome = probe.run::<T>(&trial.of(device)).map_err(|failure| failure.on(&device.facts().name));
-        // what does not apply to one device may have been shown of another
+        // the probe may not apply to this device although it applies to another one
         match trial.ledger.take_skipped() {
             Some(why) if outcome.is_ok() => skipped = Some(why),
             _ => verdict = Some(worse(verdict.take(), outcome)),
@@ -103,7 +103,7 @@ pub fn every<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, probe: Probe)
     verdict.unwrap_or_else(skip)
 }
 
-/// A device that lacks memory hides no failure of another.
+/// Combines the outcomes of two devices. A failure of one device takes precedence over lack of memory on another.
 fn worse(before: Option<Result<(), Failure>>, outcome: Result<(), Failure>) -> Result<(), Failure> {
     match (before, outcome) {
         (_, Err(failure)) if !failure.lacks_memory => Err(failure),

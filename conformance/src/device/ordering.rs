@@ -1,5 +1,5 @@
-//! The order of commands: when a method returns, or a token says so, its effect is complete and
-//! visible to every thread.
+//! Tests of the order of commands. When a method returns or a token reports the end of a command, the effect of the command
+//! must be complete and visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
@@ -8,11 +8,11 @@ use crate::cases::Rng;
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// Registers of the chain, and the order of the matrix in each.
+/// Number of registers, each with a square matrix of order `N`.
 const REGISTERS: usize = 4;
 const N: usize = 33;
 
-/// What is done next, to which register, from which other.
+/// A random step: the register that it writes or reads, and the register that it copies from.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Write(usize),
@@ -32,11 +32,11 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
     first.chain((0..count).map(|_| any(rng))).chain((0..REGISTERS).map(Step::Read)).collect()
 }
 
-/// Transfers, copies and scalings of a few registers in a row, each depending on the one
-/// before: what is read is what the same steps give on the host.
+/// Runs a sequence of transfers, copies and scalings on a few registers. Each command may depend on the preceding command.
+/// Each read must return the values that the same steps give on the host.
 ///
 /// # Errors
-/// It is something else.
+/// A read returns other values.
 pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
@@ -45,11 +45,12 @@ pub fn chain<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same with instructions that are submitted to all queues of the device: each names the one before if that is in another
-/// queue, and only those before a transfer are waited for.
+/// Tests the order of instructions as [`chain`] does, but submits them to all queues of the device. An instruction waits
+/// for the token of the preceding instruction if the two are in different queues. The host waits for instructions only
+/// before a transfer.
 ///
 /// # Errors
-/// What is read is something else.
+/// A read returns other values.
 pub fn queues<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for round in 0..u64::from(trial.scope.cases.div_ceil(4)) {
         let seen = trial.ledger.evidence("", N);
@@ -58,10 +59,10 @@ pub fn queues<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same from several threads at once, each with registers of its own.
+/// Tests the order of instructions as [`chain`] does, from several threads at once. Each thread has its own registers.
 ///
 /// # Errors
-/// A thread reads something else.
+/// A thread reads other values.
 pub fn threads<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     let (device, seed) = (trial.subject, trial.scope.seed);
     let seen = trial.ledger.evidence("", N);
@@ -74,16 +75,17 @@ pub fn threads<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> 
     seen.exact("ordering: values", compared?.into_iter().collect())
 }
 
-/// How a device is given instructions.
+/// The method of [`Device`] by which a test starts an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By [`Device::launch`].
+    /// Instructions are started by [`Device::launch`].
     Blocking,
-    /// By [`Device::submit`].
+    /// Instructions are started by [`Device::submit`].
     Submitting,
 }
 
-/// What is read compared with what the host has; an error if there is nothing to be compared.
+/// Runs random steps. The inner result is an error if a read differs from the host; the outer result is an error if a call
+/// failed.
 fn walk<T: Scalar>(device: &dyn Device, seed: u64, way: Way) -> Result<Result<(), Failure>, Failure> {
     let rng = &mut Rng::new(seed);
     let mut walk = Walk::<T>::new(device, way)?;
@@ -98,13 +100,13 @@ fn walk<T: Scalar>(device: &dyn Device, seed: u64, way: Way) -> Result<Result<()
     Ok(Ok(()))
 }
 
-/// The registers of a device, and the same on the host.
+/// Registers of a device, and the same matrices on the host.
 struct Walk<'d, T> {
     device: &'d dyn Device,
     registers: Vec<DeviceBuffer>,
     expected: Vec<Vec<T>>,
     way: Way,
-    /// Queues and tokens of the instructions that were not waited for.
+    /// Queues and tokens of the instructions that were submitted and not yet waited for.
     under_way: Vec<(usize, Token)>,
 }
 
@@ -119,7 +121,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
         Ok(Walk { device, registers, expected: vec![vec![T::ZERO; N * N]; REGISTERS], way, under_way: Vec::new() })
     }
 
-    /// Does a step on both sides; false if what is read is not what it is on the host.
+    /// Runs a step on the device and on the host. Returns false if a read differs from the host.
     fn step(&mut self, step: Step, rng: &mut Rng) -> Result<bool, Failure> {
         if matches!(step, Step::Write(_) | Step::Read(_)) {
             self.under_way.drain(..).try_for_each(|(_, token)| done(token.wait()))?;
@@ -128,7 +130,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
         match step {
             Step::Write(to) => {
                 expected[to].fill_with(|| T::from_f64(rng.integer(1000)));
-                // SAFETY: the memory and the buffer are ours, and of that size.
+                // SAFETY: the host memory and the buffer belong to the walk and have this size.
                 done(unsafe { device.write(HostRect::packed(&mut expected[to], N), &registers[to]) })?;
             }
             Step::Copy(to, from) => {
@@ -144,7 +146,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
             }
             Step::Read(from) => {
                 let mut got = vec![T::ZERO; N * N];
-                // SAFETY: the memory and the buffer are ours, and of that size.
+                // SAFETY: the host memory and the buffer belong to the walk and have this size.
                 done(unsafe { device.read(&registers[from], HostRect::packed(&mut got, N)) })?;
                 return Ok(got == expected[from]);
             }
@@ -155,12 +157,12 @@ impl<'d, T: Scalar> Walk<'d, T> {
 
 impl<T> Drop for Walk<'_, T> {
     fn drop(&mut self) {
-        // after a failure: the buffers stay until nothing uses them
+        // after a failure, the buffers must stay allocated until no instruction uses them
         self.under_way.iter().for_each(|(_, token)| drop(token.wait()));
     }
 }
 
-/// Runs an instruction after those that are under way, or submits it.
+/// Launches an instruction, or submits it after the preceding one.
 fn run(
     device: &dyn Device,
     instruction: &Instruction<Operand<'_>>,
@@ -169,12 +171,12 @@ fn run(
     rng: &mut Rng,
 ) -> Result<(), Failure> {
     if way == Way::Blocking {
-        // SAFETY: the operands are buffers of the walk.
+        // SAFETY: the operands lie in buffers of the walk.
         return done(unsafe { device.launch(instruction) });
     }
     let queue = rng.below(device.facts().queues);
     let before = under_way.last().filter(|(other, _)| *other != queue).map(|(_, token)| token);
-    // SAFETY: as above; the walk keeps them until it has waited.
+    // SAFETY: the operands lie in buffers of the walk, which waits for the token before it frees them.
     let token = done(unsafe { device.submit(Work::Run { instruction, queue }, before.as_slice()) })?;
     under_way.push((queue, token));
     Ok(())

@@ -1,4 +1,4 @@
-//! Transfers: rectangles of host memory arrive and return, and nothing else is written.
+//! Tests of transfers: rectangles of host memory must reach the device and come back, and nothing else may be written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, HostRect, Scalar};
@@ -12,12 +12,12 @@ use crate::suite::search;
 use crate::trial::Evidence;
 use crate::{Failure, Scope, Trial};
 
-/// A rectangle that goes to a device and comes back elsewhere.
+/// A rectangle that is written to a device and read back to another place in host memory.
 #[derive(Clone, Copy)]
 struct TransferCase {
     rows: usize,
     cols: usize,
-    /// How it lies in host memory before and after.
+    /// The layout of the rectangle in host memory before the transfer, and after it.
     storage: [Storage; 2],
     fill: Fill,
     seed: u64,
@@ -57,18 +57,19 @@ impl Case for TransferCase {
 fn cases(scope: &Scope, fill: Fill) -> impl Strategy<Value = TransferCase> + use<> {
     let storage = proptest::array::uniform2(storage());
     (scope.extents(), storage, crate::cases::seed()).prop_map(move |([rows, cols, _], storage, seed)| {
-        // a rectangle without elements is never moved
+        // a rectangle without elements is never transferred
         TransferCase { rows: rows.max(1), cols: cols.max(1), storage, fill, seed }
     })
 }
 
-/// Rectangles of every shape, packed and with gaps, in either layout, come back in either.
+/// Tests transfers of rectangles of every shape, packed and with gaps. The rectangle may come back in another layout.
 ///
 /// # Errors
-/// An element is not what it was, or memory around the rectangle changed.
+/// An element changed on the way, or host memory around the rectangle changed.
 pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     search(trial.scope, cases(trial.scope, Fill::Uniform), |case| moved::<T>(trial, case))?;
-    // more than any piece in which a transfer may be cut, as far as a buffer holds it
+    // the next rectangle is larger than the pieces into which a transfer may be cut, unless a buffer of the device is too
+    // small for it
     let large = trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     for_elements((2 * large + 1) * large)?;
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
@@ -78,7 +79,7 @@ pub fn round_trip<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failur
     moved::<T>(trial, &case)
 }
 
-/// Transfers move NaN with its payload, infinity, zeros of either sign and subnormal numbers like all other numbers.
+/// Tests that transfers keep the bits of NaN with a payload, infinity, zeros of either sign and subnormal numbers.
 ///
 /// # Errors
 /// A bit changed on the way.
@@ -90,7 +91,7 @@ pub fn bits<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Moves a rectangle, or as many of its rows as one buffer of the device holds.
+/// Transfers the rectangle of a case. If a buffer of the device is too small, only the rows that fit are transferred.
 fn moved<T: Scalar>(trial: &Trial<'_, dyn Device>, case: &TransferCase) -> Result<(), Failure> {
     let room = trial.subject.facts().limits.buffer / size_of::<T>();
     let case = &TransferCase { rows: case.rows.min((room / case.cols).max(1)), ..*case };
@@ -104,7 +105,7 @@ fn carried<T: Scalar>(device: &dyn Device, case: &TransferCase, seen: &Evidence<
     let (before, expected) = (source.clone(), Stored::<T>::new(&data, to));
     let mut target = Stored::<T>::new(&data.map(|_| 0.0), to);
     let buffer = completed("transfer: completes", device.alloc(rows * cols * size_of::<T>()))?;
-    // SAFETY: the memory and the buffer are ours, and of that size.
+    // SAFETY: the host memory and the buffer are owned by this function and have this size.
     unsafe {
         completed("transfer: completes", device.write(rect(&mut source), &buffer))?;
         completed("transfer: completes", device.read(&buffer, rect(&mut target)))?;
@@ -120,10 +121,10 @@ fn rect<T: Scalar>(stored: &mut Stored<T>) -> HostRect {
     HostRect::whole(&stored.view_mut().raw())
 }
 
-/// Row indices: a column of integers.
+/// Tests transfers of row indices, which are a column of integers.
 ///
 /// # Errors
-/// One is not what it was.
+/// An index changed on the way.
 pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
     for rows in [1, 2, 63, 64, 65, 2 * trial.scope.max] {
         let seen = trial.ledger.evidence("", rows);
@@ -131,7 +132,7 @@ pub fn indices(trial: &Trial<'_, dyn Device>) -> Result<(), Failure> {
         let (mut from, mut to) = (sent.clone(), vec![0; rows]);
         let column = |data: &mut Vec<i32>| HostRect::packed(data, rows);
         let buffer = completed("transfer: completes", trial.subject.alloc(size_of_val(&sent[..])))?;
-        // SAFETY: the memory and the buffer are ours, and of that size.
+        // SAFETY: the host memory and the buffer are owned by this function and have this size.
         unsafe {
             completed("transfer: completes", trial.subject.write(column(&mut from), &buffer))?;
             completed("transfer: completes", trial.subject.read(&buffer, column(&mut to)))?;

@@ -1,4 +1,4 @@
-//! `cblas_?gemm` and `cblas_?trsm`.
+//! Calls `cblas_?gemm` and `cblas_?trsm` of a library.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::ffi::c_int;
@@ -19,7 +19,8 @@ fn order(layout: Layout) -> c_int {
     }
 }
 
-/// Conjugation without transposing is no standard value, and the identity for real numbers.
+/// The value of an operation in cblas. Conjugation without transposition has no standard value, and it changes no real
+/// number.
 fn trans(op: Op) -> c_int {
     match op {
         Op::NoTrans | Op::Conj => 111,
@@ -49,7 +50,7 @@ fn side(side: Side) -> c_int {
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C` in the order of C, for checked arguments.
+/// Calls `cblas_?gemm` for `C ← α·op(A)·op(B) + β·C` in the layout of C. The caller has checked the arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<'_, T>) -> Result<()> {
     let (m, n, k) = args.size();
     let [m, n, k] = [int::<I>(Routine::Gemm, "m", m)?, int(Routine::Gemm, "n", n)?, int(Routine::Gemm, "k", k)?];
@@ -58,8 +59,8 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
     let (op_b, b) = in_layout(layout, args.op_b, args.b);
     let (a, b, c) =
         (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut args.c)?);
-    // SAFETY: the standard function in the library's integers; the arguments are checked,
-    // and the views vouch for the memory.
+    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
+    // are checked, and the views guarantee that the memory is valid.
     unsafe {
         let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
         let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
@@ -68,15 +69,15 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
     Ok(())
 }
 
-/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the order of B, for checked arguments.
+/// Calls `cblas_?trsm` for `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the layout of B. The caller has checked the arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<'_, T>) -> Result<()> {
     let [m, n] = [int::<I>(Routine::Trsm, "m", args.b.rows())?, int(Routine::Trsm, "n", args.b.cols())?];
     let layout = args.b.layout();
     let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
     let (op, a) = in_layout(layout, args.op, args.a);
     let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut args.b)?);
-    // SAFETY: the standard function in the library's integers; the arguments are checked,
-    // and the views vouch for the memory.
+    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
+    // are checked, and the views guarantee that the memory is valid.
     unsafe {
         let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
         let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));

@@ -1,5 +1,5 @@
-//! `?gemm_`, `?trsm_`, `?getrf_`, `?getrs_` and `?laswp_`: everything by reference,
-//! everything in columns, flags followed at the end by their lengths.
+//! Calls `?gemm_`, `?trsm_`, `?getrf_`, `?getrs_` and `?laswp_`. All arguments are passed by reference, and all matrices
+//! are column-major. The lengths of the character arguments follow at the end of the argument list.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::ffi::c_char;
@@ -49,17 +49,18 @@ type GetrfFn<T, I> = unsafe extern "C" fn(*const I, *const I, *mut T, *const I, 
 type GetrsFn<T, I> = unsafe extern "C" fn(Flag, *const I, *const I, *const T, *const I, *const I, *mut T, *const I, *mut I, usize);
 type LaswpFn<T, I> = unsafe extern "C" fn(*const I, *mut T, *const I, *const I, *const I, *const I, *const I);
 
-/// The letter of a flag.
+/// The first letter of a flag.
 fn letter(flag: &impl ToString) -> c_char {
     flag.to_string().as_bytes()[0] as c_char
 }
 
-/// The letter of an operation; conjugation alone is the identity for real numbers.
+/// The letter of an operation. Conjugation alone changes no real number.
 fn trans(op: Op) -> c_char {
     letter(if op == Op::Conj { &Op::NoTrans } else { &op })
 }
 
-/// `C ← α·op(A)·op(B) + β·C`, or `Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ`, for checked arguments.
+/// Calls `?gemm_` for `C ← α·op(A)·op(B) + β·C`, or for `Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ` if C is row-major. The caller has
+/// checked the arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, T>) -> Result<()> {
     let Gemm { alpha, op_a, a, op_b, b, beta, c } = args;
     let (op_a, a, op_b, b, mut c) = match c.layout() {
@@ -71,8 +72,8 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, 
     let ((op_a, a), (op_b, b)) = (in_layout(Layout::ColMajor, op_a, a), in_layout(Layout::ColMajor, op_b, b));
     let (a, b, c) = (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut c)?);
     let (ta, tb) = (trans(op_a), trans(op_b));
-    // SAFETY: the standard function in the library's integers; the arguments are checked,
-    // and the views vouch for the memory.
+    // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
+    // are checked, and the views guarantee that the memory is valid.
     unsafe {
         let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
         gemm(&ta, &tb, &m, &n, &k, &alpha, a.at, &a.ld, b.at, &b.ld, &beta, c.at, &c.ld, 1, 1);
@@ -80,7 +81,8 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, 
     Ok(())
 }
 
-/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`, or the same transposed, for checked arguments.
+/// Calls `?trsm_` for `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`, or for the transposed equation if B is row-major. The caller
+/// has checked the arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, T>) -> Result<()> {
     let Trsm { side, uplo, op, diag, alpha, a, b, .. } = args;
     let (side, op, mut b) = match b.layout() {
@@ -92,7 +94,8 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
     let [m, n] = [int::<I>(Routine::Trsm, "m", b.rows())?, int(Routine::Trsm, "n", b.cols())?];
     let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut b)?);
     let (side, uplo, op, diag) = (letter(&side), letter(&uplo), trans(op), letter(&diag));
-    // SAFETY: as for `gemm`.
+    // SAFETY: the type is that of the standard function, the arguments are checked, and the views guarantee that the memory
+    // is valid.
     unsafe {
         let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
         trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a.at, &a.ld, b.at, &b.ld, 1, 1, 1, 1);
@@ -100,20 +103,20 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
     Ok(())
 }
 
-/// `A = P·L·U`, for checked arguments; the value is `info`.
+/// Calls `?getrf_` for `A = P·L·U` and returns `info`. The caller has checked the arguments.
 pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_, T>) -> Result<usize> {
     let Getrf { a, ipiv, pivoting } = args;
     if !pivoting {
         return Err(Error::new(ErrorKind::Unsupported, Routine::Getrf.name(), "LAPACK has no factorisation without pivoting"));
     }
-    // zero is no row in LAPACK's count: what the library does not set is seen, and one place more
-    // than it may set
+    // LAPACK counts rows from one, so that zero marks a pivot that the library did not write; one more element detects a
+    // write past the end
     let (mut pivots, mut info) = (vec![I::from(0); ipiv.len() + 1], I::from(0));
     with_columns_mut(a, |mut a| {
         let [m, n] = [int::<I>(Routine::Getrf, "m", a.rows())?, int(Routine::Getrf, "n", a.cols())?];
         let a = output(Routine::Getrf, "lda", &mut a)?;
-        // SAFETY: the standard function in the library's integers; the view vouches for the
-        // memory, and there are min(m, n) pivots.
+        // SAFETY: the function pointer has the type of the standard function with the integers of the library; the view
+        // guarantees that the memory is valid, and `pivots` has more than min(m, n) elements.
         unsafe {
             let getrf: GetrfFn<T, I> = interface.find::<T, _>(Routine::Getrf)?;
             getrf(&m, &n, a.at, &a.ld, pivots.as_mut_ptr(), &mut info);
@@ -129,7 +132,7 @@ pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_
     answer(Routine::Getrf, info)
 }
 
-/// `B ← op(A)⁻¹·B` from factors, for checked arguments.
+/// Calls `?getrs_` for `B ← op(A)⁻¹·B` from the factors. The caller has checked the arguments.
 pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_, T>) -> Result<()> {
     let Getrs { op, lu, ipiv, b } = args;
     let (op, pivots, mut info) = (trans(op), from_one::<I>(ipiv), I::from(0));
@@ -137,7 +140,8 @@ pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_
         with_columns_mut(b, |mut b| {
             let [n, nrhs] = [int::<I>(Routine::Getrs, "n", b.rows())?, int(Routine::Getrs, "nrhs", b.cols())?];
             let (lu, b) = (input(Routine::Getrs, "lda", &lu)?, output(Routine::Getrs, "ldb", &mut b)?);
-            // SAFETY: as for `getrf`; the pivots are n rows of A.
+            // SAFETY: the type is that of the standard function, the views guarantee that the memory is valid, and the n
+            // pivots are rows of A.
             unsafe {
                 let getrs: GetrsFn<T, I> = interface.find::<T, _>(Routine::Getrs)?;
                 getrs(&op, &n, &nrhs, lu.at, &lu.ld, pivots.as_ptr(), b.at, &b.ld, &mut info, 1);
@@ -148,7 +152,7 @@ pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_
     answer(Routine::Getrs, info).map(|_| ())
 }
 
-/// Row exchanges, for checked arguments.
+/// Calls `?laswp_` for row exchanges. The caller has checked the arguments.
 pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_, T>) -> Result<()> {
     let Laswp { a, ipiv, forward } = args;
     let pivots = from_one::<I>(ipiv);
@@ -156,7 +160,8 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
         let [n, last] = [int::<I>(Routine::Laswp, "n", a.cols())?, int(Routine::Laswp, "k2", ipiv.len())?];
         let (first, step) = (I::from(1), I::from(if forward { 1 } else { -1 }));
         let a = output(Routine::Laswp, "lda", &mut a)?;
-        // SAFETY: as for `getrf`; the pivots are rows of A.
+        // SAFETY: the type is that of the standard function, the view guarantees that the memory is valid, and the pivots
+        // are rows of A.
         unsafe {
             let laswp: LaswpFn<T, I> = interface.find::<T, _>(Routine::Laswp)?;
             laswp(&n, a.at, &a.ld, &first, &last, pivots.as_ptr(), &step);
@@ -165,7 +170,7 @@ pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_
     })
 }
 
-/// `info`, where a negative one says that the library refuses an argument.
+/// Returns `info`, or an error if it is negative, which means that the library refused an argument.
 fn answer<I: Integer>(routine: Routine, info: I) -> Result<usize> {
     let info: i64 = info.into();
     let refused =

@@ -1,24 +1,24 @@
-//! Integers of a library: 32 bits (LP64) or 64 bits (ILP64).
+//! The integers of a library: 32 bits (LP64) or 64 bits (ILP64).
 
 use lapidary_core::{Error, ErrorKind, Result, Routine};
 
-/// The size of a library's integers.
+/// The size of the integers of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
-    /// 32 bits.
+    /// Integers have 32 bits.
     Bits32,
-    /// 64 bits.
+    /// Integers have 64 bits.
     Bits64,
 }
 
-/// An integer that a library takes.
+/// A type of integers that a library may use.
 pub(super) trait Integer: Copy + TryFrom<usize> + From<i32> + Into<i64> {}
 
 impl Integer for i32 {}
 impl Integer for i64 {}
 
-/// Calls `module::function::<T, I>(interface, arguments)` with the integers of the file that
-/// has the function. Where none has, the call itself says so.
+/// Calls `module::function::<T, I>(interface, arguments)`. `I` is the type of the integers in the file that has the
+/// function. If no file has the function, the call returns the error.
 macro_rules! by_width {
     ($routine:expr, $module:ident::$function:ident($interface:expr, $args:expr)) => {
         match $interface.width(T::DTYPE, $routine) {
@@ -29,7 +29,7 @@ macro_rules! by_width {
 }
 pub(super) use by_width;
 
-/// An argument by its name, as an integer of the library.
+/// Converts an argument to an integer of the library. The error message names the argument.
 pub(super) fn int<I: Integer>(routine: Routine, name: &str, value: usize) -> Result<I> {
     I::try_from(value).map_err(|_| {
         let bits = 8 * size_of::<I>();
@@ -37,13 +37,13 @@ pub(super) fn int<I: Integer>(routine: Routine, name: &str, value: usize) -> Res
     })
 }
 
-/// Row indices as LAPACK counts them, from one.
+/// Converts row indices to those of LAPACK, which count from one.
 pub(super) fn from_one<I: Integer>(ipiv: &[i32]) -> Vec<I> {
-    // the argument's check has seen that they are rows of a matrix, so that one more fits
+    // the check of the arguments has shown that the indices are rows of a matrix, so that `p + 1` does not overflow
     ipiv.iter().map(|&p| I::from(p + 1)).collect()
 }
 
-/// Row indices as we count them, from zero; −1 for what is no index at all.
+/// Converts a row index of LAPACK to one that counts from zero. An invalid index becomes −1.
 pub(super) fn from_zero<I: Integer>(pivot: I) -> i32 {
     i32::try_from(pivot.into().saturating_sub(1)).unwrap_or(-1)
 }

@@ -23,7 +23,7 @@ fn of_blas() -> Vec<Routine> {
 #[derive(Debug)]
 pub struct Library {
     name: String,
-    /// What it calls itself.
+    /// The name and version that the library reports.
     version: Option<String>,
     fortran: Interface,
     cblas: Option<Interface>,
@@ -33,8 +33,8 @@ impl Library {
     /// Loads the library of a [name](super) such as `blas:libopenblas.so.0`.
     ///
     /// # Errors
-    /// The name is misspelled, a file cannot be loaded, none has a routine of the BLAS
-    /// or LAPACK, or nothing tells the size of a file's integers.
+    /// The name is misspelled, a file cannot be loaded, no file has a routine of the BLAS or LAPACK, or the size of a
+    /// file's integers is unknown.
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
@@ -48,7 +48,7 @@ impl Library {
         Ok(Library { name: name.into(), version: version(&dylibs, &prefix), fortran, cblas })
     }
 
-    /// The interface of cblas, where it has a routine.
+    /// The cblas interface, if it has the routine.
     fn cblas(&self, dtype: DType, routine: Routine) -> Option<&Interface> {
         self.cblas.as_ref().filter(|cblas| cblas.has(dtype, routine))
     }
@@ -58,7 +58,8 @@ impl Library {
     }
 }
 
-/// What is said of a library without routines: under which names they are there, if that is known.
+/// The error message for a library without routines. If the symbols of the library have a known prefix, the message gives
+/// one of the symbols.
 fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     let style = style::fortran(stated).swap_remove(0);
     let none =
@@ -75,9 +76,8 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
     }
 }
 
-/// Runs on a thread with a stack like that of a program's first one, and larger: where many
-/// processors are allowed for, OpenBLAS's recursive factorisation fills that of an ordinary
-/// thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
+/// Runs `act` on a thread with a stack of 64 MiB. If OpenBLAS is built for many CPUs, its recursive factorisation overflows
+/// the stack of an ordinary thread (<https://github.com/OpenMathLib/OpenBLAS/issues/3229>).
 fn with_stack<R: Send>(routine: Routine, act: impl FnOnce() -> Result<R> + Send) -> Result<R> {
     const BYTES: usize = 64 << 20;
     let refused = |error| {
@@ -90,7 +90,8 @@ fn with_stack<R: Send>(routine: Routine, act: impl FnOnce() -> Result<R> + Send)
     })
 }
 
-/// What neither the BLAS nor LAPACK lets a caller ask for, or ask without danger.
+/// The reason for which a property does not apply to any BLAS or LAPACK: no call asks for it, or the call could end the
+/// program.
 fn missing(property: &str) -> Option<&'static str> {
     match property {
         "wrong_shapes_are_refused" | "wrong_arguments_are_refused" | "a_refused_call_leaves_no_trace" => {

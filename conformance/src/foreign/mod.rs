@@ -1,47 +1,45 @@
-//! Libraries of others as subjects: any BLAS and LAPACK that is a shared library,
-//! through its C interface.
+//! BLAS and LAPACK libraries of other projects as subjects. Any shared library with the C interface (cblas) or the Fortran
+//! interface can be graded.
 //!
-//! A library is named as
+//! The name of a library has this form:
 //!
 //! ```text
 //! blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]
 //! ```
 //!
-//! - `blas:libopenblas.so.0`: a path, or a name that the loader finds.
-//! - `blas:/…/libblas.so.3,/…/liblapack.so.3`: a routine is sought in one file after the
-//!   other. They are loaded in this order, so that a LAPACK which needs "libblas.so.3"
-//!   takes the one before it, and not the one that the system prefers.
-//! - Products and triangular solves go through `cblas_?gemm` and `cblas_?trsm` where the
-//!   library has them; with `#fortran` through `?gemm_` and `?trsm_`, as everything else
-//!   does. These are two ways with code of their own in many libraries, and both can be
-//!   graded. The name of a file hardly ends in `#fortran`, and a shell leaves it alone.
+//! - `blas:libopenblas.so.0`: a path, or a name that the dynamic loader finds.
+//! - `blas:/…/libblas.so.3,/…/liblapack.so.3`: several files. The files are loaded in this order, and each routine is
+//!   looked up in one file after the other. If the second file needs "libblas.so.3", the loader uses the first file and not
+//!   the library that the system prefers.
+//! - `#fortran`: products and triangular solves call `?gemm_` and `?trsm_`. Without `#fortran`, products and triangular
+//!   solves call `cblas_?gemm` and `cblas_?trsm` if the library has these functions. All other routines are always called
+//!   through the Fortran interface. Many libraries have separate code for the two interfaces, so that both are worth
+//!   grading. Few file names end in `#fortran`, and shells give `#` no meaning inside a word.
 //!
-//! Symbols with and without an underscore are known, and those of 64-bit integers (`_64_`, `64_`, `_64`). If the name does
-//! not tell the size of integers, the suite tests each file: it calls a dot product with a length that the two sizes read
-//! differently, or, in a file without it, the routine for the version of LAPACK. A file with neither is refused, unless
-//! the name of the library says `#lp64` (32 bits) or `#ilp64` (64 bits).
+//! The suite knows symbols with and without an underscore, and the suffixes of 64-bit integers (`_64_`, `64_`, `_64`,
+//! `__64`). If the suffix does not tell the size of integers, the suite tests each file. The suite calls a dot product with
+//! a length that the two sizes read differently. In a file without dot product, the suite calls the routine for the version
+//! of LAPACK. A file that has neither of the two functions is refused, unless the name of the library contains `#lp64` (32
+//! bits) or `#ilp64` (64 bits).
 //!
-//! A library that is built for one program may carry a prefix before all its names, and a suffix
-//! after them: NumPy's own OpenBLAS has `scipy_dgemm_64_` and `scipy_cblas_dgemm64_`. They are stated as
-//! `#prefix=scipy_,suffix=64_`; the error for a library without the usual names gives this spelling where
-//! the prefix is a known one. A suffix with 64 in it means integers of 64 bits.
+//! A library that is built for one program may add a prefix and a suffix to all its symbols. For example, the OpenBLAS of
+//! NumPy has `scipy_dgemm_64_` and `scipy_cblas_dgemm64_`. The user gives prefix and suffix as `#prefix=scipy_,suffix=64_`.
+//! If a library has no usual symbols but a known prefix, the error message contains this spelling. A suffix that contains
+//! 64 means integers of 64 bits.
 //!
-//! What a library does not have is [`Unsupported`](lapidary_core::ErrorKind::Unsupported),
-//! and the error names the symbol: a routine, triangular solves by inverted blocks,
-//! factorisations without pivoting, sizes beyond its integers. The suite asks
-//! [`Subject::lacks`](crate::Subject::lacks) before, and skips what would need it.
+//! A call that the library cannot do returns [`Unsupported`](lapidary_core::ErrorKind::Unsupported): a missing routine (the
+//! error names its symbol), a triangular solve by inverted blocks, a factorisation without pivoting, or a size that exceeds
+//! its integers. The suite asks [`Subject::lacks`](crate::Subject::lacks) first and skips trials that need such a call.
 //!
-//! **Wrong arguments** never reach the library: the reference implementation's `xerbla`
-//! stops the program, and there is no way to catch it that all libraries share. The
-//! argument structs' own check refuses them, which says nothing of the library, so that
-//! the properties about it are skipped.
+//! **Wrong arguments** never reach the library. The `xerbla` of the reference implementation ends the program, and no
+//! method to prevent this works with all libraries. The check of the argument structs refuses wrong arguments before the
+//! library is called. This refusal says nothing about the library, so that the trials about wrong arguments are skipped.
 //!
-//! **Layouts**: a product or a solve of any layouts is one call, by the order of cblas
-//! and by transposing flags; nothing is copied. LAPACK knows column-major matrices only:
-//! others are copied there and back, as its own C interface does.
+//! **Layouts**: gemm and trsm with operands in any layouts are one call without copies, by means of the order argument of
+//! cblas and of transposition flags. LAPACK takes column-major matrices only, so that other matrices are copied before and
+//! after the call, as in LAPACK's own C interface.
 //!
-//! A library stays loaded until the program ends, since those with threads of their own
-//! do not survive being unloaded.
+//! A library stays loaded until the program ends, since libraries with their own threads may crash when they are unloaded.
 
 mod cblas;
 mod fortran;

@@ -1,4 +1,4 @@
-//! How a library is named.
+//! Parses the name of a library.
 
 use std::path::PathBuf;
 
@@ -6,33 +6,33 @@ use lapidary_core::{Error, Result};
 
 use super::integer::Width;
 
-/// How a name is written.
+/// The form of the name of a library.
 const FORM: &str = "blas:PATH[,PATH…][#fortran][#lp64|#ilp64][#prefix=P,suffix=S]";
 
-/// A library, as its name says.
+/// A library, as described by its name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Source {
     /// Files, in the order in which they are loaded and searched.
     pub paths: Vec<PathBuf>,
-    /// Whether cblas is passed over.
+    /// Whether products and triangular solves use the Fortran interface even if the library has cblas.
     pub fortran: bool,
-    /// The size of integers, where it is stated.
+    /// The size of integers, if the name states it.
     pub width: Option<Width>,
-    /// What its routines are called.
+    /// Prefix and suffix of the symbols.
     pub affixes: Affixes,
 }
 
 /// The prefix and suffix that a library adds to the names of its routines, as the user states them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Affixes {
-    /// Stands before the whole symbol: with `scipy_`, cblas's dgemm is `scipy_cblas_dgemm`.
+    /// The prefix of the whole symbol. With `scipy_`, dgemm of cblas is `scipy_cblas_dgemm`.
     pub prefix: Option<String>,
-    /// Stands at the end of the symbol, after Fortran's underscore.
+    /// The suffix of the symbol, after Fortran's underscore.
     pub suffix: Option<String>,
 }
 
 impl Source {
-    /// Takes a name apart.
+    /// Parses the name of a library.
     pub fn parse(name: &str) -> Result<Self> {
         let wrong = |what: &str| Error::invalid("open", format!("{name}: {what}, write {FORM}"));
         let mut rest = name.strip_prefix("blas:").ok_or_else(|| wrong("a library begins with blas:"))?;
@@ -49,7 +49,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether this is an option; what is none belongs to the path.
+    /// Records an option and returns true. Returns false if the text is no option, so that it belongs to the path.
     fn takes(&mut self, option: &str) -> Result<bool, String> {
         match option {
             "fortran" => self.fortran = true,
@@ -75,7 +75,7 @@ impl Affixes {
         }
     }
 
-    /// The option that states them.
+    /// The option that states this prefix and suffix.
     pub fn option(&self) -> String {
         let affix = |key: &str, value: &Option<String>| value.as_ref().map(|value| format!("{key}={value}"));
         let stated = [affix("prefix", &self.prefix), affix("suffix", &self.suffix)];
@@ -83,7 +83,7 @@ impl Affixes {
     }
 }
 
-/// States something that has not been stated before.
+/// Stores the value of an option. Fails if the option already has a value.
 fn once<T>(place: &mut Option<T>, value: T, what: &str) -> Result<(), String> {
     if place.replace(value).is_none() { Ok(()) } else { Err(format!("{what} is stated twice")) }
 }

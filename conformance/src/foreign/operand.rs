@@ -1,22 +1,22 @@
-//! Operands as the interfaces take them.
+//! Converts operands to the form of the BLAS interfaces.
 
 use lapidary_core::{Error, ErrorKind, Layout, MatMut, MatRef, Op, Result, Routine, Scalar};
 
 use super::integer::{Integer, int};
 
-/// A matrix in host memory: where it begins, and its stride.
+/// A matrix in host memory: the address of its first element, and its leading dimension.
 pub(super) struct Operand<P, I> {
     pub at: P,
     pub ld: I,
 }
 
-/// A matrix that is read.
+/// Converts a matrix that the routine reads.
 pub(super) fn input<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &MatRef<'_, T>) -> Result<Operand<*const T, I>> {
     let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
     Ok(Operand { at: at.cast_const(), ld: int(routine, ld, a.ld())? })
 }
 
-/// A matrix that is written.
+/// Converts a matrix that the routine reads.
 pub(super) fn output<T: Scalar, I: Integer>(routine: Routine, ld: &str, a: &mut MatMut<'_, T>) -> Result<Operand<*mut T, I>> {
     let at = a.host_ptr().ok_or_else(|| on_device(routine))?;
     Ok(Operand { at, ld: int(routine, ld, a.ld())? })
@@ -26,12 +26,12 @@ fn on_device(routine: Routine) -> Error {
     Error::new(ErrorKind::Unsupported, routine.name(), "the library takes matrices in host memory only")
 }
 
-/// `op(A)` as an operation on the same memory in a given layout.
+/// Expresses `op(A)` as an operation on the same memory in the given layout.
 pub(super) fn in_layout<T: Scalar>(layout: Layout, op: Op, a: MatRef<'_, T>) -> (Op, MatRef<'_, T>) {
     if a.layout() == layout { (op, a) } else { (op.flip(), a.t()) }
 }
 
-/// A copy in packed columns.
+/// A copy of a matrix in packed columns.
 struct Columns<T> {
     data: Vec<T>,
     shape: (usize, usize),
@@ -45,7 +45,7 @@ impl<T: Scalar> Columns<T> {
     }
 }
 
-/// Does something with a matrix in columns: with itself, or with a copy.
+/// Calls `act` with a column-major matrix: with `a` itself, or with a copy if `a` is row-major.
 pub(super) fn with_columns<T: Scalar, R>(a: MatRef<'_, T>, act: impl FnOnce(MatRef<'_, T>) -> Result<R>) -> Result<R> {
     if a.layout() == Layout::ColMajor {
         return act(a);
@@ -54,7 +54,7 @@ pub(super) fn with_columns<T: Scalar, R>(a: MatRef<'_, T>, act: impl FnOnce(MatR
     act(MatRef::col_major(&data, rows, cols)?)
 }
 
-/// As [`with_columns`], and the copy is stored back.
+/// Calls `act` as [`with_columns`] does, and stores a copy back into `a`.
 pub(super) fn with_columns_mut<T: Scalar, R>(mut a: MatMut<'_, T>, act: impl FnOnce(MatMut<'_, T>) -> Result<R>) -> Result<R> {
     if a.layout() == Layout::ColMajor {
         return act(a);

@@ -1,40 +1,40 @@
-//! How libraries name their routines.
+//! The spellings of symbols in libraries.
 
 use lapidary_core::DType;
 
 use super::integer::Width;
 use super::names::Affixes;
 
-/// How the names of routines are made.
+/// A spelling of symbols.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Style {
-    /// Prefix of a symbol, before the letter of the type.
+    /// Prefix of a symbol, which comes before the letter of the type.
     pub prefix: String,
-    /// Suffix of a symbol, after the name of the routine.
+    /// Suffix of a symbol, which comes after the name of the routine.
     pub suffix: String,
-    /// Whether arguments are those of the C interface, which come by value.
+    /// Whether arguments are passed by value, as in the C interface.
     pub by_value: bool,
-    /// The size of integers, where the name tells.
+    /// The size of integers, if the spelling determines it.
     pub width: Option<Width>,
 }
 
-/// What stands after the names of Fortran's routines, commonest first.
+/// Suffixes of symbols in the Fortran interface, the commonest first.
 const FORTRAN: &[&str] = &["_", "", "_64_", "64_", "_64", "__64"];
 
-/// What stands after the names of the C interface, commonest first.
+/// Suffixes of symbols in the C interface, the commonest first.
 const CBLAS: &[&str] = &["", "_64", "64_", "_64_"];
 
-/// Prefixes of libraries that are built for one program: those in the wheels of NumPy and SciPy.
+/// Prefixes of libraries that are built for one program: those in the packages of NumPy and SciPy.
 pub(super) const KNOWN_PREFIXES: &[&str] = &["scipy_"];
 
-/// The styles of the Fortran interface. A suffix that is stated follows Fortran's own underscore.
+/// The spellings of the Fortran interface. A suffix from the user comes after Fortran's underscore, or without one.
 pub(super) fn fortran(affixes: &Affixes) -> Vec<Style> {
     let underscored = affixes.suffix.as_ref().map(|suffix| format!("_{suffix}"));
     let stated = underscored.as_deref().into_iter().chain(affixes.suffix.as_deref());
     styles(affixes, "", stated.collect(), FORTRAN)
 }
 
-/// The styles of the C interface.
+/// The spellings of the C interface.
 pub(super) fn cblas(affixes: &Affixes) -> Vec<Style> {
     styles(affixes, "cblas_", affixes.suffix.as_deref().into_iter().collect(), CBLAS)
 }
@@ -53,17 +53,17 @@ fn styles(affixes: &Affixes, interface: &str, stated: Vec<&str>, usual: &[&str])
 }
 
 impl Style {
-    /// The name of a routine for a type of numbers, such as `cblas_dgemm` or `sgetrf_`.
+    /// The symbol of a routine for a type of numbers, such as `cblas_dgemm` or `sgetrf_`.
     pub fn symbol(&self, dtype: DType, routine: &str) -> String {
         self.named(&format!("{}{routine}", if dtype == DType::F32 { 's' } else { 'd' }))
     }
 
-    /// The name of a routine that is the same for all numbers.
+    /// The symbol of a routine that is the same for all types of numbers.
     pub fn named(&self, routine: &str) -> String {
         format!("{}{routine}{}", self.prefix, self.suffix)
     }
 
-    /// What is stated to mean this style of Fortran's names alone.
+    /// The prefix and suffix that the user would state to select this spelling of the Fortran interface.
     pub fn affixes(&self) -> Affixes {
         let suffix = if self.suffix.len() > 1 { self.suffix.trim_start_matches('_') } else { "" };
         let stated = |affix: &str| (!affix.is_empty()).then(|| affix.to_owned());

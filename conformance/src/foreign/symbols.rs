@@ -1,5 +1,4 @@
-//! Looks up the routines that a library exports through one interface (Fortran or cblas), by the names of their symbols, and
-//! the size of its integers.
+//! Looks up the routines that a library exports through one interface (Fortran or cblas), and the size of its integers.
 #![allow(unsafe_code, reason = "functions of foreign libraries")]
 
 use std::error::Error as _;
@@ -15,21 +14,21 @@ use super::style::Style;
 /// The files of a library.
 pub(super) type Dylibs<'a> = &'a [&'static Dylib];
 
-/// Loads a library for as long as the program runs.
+/// Loads a library. The library stays loaded until the program ends.
 pub(super) fn load(path: &Path) -> Result<&'static Dylib> {
-    // SAFETY: loading runs the library's initialisers; the caller named it as a BLAS.
+    // SAFETY: loading runs the initialisers of the library, which the user named as a BLAS.
     let dylib = unsafe { Dylib::new(path) }.map_err(|cause| {
-        // the loader's own words say which file or symbol is missing
+        // the message of the loader tells which file or symbol is missing
         let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
         Error::invalid("open", format!("cannot load {}: {why}", path.display())).caused_by(cause)
     })?;
     Ok(Box::leak(Box::new(dylib)))
 }
 
-/// One interface of a library: the Fortran one or cblas.
+/// One interface of a library: Fortran or cblas.
 #[derive(Debug)]
 pub(super) struct Interface {
-    /// The files that have a routine.
+    /// The files that have a routine of this interface.
     files: Vec<File>,
     style: Style,
 }
@@ -42,11 +41,12 @@ struct File {
 }
 
 impl Interface {
-    /// The interface in the first style that names any of the routines; in the first
-    /// style of all if there is none.
+    /// Looks up the routines of one interface. The spelling of the symbols is the first one in which a file has any of the
+    /// routines, or the first of all if no file has a routine.
     ///
     /// # Errors
-    /// A file has routines, and the size of its integers is neither stated nor to be seen.
+    /// A file has routines, but the name of the library does not state the size of integers, and the file has no function
+    /// from which this size can be determined.
     pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[Routine], stated: Option<Width>) -> Result<Self> {
         let style = found(dylibs, styles, routines).unwrap_or(&styles[0]).clone();
         let file = |dylib| {
@@ -62,7 +62,7 @@ impl Interface {
         !self.files.is_empty()
     }
 
-    /// The sizes of integers of its files, in words.
+    /// Describes the sizes of the integers in the files.
     pub fn widths(&self) -> &'static str {
         let has = |width| self.files.iter().any(|file| file.width == width);
         match (has(Width::Bits32), has(Width::Bits64)) {
@@ -72,38 +72,38 @@ impl Interface {
         }
     }
 
-    /// The size of a routine's integers; none if there is no such routine.
+    /// The size of the integers of a routine. `None` if the library lacks the routine.
     pub fn width(&self, dtype: DType, routine: Routine) -> Option<Width> {
         let symbol = self.symbol(dtype, routine);
         self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
     }
 
-    /// How a routine is called.
+    /// The symbol of a routine.
     pub fn symbol(&self, dtype: DType, routine: Routine) -> String {
         self.style.symbol(dtype, routine.name())
     }
 
-    /// Whether a routine is there.
+    /// Whether the library has a routine.
     pub fn has(&self, dtype: DType, routine: Routine) -> bool {
         self.width(dtype, routine).is_some()
     }
 
-    /// A routine for numbers `T`.
+    /// Looks up a routine for numbers of the type `T`.
     ///
     /// # Safety
-    /// `F` is its type.
+    /// `F` must be the type of the routine.
     ///
     /// # Errors
-    /// The library has none.
+    /// The library lacks the routine.
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: Routine) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `F` is the type of the routine.
         let found = self.files.iter().find_map(|file| unsafe { file.dylib.get::<F>(&*symbol) }.ok());
         found.map(|f| *f).ok_or_else(|| Error::new(ErrorKind::Unsupported, routine.name(), format!("the library has no {symbol}")))
     }
 }
 
-/// The first style that names any of the routines.
+/// The first spelling in which a file has any of the routines.
 pub(super) fn found<'a>(dylibs: Dylibs<'_>, styles: &'a [Style], routines: &[Routine]) -> Option<&'a Style> {
     styles.iter().find(|style| dylibs.iter().any(|dylib| has(dylib, style, routines)))
 }
@@ -120,6 +120,6 @@ fn untold() -> Error {
 }
 
 fn exists(dylib: &Dylib, symbol: &str) -> bool {
-    // SAFETY: the address is looked up and not used.
+    // SAFETY: the address is looked up but not used.
     unsafe { dylib.get::<*const ()>(symbol) }.is_ok()
 }

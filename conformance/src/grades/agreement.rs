@@ -1,4 +1,4 @@
-//! One device against several: whether they give the same bits, routine by routine.
+//! Compares one device with several devices: for each routine, whether both give the same bits.
 
 use lapidary_core::{Result as CoreResult, Scalar};
 
@@ -8,16 +8,16 @@ use crate::properties::agreement::{Closeness, Pair};
 use crate::report::Grade;
 use crate::{Failure, Ledger, Scope, Subject, Trial};
 
-/// So large that a call is planned in tiles, which several devices share.
+/// Order of the matrices. The order is so large that the plan of a call has several tiles, which several devices share.
 const N: usize = 300;
 
-/// Devices take tasks as they come: one of several may be done before another begins. Then the
-/// calls are made again, so many times in all.
+/// Number of attempts. A device takes a task when it is free, so that one device may have run all tasks before another
+/// begins. If one device ran all tasks, the calls are repeated.
 const ATTEMPTS: usize = 5;
 
 type Comparison<S> = for<'a, 'p> fn(&Trial<'a, Pair<'p, S, S>>) -> Result<(), Failure>;
 
-/// A grade for each routine, on one device and on several.
+/// One grade for each routine, from the same calls on one device and on several.
 pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Grade; 3] {
     let routines: [(&str, Comparison<S>); 3] = [
         ("gemm", |pair| pair.agree_in_gemm::<T>(&GemmCase { fill: Fill::Graded, ..GemmCase::packed([N, N - 3, N + 5], 1) })),
@@ -39,7 +39,8 @@ pub fn one_and_several<S: Subject, T: Scalar>(both: &CoreResult<[S; 2]>) -> [Gra
 
 const APART: &str = "too far apart";
 
-/// Value and verdict of calls that several devices share, as far as the subject tells which devices took part.
+/// Value and verdict of calls on one device and on several. A subject that counts the devices that took part is called
+/// again until several devices did.
 fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let mut last = (String::new(), NOT_MEASURED);
     for _ in 0..ATTEMPTS {
@@ -55,8 +56,8 @@ fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static 
     last
 }
 
-/// Different bits are no failure, since different tiles sum in a different order. A difference beyond the bounds of both
-/// subjects is a failure.
+/// Compares the results. Different bits are no failure, since different tiles are summed in a different order. A difference
+/// beyond the bounds of both subjects is a failure.
 fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let within = |closeness| agree(&Trial { subject: &Pair { one, other, closeness }, scope: &scope, ledger: &ledger });
@@ -69,7 +70,7 @@ fn compared<S: Subject>([one, other]: &[S; 2], agree: Comparison<S>) -> (String,
             let used = bounded.map(|figure| figure.used()).fold(0.0, f64::max);
             (format!("{used:.3} of what the bounds allow apart"), "other bits")
         }
-        // a call that ended in an error shows no disagreement; the subject's own trials report it
+        // a call that returned an error shows no disagreement; the trials of the subject report the error
         Err(failure) if failure.is_of_a_call() => (failure.to_string(), NOT_MEASURED),
         Err(failure) => (failure.to_string(), APART),
     }

@@ -1,4 +1,4 @@
-//! The precision oracle: which format a device really computes in.
+//! Measures the precision in which a device computes, which may be lower than that of the type.
 
 use lapidary_core::{Result, Scalar};
 
@@ -8,7 +8,7 @@ use crate::Subject;
 use crate::oracle::Dense;
 use crate::report::Grade;
 
-/// Digits of operands and of sums, and the format that has so many (bound 4).
+/// The number of binary digits of operands and of sums, and the format with so many digits (bound 4).
 pub fn precision<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let (operand, sum) = (digits_of_operands::<S, T>(subject)?, digits_of_sums::<S, T>(subject)?);
     let wide = sums::<S, T>(subject, &Dense::from_fn(1, 1, |_, _| 1.0e30))?[0].is_finite();
@@ -20,7 +20,7 @@ pub fn precision<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     Ok(grade(T::DTYPE, "precision", format!("operands carry {operand} bits, sums {sum}"), verdict, about))
 }
 
-/// The format with so many digits; `wide` if its exponents are those of f32.
+/// Name of the format with this number of binary digits. `wide` tells whether its exponents have the range of `f32`.
 fn format_of(digits: usize, wide: bool) -> &'static str {
     match digits {
         53.. => "f64",

@@ -1,5 +1,5 @@
-//! What the figures say together, and what a subject tells about itself when it is asked
-//! for single numbers: grades, beside the verdicts of the trials.
+//! Grades: summaries of the figures, and quantities that are measured by further calls after the trials. Grades stand in
+//! the report beside the verdicts of the trials.
 
 mod agreement;
 mod figures;
@@ -14,14 +14,14 @@ use crate::Subject;
 use crate::grader::too_little_memory;
 use crate::report::{Grade, TrialReport};
 
-/// Everything that can be said about a subject after its trials.
+/// Measures all grades of a subject after its trials.
 #[must_use]
 pub fn grades<S: Subject>(subject: &S, trials: &[TrialReport]) -> Vec<Grade> {
     [graded_in::<S, f32>(subject, trials), graded_in::<S, f64>(subject, trials)].concat()
 }
 
-/// The entry in place of the grades if their measurement began and never ended. `value` says how that is known, and
-/// `failed` whether it shows that the subject is wrong.
+/// The list with one entry that stands for the grades if their measurement began and never ended. `value` tells how the
+/// suite noticed that the measurement did not end. `failed` tells whether the subject is wrong.
 #[must_use]
 pub fn unended(value: &str, failed: bool) -> Vec<Grade> {
     vec![Grade {
@@ -59,11 +59,11 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
     Grade { name, value, verdict, explanation: explanation.to_owned(), failed: false }
 }
 
-/// What is said where nothing could be compared.
+/// Verdict of a grade for which nothing could be compared.
 const NOT_MEASURED: &str = "not measured";
 
-/// A grade that could not be given, since a call failed, memory is too small, or it is of a routine that the
-/// subject lacks.
+/// The grade in place of one whose call returned an error. The grade counts as failed unless memory was too small or the
+/// subject lacks the routine.
 fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
     let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject.memory_limit()).is_some();
     let failed = error.kind() != ErrorKind::Unsupported && !lacks_memory;

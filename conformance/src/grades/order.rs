@@ -1,9 +1,9 @@
-//! In which order a device sums: the tree of a sum, seen from outside.
+//! Determines the order in which a device adds the terms of a sum, as a tree, from results alone.
 //!
-//! After Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Two of the n terms are M and −M, so
-//! large that adding a one to them changes nothing; the other terms are ones. Only ones that are added after M and −M have
-//! met survive in the sum. So n minus the sum is the number of terms below the node of the tree where M and −M meet. These
-//! numbers for all pairs determine the tree.
+//! The method is that of Xie et al., *FPRev: Revealing the order of floating-point summation* (2024). Two of the n terms
+//! are M and −M. M is so large that adding a one to M or to −M leaves it unchanged. All other terms are ones. Only a one
+//! that is added after M and −M have cancelled remains in the sum. So n minus the sum is the number of terms below the node
+//! of the tree where M and −M meet. The numbers of terms below the nodes of all pairs determine the tree.
 
 use lapidary_core::{Result, Scalar};
 
@@ -14,23 +14,24 @@ use crate::bounds::real;
 use crate::oracle::Dense;
 use crate::report::Grade;
 
-/// Terms of the sum.
+/// Number of terms of the sum.
 const TERMS: usize = 64;
 
 /// For each pair of terms `i < j`, the number of terms below the node where they meet.
 type Tree = Vec<((usize, usize), usize)>;
 
-/// The kind of the tree, and a hash of it, which changes if a kernel adds the terms in another order.
+/// Returns the kind of the summation tree, and a hash of the tree. The hash changes if a kernel adds the terms in another
+/// order.
 pub fn fingerprint<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let tree = tree::<S, T>(subject)?;
     let about = "How the terms of an inner product of 64 are added (FPRev): a changed kernel shows as another number.";
     Ok(grade(T::DTYPE, "order of summation", format!("{:08x}", hash(&tree)), kind(&tree), about))
 }
 
-/// One product tests all pairs: each row of its left factor tests one.
+/// Tests all pairs of terms by one product. Each row of the left factor tests one pair.
 fn tree<S: Subject, T: Scalar>(subject: &S) -> Result<Tree> {
     let pairs: Vec<(usize, usize)> = (0..TERMS).flat_map(|j| (0..j).map(move |i| (i, j))).collect();
-    // far above the ones even in sum, far below overflow
+    // far larger than the sum of all ones, and far below overflow
     let large = if T::UNIT_ROUNDOFF < 1e-10 { 100.0_f64.exp2() } else { 60.0_f64.exp2() };
     let x = Dense::from_fn(pairs.len(), TERMS, |row, term| match pairs[row] {
         (i, _) if term == i => large,
@@ -41,7 +42,7 @@ fn tree<S: Subject, T: Scalar>(subject: &S) -> Result<Tree> {
     Ok(pairs.into_iter().zip(sums::<S, T>(subject, &x)?.into_iter().map(below)).collect())
 }
 
-/// The kind of the tree, in words.
+/// Describes the kind of the tree.
 fn kind(tree: &Tree) -> String {
     let all = |rule: &dyn Fn(usize, usize) -> Option<usize>| {
         tree.iter().all(|&((i, j), below)| rule(i, j).is_none_or(|expected| expected == below))
@@ -65,7 +66,7 @@ fn kind(tree: &Tree) -> String {
     "another tree".to_owned()
 }
 
-/// FNV-1a of the counts.
+/// FNV-1a hash of the numbers of terms.
 fn hash(tree: &Tree) -> u32 {
     tree.iter().fold(0x811c_9dc5, |hash, &(_, below)| (hash ^ u32::try_from(below).unwrap_or(0)).wrapping_mul(0x0100_0193))
 }
@@ -74,7 +75,7 @@ fn hash(tree: &Tree) -> u32 {
 mod tests {
     use super::{TERMS, Tree, hash, kind};
 
-    /// The tree of a way to sum: `meets(i, j)` terms lie below the node of both.
+    /// The tree of an order of summation. `meets(i, j)` is the number of terms below the node where terms `i` and `j` meet.
     fn tree(meets: impl Fn(usize, usize) -> usize) -> Tree {
         (0..TERMS).flat_map(|j| (0..j).map(move |i| (i, j))).map(|(i, j)| ((i, j), meets(i, j))).collect()
     }

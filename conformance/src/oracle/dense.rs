@@ -2,7 +2,7 @@
 
 use lapidary_core::{MatRef, Op, Scalar};
 
-/// Operands and results as the oracle sees them.
+/// Operands and results in the form that the oracle uses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dense {
     rows: usize,
@@ -11,7 +11,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// The matrix of the values `f(i, j)`, evaluated column by column.
+    /// Creates the matrix with the elements `f(i, j)`. The function is called column by column.
     #[must_use]
     pub fn from_fn(rows: usize, cols: usize, mut f: impl FnMut(usize, usize) -> f64) -> Dense {
         let mut data = Vec::with_capacity(rows * cols);
@@ -21,7 +21,7 @@ impl Dense {
         Dense { rows, cols, data }
     }
 
-    /// A copy of a matrix in host memory; exact for `f32` and `f64`.
+    /// Copies a matrix from host memory. The copy is exact for `f32` and `f64`.
     #[must_use]
     pub fn from_view<T: Scalar>(view: MatRef<'_, T>) -> Dense {
         Dense::from_fn(view.rows(), view.cols(), |i, j| view.at(i, j).to_f64())
@@ -50,7 +50,7 @@ impl Dense {
         self.data[i + j * self.rows] = value;
     }
 
-    /// Column j.
+    /// The elements of column j.
     #[must_use]
     pub fn column(&self, j: usize) -> &[f64] {
         &self.data[j * self.rows..][..self.rows]
@@ -61,7 +61,7 @@ impl Dense {
         (0..self.cols).map(|j| self.column(j))
     }
 
-    /// Every index with its value.
+    /// All indices with their elements, column by column.
     pub fn elements(&self) -> impl Iterator<Item = ((usize, usize), f64)> {
         (0..self.cols).flat_map(move |j| (0..self.rows).map(move |i| ((i, j), self.at(i, j))))
     }
@@ -72,19 +72,19 @@ impl Dense {
         Dense::from_fn(self.cols, self.rows, |i, j| self.at(j, i))
     }
 
-    /// `op` of the matrix.
+    /// The matrix under the operation `op`.
     #[must_use]
     pub fn under(&self, op: Op) -> Dense {
         if op.is_trans() { self.t() } else { self.clone() }
     }
 
-    /// The matrix of `f(value)`.
+    /// The matrix with the elements `f(x)` for each element x.
     #[must_use]
     pub fn map(&self, f: impl FnMut(f64) -> f64) -> Dense {
         Dense { data: self.data.iter().copied().map(f).collect(), ..*self }
     }
 
-    /// The difference to a matrix of the same shape.
+    /// The difference between this matrix and another of the same shape.
     #[must_use]
     pub fn minus(&self, other: &Dense) -> Dense {
         Dense::from_fn(self.rows, self.cols, |i, j| self.at(i, j) - other.at(i, j))
@@ -103,25 +103,25 @@ impl Dense {
         self.data.iter().all(|x| x.is_finite())
     }
 
-    /// Largest magnitude; NaN if there is one.
+    /// The largest magnitude of an element. Returns NaN if an element is NaN.
     #[must_use]
     pub fn max_abs(&self) -> f64 {
         self.data.iter().map(|x| x.abs()).fold(0.0, worse)
     }
 
-    /// `‖A‖₁`: the largest sum of magnitudes of a column.
+    /// `‖A‖₁`: the largest sum of the magnitudes in a column.
     #[must_use]
     pub fn norm_one(&self) -> f64 {
         self.columns().map(|column| column.iter().map(|x| x.abs()).sum()).fold(0.0, worse)
     }
 
-    /// `‖A‖_∞`: the largest sum of magnitudes of a row.
+    /// `‖A‖_∞`: the largest sum of the magnitudes in a row.
     #[must_use]
     pub fn norm_inf(&self) -> f64 {
         self.t().norm_one()
     }
 
-    /// `‖A‖_F`, scaled by the largest element so that no square overflows.
+    /// `‖A‖_F`. The elements are divided by the largest one, so that no square overflows.
     #[must_use]
     pub fn norm_frobenius(&self) -> f64 {
         let largest = self.max_abs();
@@ -132,7 +132,7 @@ impl Dense {
     }
 }
 
-/// The larger of two, where NaN counts as the largest of all.
+/// The larger of two numbers. A NaN counts as larger than every number.
 fn worse(a: f64, b: f64) -> f64 {
     if a.is_nan() || a > b { a } else { b }
 }

@@ -1,17 +1,16 @@
-//! Numbers of twice the precision of `f64`, as unevaluated sums of two.
+//! Numbers with twice the precision of `f64`, as unevaluated sums of two numbers.
 //!
-//! The error-free transformations are Knuth's `TwoSum` and the fused form of
-//! `TwoProduct`; the sum of products is algorithm 5.3 (`Dot2`) of Ogita, Rump
-//! and Oishi, *Accurate Sum and Dot Product*, SIAM J. Sci. Comput. 26 (2005).
-//! Its error is below `u² ·|x|ᵀ|y|` times a multiple of n², as if computed in
-//! 106 bits, provided that no product underflows.
+//! The error-free transformations are `TwoSum` by Knuth and `TwoProduct` by a fused multiply-add. The sum of products is
+//! algorithm 5.3 (`Dot2`) of Ogita, Rump and Oishi, *Accurate Sum and Dot Product* (SIAM Journal on Scientific Computing
+//! 26, 2005). If no product underflows, the error of this sum is at most `u²·|x|ᵀ|y|` times a multiple of n², as in
+//! arithmetic with 106 bits.
 
-/// `hi + lo`, where `lo` is small against `hi`.
+/// The number `hi + lo`, where `lo` is small compared with `hi`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Double {
-    /// The leading part.
+    /// The leading part of the number.
     pub hi: f64,
-    /// The correction.
+    /// The rest of the number, which `hi` does not hold.
     pub lo: f64,
 }
 
@@ -31,7 +30,7 @@ pub fn two_product(a: f64, b: f64) -> (f64, f64) {
 }
 
 impl Double {
-    /// One step of `Dot2`: `self + a·b`.
+    /// Returns `self + a·b`, by one step of `Dot2`.
     #[must_use]
     pub fn add_product(self, a: f64, b: f64) -> Double {
         let (product, lost) = two_product(a, b);
@@ -39,14 +38,14 @@ impl Double {
         Double { hi, lo: self.lo + (lost + carry) }
     }
 
-    /// `factor · self`.
+    /// Returns `factor · self`.
     #[must_use]
     pub fn scale(self, factor: f64) -> Double {
         let (hi, lost) = two_product(factor, self.hi);
         Double { hi, lo: factor.mul_add(self.lo, lost) }
     }
 
-    /// `xᵀ·y`.
+    /// Returns `xᵀ·y`.
     #[must_use]
     pub fn dot(x: &[f64], y: &[f64]) -> Double {
         x.iter().zip(y).fold(Double::default(), |sum, (&x, &y)| sum.add_product(x, y))
@@ -58,7 +57,7 @@ impl Double {
         self.hi + self.lo
     }
 
-    /// `|x − self|`: the leading parts cancel first.
+    /// Returns `|x − self|`. The leading parts are subtracted first, because they cancel.
     #[must_use]
     pub fn distance(self, x: f64) -> f64 {
         ((x - self.hi) - self.lo).abs()

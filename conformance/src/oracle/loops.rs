@@ -1,11 +1,11 @@
-//! The plainest loops: they define classes of results and exact factorisations.
+//! The routines as plain loops. The plain loops define the class of each result, and factorisations without rounding
+//! errors.
 
 use lapidary_core::Scalar;
 
 use super::Dense;
 
-/// One element of `α·A·B + β·C` by the plain loop in the precision of `T`.
-/// No product is skipped, so that `0·∞` is NaN.
+/// One element of `α·A·B + β·C` by the plain loop in the precision of `T`. The loop skips no product, so that `0·∞` is NaN.
 #[must_use]
 pub fn gemm_element<T: Scalar>(alpha: f64, x: &[f64], y: &[f64], beta: f64, c: f64) -> f64 {
     let mut sum = T::ZERO;
@@ -33,9 +33,9 @@ pub fn forward_substitution<T: Scalar>(a: &Dense, b: &Dense) -> Dense {
     x
 }
 
-/// The factors of `A = P·L·U` over A, the row exchanges and `info`: unblocked,
-/// right-looking, the first of equal pivots. Exact where every intermediate
-/// result is a number, which is what it is used for.
+/// Factors `A = P·L·U` in place of A. Returns the factors, the row exchanges and `info`. The algorithm is unblocked and
+/// right-looking, and it takes the first of equal pivots. The suite uses this function only where every intermediate result
+/// is exact in `f64`.
 #[must_use]
 pub fn factor(mut a: Dense) -> (Dense, Vec<usize>, usize) {
     let (mut ipiv, mut info) = (Vec::new(), 0);
@@ -62,7 +62,7 @@ fn first_largest(column: &[f64]) -> usize {
     best
 }
 
-/// `A21 ← A21 / a11`, `A22 ← A22 − A21·A12`.
+/// One step of the elimination: `A21 ← A21 / a11`, `A22 ← A22 − A21·A12`.
 fn eliminate(a: &mut Dense, j: usize) {
     for i in j + 1..a.rows() {
         a.set(i, j, a.at(i, j) / a.at(j, j));
@@ -72,7 +72,7 @@ fn eliminate(a: &mut Dense, j: usize) {
     }
 }
 
-/// Exchanges row `i` with row `ipiv[i]`, in order or back.
+/// Exchanges row `i` with row `ipiv[i]` for each i, in forward or in backward order.
 pub fn exchange(a: &mut Dense, ipiv: &[usize], forward: bool) {
     let exchanges = ipiv.iter().copied().enumerate();
     if forward {

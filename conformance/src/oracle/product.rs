@@ -1,11 +1,11 @@
-//! `α·A·B + β·C` in twice the precision, with the scale of its error bound.
+//! `α·A·B + β·C` in twice the precision of `f64`, with the scale of its error bound.
 
 use lapidary_core::Scalar;
 
 use super::{Dense, Double, loops};
 use crate::failure::{Worst, ratio};
 
-/// The exact result, for all purposes, and `|α||A||B| + |β||C|` beside it.
+/// The result in twice the precision, which counts as exact, and its scale `|α||A||B| + |β||C|`.
 #[derive(Clone, Debug)]
 pub struct Product {
     rows: usize,
@@ -13,8 +13,8 @@ pub struct Product {
     scale: Vec<f64>,
 }
 
-/// `α·A·B + β·C`. With `α = 0` neither A nor B is read, with `β = 0` C is not. `T` is the working precision: where the result is
-/// not finite, the plain loop in `T` defines its class.
+/// Computes `α·A·B + β·C` in twice the precision of `f64`. With `α = 0` neither A nor B is read; with `β = 0` C is not
+/// read. If the result is not finite, the plain loop in the working precision `T` defines its class.
 #[must_use]
 pub fn product<T: Scalar>(alpha: f64, a: &Dense, b: &Dense, beta: f64, c: &Dense) -> Product {
     let rows_of_a = a.t();
@@ -56,40 +56,39 @@ impl Product {
         self.scale[i + j * self.rows]
     }
 
-    /// The first element whose class (finite, NaN, +∞, −∞) is not that of the
-    /// exact result.
+    /// The first element whose class (finite, NaN, +∞, −∞) differs from that of the exact result.
     #[must_use]
     pub fn other_class(&self, got: &Dense) -> Option<(usize, usize)> {
         got.elements().find(|&((i, j), got)| !same_class(self.value(i, j).value(), got)).map(|(at, _)| at)
     }
 
-    /// The first element that is not equal to the exact result (`+0 = −0`).
+    /// The first element that differs from the exact result. `+0` and `−0` count as equal.
     #[must_use]
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     pub fn unequal(&self, got: &Dense) -> Option<(usize, usize)> {
         got.elements().find(|&((i, j), got)| self.value(i, j).value() != got).map(|(at, _)| at)
     }
 
-    /// The worst of `|got − exact| / scale` over the finite elements, where an
-    /// error up to `slack` is forgiven (underflow).
+    /// The largest `|got − exact| / scale` over the finite elements. `slack` is subtracted from each error, which allows
+    /// for underflow.
     #[must_use]
     pub fn worst(&self, got: &Dense, slack: f64) -> Worst {
         let mut worst = Worst::default();
         for ((i, j), got) in got.elements().filter(|&((i, j), _)| self.value(i, j).hi.is_finite()) {
             let error = self.value(i, j).distance(got) - slack;
-            // not the larger of two: that would lose a NaN
+            // the function `max` would replace a NaN by zero
             worst.see(ratio(if error < 0.0 { 0.0 } else { error }, self.scale(i, j)), (i, j));
         }
         worst
     }
 
-    /// `got − exact`, for norms.
+    /// `|got − exact|`, element by element, for norms.
     #[must_use]
     pub fn error(&self, got: &Dense) -> Dense {
         Dense::from_fn(got.rows(), got.cols(), |i, j| self.value(i, j).distance(got.at(i, j)))
     }
 
-    /// The exact result, rounded.
+    /// The exact result, rounded to `f64`.
     #[must_use]
     pub fn rounded(&self) -> Dense {
         let cols = self.value.len().checked_div(self.rows).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Residuals of factorisations and solutions, scaled as the bounds want them.
+//! Residuals of factorisations and solutions, with the scales of the bounds.
 
 use lapidary_core::{Diag, Scalar, Uplo};
 
@@ -7,8 +7,7 @@ use super::{Dense, Product, loops};
 use crate::bounds::{epsilon, real};
 use crate::failure::ratio;
 
-/// The triangle of `a` that `uplo` and `diag` name: zero elsewhere, one on a
-/// unit diagonal.
+/// The triangle of `a` that `uplo` and `diag` name. Elements outside the triangle are zero, and a unit diagonal is one.
 #[must_use]
 pub fn triangle(a: &Dense, uplo: Uplo, diag: Diag) -> Dense {
     Dense::from_fn(a.rows(), a.cols(), |i, j| match (uplo, diag) {
@@ -19,13 +18,13 @@ pub fn triangle(a: &Dense, uplo: Uplo, diag: Diag) -> Dense {
     })
 }
 
-/// `A·X − α·B` with `|A||X| + |α||B|`.
+/// `A·X − α·B`, with its scale `|A||X| + |α||B|`.
 #[must_use]
 pub fn linear<T: Scalar>(a: &Dense, x: &Dense, alpha: f64, b: &Dense) -> Product {
     product::<T>(1.0, a, x, -alpha, b)
 }
 
-/// L (m×min) and U (min×n) from their common storage.
+/// L (m × min(m, n)) and U (min(m, n) × n) from their common storage.
 #[must_use]
 pub fn unpack(lu: &Dense) -> (Dense, Dense) {
     let least = lu.rows().min(lu.cols());
@@ -34,20 +33,20 @@ pub fn unpack(lu: &Dense) -> (Dense, Dense) {
     (triangle(&left, Uplo::Lower, Diag::Unit), triangle(&right, Uplo::Upper, Diag::NonUnit))
 }
 
-/// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε)`, LAPACK's dget01.
+/// `‖P·L·U − A‖₁ / (n·‖A‖₁·ε)`, as in LAPACK's dget01.
 #[must_use]
 pub fn factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> f64 {
     ratio(of_factors::<T>(lu, ipiv, a).norm_one(), scale_of_factors::<T>(a))
 }
 
-/// `‖P₁·L₁·U₁ − P₂·L₂·U₂‖₁` of two factorisations, over the scale of [`factors`].
+/// `‖P₁·L₁·U₁ − P₂·L₂·U₂‖₁` of two factorisations, divided by the scale of [`factors`].
 #[must_use]
 pub fn factors_apart<T: Scalar>(factored: [(&Dense, &[usize]); 2], a: &Dense) -> f64 {
     let [here, there] = factored.map(|(lu, ipiv)| of_factors::<T>(lu, ipiv, a));
     ratio(here.minus(&there).norm_one(), scale_of_factors::<T>(a))
 }
 
-/// `P·L·U − A`; `P` is undone on A, and the rows are put back.
+/// The residual `P·L·U − A`. The function computes `L·U − Pᵀ·A` and then moves the rows back into the order of A.
 fn of_factors<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense) -> Dense {
     let (l, u) = unpack(lu);
     let mut permuted = a.clone();
@@ -61,7 +60,7 @@ fn scale_of_factors<T: Scalar>(a: &Dense) -> f64 {
     real(a.cols()) * a.norm_one() * epsilon::<T>()
 }
 
-/// `max_j ‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t in O(n²): where
+/// `‖(L·U − Pᵀ·A)·t‖₁ / (n·‖A‖₁·‖t‖₁·ε)` for one vector t, in O(n²) operations. The function is used for sizes at which
 /// [`factors`] takes too long.
 #[must_use]
 pub fn factors_by_checksum<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense, t: &Dense) -> f64 {
@@ -74,20 +73,20 @@ pub fn factors_by_checksum<T: Scalar>(lu: &Dense, ipiv: &[usize], a: &Dense, t: 
     ratio(residual, real(a.cols()) * a.norm_one() * t.norm_one() * epsilon::<T>())
 }
 
-/// `A·t`, rounded once.
+/// The product `A·t`, rounded once.
 #[must_use]
 pub fn times<T: Scalar>(a: &Dense, t: &Dense) -> Dense {
     let zero = Dense::from_fn(a.rows(), t.cols(), |_, _| 0.0);
     product::<T>(1.0, a, t, 0.0, &zero).rounded()
 }
 
-/// `max |u_ij| / max |a_ij|`, the growth of the factorisation.
+/// `max |u_ij| / max |a_ij|`, the growth factor.
 #[must_use]
 pub fn growth(lu: &Dense, a: &Dense) -> f64 {
     ratio(unpack(lu).1.max_abs(), a.max_abs())
 }
 
-/// `‖B − A·X‖₁ / (‖A‖₁·‖X‖₁·ε)`, LAPACK's dget02: the worst right-hand side.
+/// `‖B − A·X‖₁ / (‖A‖₁·‖X‖₁·ε)` of the worst right-hand side, as in LAPACK's dget02.
 #[must_use]
 pub fn solution<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     let residual = linear::<T>(a, x, 1.0, b).rounded();
@@ -95,9 +94,8 @@ pub fn solution<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     worst_column(&residual, |j, residual| ratio(residual, norm * sum(x.column(j))), sum)
 }
 
-/// `‖A·X₁ − A·X₂‖₁` of two solutions over the mean of their scales in [`solution`]:
-/// the worst right-hand side. The difference is the one of the residuals, since
-/// that of the products would round.
+/// `‖A·X₁ − A·X₂‖₁` of two solutions, divided by the mean of their scales in [`solution`], for the worst right-hand side.
+/// The function subtracts the two residuals, since the products `A·X₁` and `A·X₂` would be rounded.
 #[must_use]
 pub fn solutions_apart<T: Scalar>(a: &Dense, [x, y]: [&Dense; 2], b: &Dense) -> f64 {
     let [here, there] = [x, y].map(|x| linear::<T>(a, x, 1.0, b).rounded());
@@ -106,7 +104,7 @@ pub fn solutions_apart<T: Scalar>(a: &Dense, [x, y]: [&Dense; 2], b: &Dense) -> 
     worst_column(&here.minus(&there), |j, difference| ratio(difference, scale(j)), sum)
 }
 
-/// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n)`, HPL's: the worst right-hand side.
+/// `‖A·x − b‖_∞ / (ε·(‖A‖_∞·‖x‖_∞ + ‖b‖_∞)·n)` of the worst right-hand side, as in HPL.
 #[must_use]
 pub fn hpl<T: Scalar>(a: &Dense, x: &Dense, b: &Dense) -> f64 {
     let residual = linear::<T>(a, x, 1.0, b).rounded();

@@ -1,5 +1,5 @@
-//! Two subjects agree, such as one device and several: they differ by no more than
-//! the bounds allow to both, and not at all where nothing rounds.
+//! Tests that two subjects agree, for example one device and several devices. The results of the two subjects may differ by
+//! twice the bound, and must be equal where nothing is rounded.
 
 use lapidary_core::{Scalar, TrsmMode};
 
@@ -15,31 +15,32 @@ use crate::oracle::{Dense, Product};
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Two subjects, and how close their results must be.
+/// Two subjects, and the allowed difference between their results.
 #[derive(Debug)]
 pub struct Pair<'a, R, S> {
-    /// One of them.
+    /// The first subject of the comparison.
     pub one: &'a R,
-    /// The other.
+    /// The second subject of the comparison.
     pub other: &'a S,
-    /// What is asked of them.
+    /// The allowed difference between their results.
     pub closeness: Closeness,
 }
 
-/// How close two results must be.
+/// The allowed difference between two results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closeness {
-    /// Apart by twice the bounds at most; not at all where nothing rounds.
+    /// The results may differ by twice the bounds. Results without rounding errors must be equal.
     Bounds,
-    /// Bit for bit: the same steps in tiles of the same sizes, on devices that are alike.
+    /// The results must have the same bits. The bits are equal if both subjects run the same steps in tiles of the same
+    /// sizes on devices of the same kind.
     Bits,
 }
 
 impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
-    /// Products: bound 1, bound 5 for integers, and the same classes.
+    /// Tests products: twice bound 1, bound 5 for integers, and equal classes.
     ///
     /// # Errors
-    /// They are too far apart, or a call fails.
+    /// The results differ too much, or a call fails.
     pub fn agree_in_gemm<T: Scalar>(&self, case: &GemmCase) -> Result<(), Failure> {
         let verdict = || {
             let data = case.data::<T>();
@@ -58,10 +59,10 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Triangular solves: bound 7, bound 5 for integers, and the same classes.
+    /// Tests triangular solves: twice bound 7, bound 5 for integers, and equal classes.
     ///
     /// # Errors
-    /// They are too far apart, or a call fails.
+    /// The results differ too much, or a call fails.
     pub fn agree_in_trsm<T: Scalar>(&self, case: &TrsmCase) -> Result<(), Failure> {
         let verdict = || {
             let system = case.system::<T>();
@@ -76,11 +77,11 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Factorisations: bound 8; factors, pivots and `info` are the same where
-    /// nothing rounds (bounds 5 and 11).
+    /// Tests factorisations: twice bound 8. Factors, pivots and `info` must be equal where nothing is rounded (bounds 5 and
+    /// 11).
     ///
     /// # Errors
-    /// They are too far apart, or a call fails.
+    /// The results differ too much, or a call fails.
     pub fn agree_in_getrf<T: Scalar>(&self, case: &GetrfCase) -> Result<(), Failure> {
         let a = case.matrix::<T>();
         let verdict = || {
@@ -97,10 +98,10 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Solutions by factors: bound 8.
+    /// Tests solutions by factors: twice bound 8.
     ///
     /// # Errors
-    /// They are too far apart, or a call fails.
+    /// The results differ too much, or a call fails.
     pub fn agree_in_solve<T: Scalar>(&self, case: &SolveCase) -> Result<(), Failure> {
         let (a, b) = case.matrices::<T>();
         let verdict = || {
@@ -115,10 +116,10 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
         verdict().map_err(|failure| failure.in_case(case))
     }
 
-    /// Row exchanges: the same, since nothing rounds.
+    /// Tests row exchanges. The results must be equal, since nothing is rounded.
     ///
     /// # Errors
-    /// They are not, or a call fails.
+    /// The results differ, or a call fails.
     pub fn agree_in_laswp<T: Scalar>(&self, case: &LaswpCase) -> Result<(), Failure> {
         let verdict = || {
             let here = laswp::run::<R, T>(self.subject.one, case)?.dense();
@@ -133,8 +134,7 @@ impl<R: Subject, S: Subject> Trial<'_, Pair<'_, R, S>> {
     }
 }
 
-/// The worst difference beyond `slack`, over `scale`; where the results are no
-/// numbers there is none.
+/// The largest difference beyond `slack`, divided by `scale`. Elements that are NaN or infinite are left out.
 fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack: f64) -> Worst {
     let mut worst = Worst::default();
     for ((i, j), x) in here.elements().filter(|(_, x)| x.is_finite()) {
@@ -144,7 +144,7 @@ fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack:
     worst
 }
 
-/// Equal elements; zeros of either sign are, and NaN with NaN.
+/// Tests that all elements are equal. Zeros of either sign count as equal, and so do two NaN.
 fn same(check: &'static str, here: &Dense, there: &Dense) -> Result<(), Failure> {
     #[allow(clippy::float_cmp, reason = "exact equality is the property")]
     let equal = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan());
@@ -161,7 +161,8 @@ fn same_classes(check: &'static str, here: &Dense, there: &Dense) -> Result<(), 
     }
 }
 
-/// What bound 7 allows to the residuals of both, it allows twice to their difference.
+/// Tests the difference of two residuals. Bound 7 holds for each residual, so that twice the bound holds for their
+/// difference.
 fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System, solutions: [&Dense; 2]) -> Result<(), Failure> {
     let residuals = solutions.map(|x| linear::<T>(&system.e, x, case.alpha, &system.f));
     let [here, there] = residuals.each_ref().map(Product::rounded);
@@ -180,7 +181,7 @@ fn solved_alike<T: Scalar>(seen: &Evidence<'_>, case: &TrsmCase, system: &System
     }
 }
 
-/// Whether the factorisation of a matrix of this shape has rounding errors.
+/// Whether the factorisation of a matrix of this kind has rounding errors.
 fn rounds(shape: Shape) -> bool {
     match shape {
         Shape::Exact | Shape::Ties | Shape::TiesBelow | Shape::Singular => false,
@@ -196,7 +197,8 @@ fn same_factors(here: &Factored, there: &Factored) -> Result<(), Failure> {
     same("agreement: getrf", &here.lu, &there.lu)
 }
 
-/// A matrix with a NaN has no residual: both leave a trace of it.
+/// Tests the difference of two products of factors. If the matrix contains a NaN, the factors of both subjects must contain
+/// a NaN or an infinity, and there is no residual.
 fn factored_alike<T: Scalar>(seen: &Evidence<'_>, a: &Dense, [here, there]: [&Factored; 2]) -> Result<(), Failure> {
     if here.lu.is_finite() != there.lu.is_finite() {
         return Err(Failure::new("agreement: getrf", "one is finite, the other is not"));

@@ -1,4 +1,5 @@
-//! Properties of batches: each matrix is what the single routine owes, and nothing beside the matrices is written.
+//! Properties of batches: each matrix must satisfy the bounds of the single routine, and nothing outside the matrices may
+//! be written.
 
 use lapidary_core::{GemmBatched, GetrfBatched, GetrsBatched, Scalar};
 
@@ -12,13 +13,13 @@ use crate::oracle::{Dense, loops};
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Row exchanges or `info` that nothing writes.
+/// Initial value of each row exchange and each `info`, which no routine writes.
 const UNTOUCHED: i32 = -77;
 
-/// Products keep bound 1, and bound 5 for integers; NaN and Inf stay in their matrix.
+/// Products must keep bound 1, and bound 5 for integers. NaN and infinity must stay in the product of their own matrix.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_products<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     case: &BatchCase,
@@ -68,14 +69,15 @@ fn unchanged<T: Scalar>(operands: &[(&str, &StoredBatch<T>, &StoredBatch<T>)]) -
     changed.map_or(Ok(()), |changed| Err(failure(changed)))
 }
 
-/// The factors of each matrix, its row exchanges, and `info`.
+/// The factors of each matrix, its row exchanges and its `info`.
 struct Factored<T> {
     lu: StoredBatch<T>,
     ipiv: Vec<i32>,
     info: Vec<i32>,
 }
 
-/// Calls the subject; the memory is as it should be, and pivots are rows that are still to come.
+/// Factors the matrices by `getrf_batched` of the subject. Canaries must be unchanged, and each pivot must be a row that is
+/// not yet eliminated.
 fn factored<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &BatchCase, a: &[Dense]) -> Result<Factored<T>, Failure> {
     let BatchCase { count, m, n, .. } = *case;
     let (mut lu, order) = (case.store::<T>(a, (m, n)), m.min(n));
@@ -97,10 +99,11 @@ impl<T: Scalar> Factored<T> {
     }
 }
 
-/// Factors keep bound 8. The second of several matrices has a column of zeros: its `info` says so, and it spoils no other.
+/// Factors must keep bound 8. The second of several matrices has a column of zeros: its `info` must name the zero pivot,
+/// and all other matrices must be unaffected.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_factors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
     let seen = trial.case(case);
     factors_of::<S, T>(trial, &seen, case).map_err(|failure| failure.in_case(case))
@@ -132,10 +135,10 @@ fn factors_of<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, seen: &Evide
     Ok(())
 }
 
-/// A NaN in one matrix leaves the factors of the others as they are without it, bit by bit.
+/// A NaN in one matrix must leave the factors of all other matrices unchanged, bit for bit.
 ///
 /// # Errors
-/// Another matrix changed, or the NaN left no trace.
+/// The factors of another matrix changed, or the factors of the matrix with the NaN are finite.
 pub fn check_nan_stays<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
     let mut a = case.matrices::<T>(case.m, case.n, &mut Rng::new(case.seed));
     let verdict = factored::<S, T>(trial.subject, case, &a).and_then(|clean| {
@@ -151,10 +154,10 @@ pub fn check_nan_stays<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, cas
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Solutions with A and with Aᵀ keep bound 8.
+/// Solutions with A and with Aᵀ must keep bound 8.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_solutions<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
     let (case, seen) = (&BatchCase { n: case.m, ..*case }, trial.case(case));
     solutions::<S, T>(trial, &seen, case).map_err(|failure| failure.in_case(case))
@@ -175,12 +178,14 @@ fn solutions<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, seen: &Eviden
     Ok(())
 }
 
-/// Pivots and factors of integers that do not round are the oracle's (bound 11), ties keep the first row.
+/// Pivots and factors of matrices without rounding errors must equal those of the oracle (bound 11). Of equal candidates
+/// the first row must be the pivot.
 ///
 /// # Errors
-/// A pivot or a factor differs.
+/// A pivot or a factor differs from that of the oracle.
 pub fn check_exact_factors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
-    // one column decides without rounding but for the division by a power of two, and has many ties
+    // a matrix with one column has no rounding errors, since elements are divided by a power of two; it has many equal
+    // candidates
     let case = &BatchCase { n: 1, ..*case };
     let rng = &mut Rng::new(case.seed);
     let a: Vec<Dense> =

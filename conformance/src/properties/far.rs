@@ -1,6 +1,6 @@
-//! Elements that are more than 2^31 elements apart: offsets need 64 bits.
+//! Tests of matrices whose elements lie more than 2^31 elements apart, so that offsets need 64 bits.
 //!
-//! The memory between them is only reserved, never touched, so that this costs nothing.
+//! The memory between the elements is reserved but never touched, so that the system allocates almost none of it.
 
 use lapidary_core::{ErrorKind, Gemm, Laswp, Layout, MatMut, MatRef, Result as CoreResult, Scalar};
 
@@ -8,12 +8,12 @@ use super::pages::Pages;
 use crate::bounds::real;
 use crate::{Failure, Subject, Trial};
 
-/// Elements from one column to the next: more than 2^31, and odd.
+/// Distance between columns in elements. The distance is odd and larger than 2^31.
 const LD: usize = (1 << 31) + 11;
 const ROWS: usize = 5;
 const COLS: usize = 2;
 
-/// Two columns, far apart.
+/// A matrix with two columns that lie far apart.
 struct Far<T>(Pages<T>);
 
 impl<T: Scalar> Far<T> {
@@ -33,10 +33,10 @@ impl<T: Scalar> Far<T> {
     }
 }
 
-/// A product and row exchanges of integers in such matrices.
+/// Tests a product and row exchanges of integers in matrices whose columns lie more than 2^31 elements apart.
 ///
 /// # Errors
-/// An element differs, or a call fails.
+/// An element of a result is wrong, or a call fails.
 pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let integer = |i: usize, j: usize| real(i + 3 * j) - 2.0;
     let made = || -> std::io::Result<_> { Ok((Far::<T>::new(integer)?, Far::<T>::new(integer)?, Far::<T>::new(|_, _| 7.0)?)) };
@@ -45,7 +45,7 @@ pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
         Err(error) => return trial.skip(format!("the system reserves no {} GiB: {error}", (3 * LD * size_of::<T>()) >> 30)),
     };
     let seen = trial.ledger.evidence("NT", COLS);
-    // the first two rows of B: op(B) is 2×2
+    // B is the first two rows, so that op(B) is 2×2
     let b = b.view().sub(0..COLS, 0..COLS);
     if let Some(why) = unsupported(trial.subject.gemm(Gemm::new(a.view(), b, c.view_mut()).trans_b()))? {
         return trial.skip(why);
@@ -56,7 +56,7 @@ pub fn check_far<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result
     seen.exact("memory: far elements", same("laswp", &c, |i, j| product(ROWS - 1 - i, j)))
 }
 
-/// Why a subject cannot do it at all, as one whose interface counts in 32 bits.
+/// The reason if the subject does not support so large offsets, for example because its interface has 32-bit integers.
 fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
     match result {
         Ok(()) => Ok(None),
@@ -65,7 +65,7 @@ fn unsupported(result: CoreResult<()>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Turns the rows upside down.
+/// Exchanges rows of C so that their order is reversed.
 fn completed_exchange<S: Subject + ?Sized, T: Scalar>(subject: &S, c: &mut Far<T>) -> Result<(), Failure> {
     super::memory::completed("laswp: completes", subject.laswp(Laswp::new(c.view_mut(), &[4, 3])))
 }

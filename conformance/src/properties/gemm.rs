@@ -18,7 +18,7 @@ use crate::{Failure, Subject};
 /// and bound 5 for integers.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_gemm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, &trial.case(case), case).map_err(|failure| failure.in_case(case))
 }
@@ -36,7 +36,7 @@ fn checked<S: Subject + ?Sized, T: Scalar>(subject: &S, seen: &Evidence<'_>, cas
     Ok(())
 }
 
-/// Calls the subject and checks the memory around the operands.
+/// Calls gemm of the subject and checks the canaries around the operands.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GemmCase, data: &GemmData<T>) -> Result<Stored<T>, Failure> {
     let before = data.clone();
     let mut c = data.c.clone();
@@ -55,11 +55,11 @@ fn accurate<T: Scalar>(case: &GemmCase, seen: &Evidence<'_>, exact: &Product, c:
     }
     let worst = exact.worst(c, slack);
     seen.worst("gemm: componentwise", bounds::gemm_componentwise::<T>(case.k), worst)?;
-    // that gate is stated for numbers of either sign; sums of one sign in plain loops exceed it as k grows
+    // bound 3 holds for numbers of either sign; in plain loops, sums of numbers of one sign exceed it as k grows
     if case.fill == Fill::Positive { Ok(()) } else { seen.worst("gemm: Netlib", bounds::netlib_gemm::<T>(), worst) }
 }
 
-/// Every element is finite, NaN or infinite where the exact result is.
+/// Each element must have the class of the exact result: finite, NaN, +∞ or −∞.
 fn classes(exact: &Product, c: &Dense) -> Result<(), Failure> {
     let Some(at) = exact.other_class(c) else { return Ok(()) };
     let detail = format!("expected {}, got {}", exact.value(at.0, at.1).value(), c.at(at.0, at.1));
@@ -74,12 +74,12 @@ fn normwise(case: &GemmCase, [a, b, c]: [&Dense; 3], error: &Dense) -> f64 {
     ratio(error.norm_frobenius(), bounds::gemm_normwise_scale(case.k, product, old))
 }
 
-/// Bound 4: `A = B = 1 + δ`, with a δ that a lower precision loses.
+/// Tests bound 4 with `A = B = 1 + δ`. A computation in a lower precision loses δ.
 ///
 /// # Errors
-/// A lower precision was used.
+/// The computation lost δ, so that a lower precision was used.
 pub fn check_precision<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    // 2^-25 and 2^-12: lost when rounded to f32, and to TF32, f16 or bf16
+    // 2^-25 is lost when 1 + δ is rounded to f32; 2^-12 is lost when 1 + δ is rounded to TF32, f16 or bf16
     let delta = if T::UNIT_ROUNDOFF < 1e-10 { (-25.0_f64).exp2() } else { (-12.0_f64).exp2() };
     for size in [1, 16, 96] {
         let ones = Stored::<T>::new(&Dense::from_fn(size, size, |_, _| 1.0 + delta), Storage::default());
@@ -92,11 +92,11 @@ pub fn check_precision<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> 
     Ok(())
 }
 
-/// Bound 6: `C·t` against `α·A·(B·t) + β·C₀·t`, in O(n²), and without any error for the
-/// same case of integers (bound 5), where no wrong column hides under the bound.
+/// Tests bound 6: compares `C·t` with `α·A·(B·t) + β·C₀·t` in O(n²) operations. The case is run again with integers, for
+/// which the comparison is exact (bound 5). This second run finds an error of one element that the bound would hide.
 ///
 /// # Errors
-/// An element of the checksum is off, or memory was damaged.
+/// An element of the checksum has too large an error, or memory outside C was written.
 pub fn check_checksum<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     for_elements(case.m * case.k + case.k * case.n + case.m * case.n)?;
     checksum::<S, T>(trial, case, "gemm: checksum", bounds::checksum::<T>(case.k))?;
@@ -118,7 +118,7 @@ fn checksum<S: Subject + ?Sized, T: Scalar>(
 
 fn checksum_error<T: Scalar>(case: &GemmCase, data: &GemmData<T>, c: &Dense) -> Worst {
     let (a, b, old) = data.operands(case);
-    // a factor of zero would leave a column out
+    // a zero in t would leave a column out of the checksum
     let t = case.fill.matrix::<f64>(case.n, 1, &mut Rng::new(!case.seed)).map(|t| if t == 0.0 { 1.0 } else { t });
     let checksum = |alpha, beta, [a, b, c, t]: [&Dense; 4]| product::<T>(alpha, a, &times::<T>(b, t), beta, &times::<T>(c, t));
     let expected = checksum(case.alpha, case.beta, [&a, &b, &old, &t]);

@@ -11,22 +11,21 @@ use crate::room::for_elements;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// What a factorisation left behind.
+/// The results of a factorisation.
 #[derive(Clone, Debug)]
 pub struct Factored {
     /// L and U in their common storage.
     pub lu: Dense,
-    /// Row exchanges.
+    /// The row exchanges, with rows counted from zero.
     pub ipiv: Vec<usize>,
-    /// The first zero pivot, 1-based, or zero.
+    /// Zero, or the 1-based index of the first zero pivot.
     pub info: usize,
 }
 
-/// Everything that one call owes: memory, row exchanges in range, and what the
-/// shape of the matrix asks for.
+/// Runs all checks of one call: canaries, the range of the row exchanges, and the checks for the kind of matrix.
 ///
-/// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property. The subject lacks a
+/// property that the function tests; the failure names the first such property.
 pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {
@@ -42,10 +41,10 @@ pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Checks a size at which the full residual takes too long: `|l_ij|`, and the residual times a vector.
+/// Tests a size at which the full residual takes too long. The checks are `|l_ij|`, and the residual times a vector.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
@@ -59,11 +58,11 @@ pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Checks a size at which the oracle takes too long to factor, with a matrix whose factors are known: pivots and factors must
-/// have no rounding errors (bounds 5 and 11).
+/// Tests a size at which the oracle takes too long to factor. The factors of the matrix are known: the pivots and factors
+/// of the subject must equal them (bounds 5 and 11).
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_large_exact<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());
@@ -73,7 +72,7 @@ pub fn check_large_exact<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, c
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Calls the subject; row exchanges must name rows that are still to come.
+/// Calls getrf of the subject. Each row exchange must name a row that is not yet eliminated.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &GetrfCase, a: &Dense) -> Result<Factored, Failure> {
     let (mut stored, mut ipiv) = case.store::<T>(a);
     let info = completed("getrf: completes", subject.getrf(case.args(&mut stored, ipiv.rows_mut())))?;
@@ -98,14 +97,15 @@ fn residual<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> R
     seen.within("getrf: residual", bounds::getrf_residual(), factors::<T>(&factored.lu, &factored.ipiv, a))
 }
 
-/// The excess over one is recorded, since every factorisation has a multiplier of about one.
+/// Checks the largest multiplier. The record holds the excess over one, since every factorisation has a multiplier of about
+/// one.
 fn multipliers<T: Scalar>(seen: &Evidence<'_>, factored: &Factored) -> Result<(), Failure> {
     let excess = unpack(&factored.lu).0.max_abs() - 1.0;
-    // not the larger of two: that would lose a NaN
+    // the function `max` would replace a NaN by zero
     seen.within("getrf: multipliers", bounds::multiplier::<T>(), if excess < 0.0 { 0.0 } else { excess })
 }
 
-/// No step rounds, so that pivots, factors and `info` are those of the oracle.
+/// Checks a factorisation in which no step rounds: pivots, factors and `info` must equal those of the oracle.
 fn exact(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> Result<(), Failure> {
     let (lu, ipiv, info) = loops::factor(a.clone());
     seen.exact("getrf: exact factors", equal(&Factored { lu, ipiv, info }, factored))
@@ -137,7 +137,7 @@ fn unpivoted<T: Scalar>(seen: &Evidence<'_>, a: &Dense, factored: &Factored) -> 
     residual::<T>(seen, a, factored)
 }
 
-/// A NaN must not hang the search for a pivot, and must not be lost.
+/// A NaN in A must leave a NaN or an infinity in the factors. The search for a pivot must end.
 fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     if !a.is_finite() && factored.lu.is_finite() {
         return Err(Failure::new("getrf: NaN", "a NaN of A left no trace in the factors"));
@@ -145,7 +145,7 @@ fn poisoned(a: &Dense, factored: &Factored) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whatever a pivot that is NaN divides is NaN, wherever the search has found one.
+/// Every element below a pivot that is NaN must be NaN too.
 fn divided(Factored { lu, .. }: &Factored) -> Result<(), Failure> {
     let is_kept = |i: usize, j: usize| i > j && lu.at(j, j).is_nan() && !lu.at(i, j).is_nan();
     match lu.elements().find(|&((i, j), _)| is_kept(i, j)) {

@@ -1,31 +1,31 @@
-//! How the error of a product grows with k.
+//! Measures how the error of a product grows with k.
 
 use crate::bounds::{self, real};
 use crate::report::Figure;
 use crate::trial::Trial;
 use crate::{Failure, Subject};
 
-/// The exponent of the worst error of the products that were tried, against k (bound 1). Where
-/// almost nothing rounds there is none.
+/// Checks the exponent with which the worst error of the trial's products grows with k (bound 1). The check passes if too
+/// few products have rounding errors.
 ///
 /// # Errors
-/// It is more than one.
+/// The exponent exceeds one.
 pub fn check_growth<S: Subject + ?Sized>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let figures = trial.ledger.figures();
     let Some(exponent) = exponent(&figures) else { return Ok(()) };
     let largest = figures.iter().map(|figure| figure.size).max().unwrap_or(0);
-    // an error that shrinks uses nothing of the bound
+    // a negative exponent, of an error that shrinks as k grows, counts as zero
     trial.ledger.evidence("NN", largest).within("gemm: growth", bounds::gemm_growth(), exponent.max(0.0))
 }
 
-/// The slope of the worst componentwise error over k, both in logarithms.
+/// The exponent with which the worst componentwise error grows with k, computed as a slope in logarithms.
 #[must_use]
 pub fn exponent(figures: &[Figure]) -> Option<f64> {
     let seen = figures.iter().filter(|figure| figure.check == "gemm: componentwise" && figure.ratio > 0.0);
     slope(&seen.map(|figure| (real(figure.size).log2(), figure.ratio.log2())).collect::<Vec<_>>())
 }
 
-/// The slope of the line through the points with the least squares; none through fewer than three.
+/// The slope of the line through the points by least squares. `None` for fewer than three points.
 fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let count = real(points.len());
     let mean = |part: fn(&(f64, f64)) -> f64| points.iter().map(part).sum::<f64>() / count;

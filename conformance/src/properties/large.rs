@@ -1,8 +1,7 @@
-//! A matrix of more elements than 32 bits count: indices and offsets, on the host and on
-//! devices, need 64.
+//! Tests of a matrix with so many elements that 32-bit indices and offsets overflow, on the host and on devices.
 //!
-//! Its numbers are small integers that repeat in no power of two, so that everything is exact
-//! and an index that wraps finds another number.
+//! The elements are small integers, so that all results are exact. The columns repeat with a period that is no power of
+//! two, so that a wrapped index finds a different number.
 
 use lapidary_core::{Diag, Gemm, Laswp, MatMut, MatRef, Scalar, Side, Trsm, Uplo};
 
@@ -13,13 +12,14 @@ use crate::room::room_for;
 use crate::{Failure, Subject, Trial};
 
 pub(crate) const ROWS: usize = 64;
-/// Terms of each product.
+/// Number of terms of each product.
 pub(crate) const TERMS: usize = 2;
-/// Columns after which everything is as at first; wrapped indices are no multiple of it apart.
+/// Number of columns after which the matrices repeat. The distance that a wrapped index jumps is no multiple of this
+/// period.
 const PERIOD: usize = 9 * 11;
 
-/// `C ← A·B + C`, then the first row of C changes places with the last, then all is halved by a
-/// triangular solve.
+/// The operands of three calls: `C ← A·B + C`; an exchange of the first row of C with the last; a triangular solve that
+/// halves C.
 pub(crate) struct Large<T> {
     pub(crate) c: Pages<T>,
     pub(crate) a: Vec<T>,
@@ -30,17 +30,17 @@ pub(crate) struct Large<T> {
     pub(crate) cols: usize,
 }
 
-/// The columns until they begin anew: there are too many to compute each.
+/// The columns of one period. All columns together are too many to compute each.
 fn columns<T: Scalar>(f: fn(usize, usize) -> f64) -> Vec<Vec<T>> {
     (0..PERIOD).map(|j| (0..ROWS).map(|i| T::from_f64(f(i, j))).collect()).collect()
 }
 
-/// Columns that hold more than so many elements.
+/// Number of columns for which the matrix has more than `elements` elements.
 fn cols(elements: usize) -> usize {
     elements / ROWS + 3
 }
 
-/// Bytes of C.
+/// Size of C in bytes.
 pub(crate) fn bytes<T>(elements: usize) -> usize {
     ROWS * cols(elements) * size_of::<T>()
 }
@@ -57,7 +57,7 @@ fn of_c(i: usize, j: usize) -> f64 {
     real((7 * i + 5 * j) % 11) - 5.0
 }
 
-/// What stands in C at the end.
+/// Element of C after the three calls.
 fn expected(i: usize, j: usize) -> f64 {
     let row = match i {
         0 => ROWS - 1,
@@ -69,8 +69,8 @@ fn expected(i: usize, j: usize) -> f64 {
 }
 
 impl<T: Scalar> Large<T> {
-    /// The operands; or why there is no room for C twice, here and on a device that may have its
-    /// memory from the host.
+    /// Creates the operands. Returns the reason if there is no room for two copies of C: one for the suite, and one for a
+    /// device that uses host memory.
     pub(crate) fn new(elements: usize) -> Result<Self, String> {
         let cols = cols(elements);
         room_for(2 * bytes::<T>(elements))?;
@@ -85,7 +85,7 @@ impl<T: Scalar> Large<T> {
         Ok(Large { c, a: matrix(ROWS, TERMS, of_a), b: matrix(TERMS, cols, of_b), triangle, swaps, cols })
     }
 
-    /// Whether C holds what it should.
+    /// Checks C after the three calls.
     pub(crate) fn verify(&self) -> Result<(), Failure> {
         let period = columns::<T>(expected);
         let is_wrong = |&(j, column): &(usize, &[T])| column != period[j % PERIOD];
@@ -96,10 +96,10 @@ impl<T: Scalar> Large<T> {
     }
 }
 
-/// The three routines on such a matrix in host memory.
+/// Tests the three routines on a large matrix in host memory.
 ///
 /// # Errors
-/// An element differs, or a call fails.
+/// An element of the result differs, or a call fails.
 pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let mut large = match Large::<T>::new(trial.scope.elements) {
         Ok(large) => large,

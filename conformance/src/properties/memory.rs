@@ -1,4 +1,4 @@
-//! Memory: what may be written and what must stay as it was, bit for bit.
+//! Memory: which elements a routine may write, and which elements must keep their bits.
 
 use std::fmt::Display;
 
@@ -8,18 +8,18 @@ use crate::cases::{Fill, Rng, Storage, Stored};
 use crate::trial::Trial;
 use crate::{Failure, Subject};
 
-/// A call that should succeed did.
+/// Fails if a call that should succeed returned an error.
 ///
 /// # Errors
-/// It did not.
+/// The call of the subject returned an error.
 pub fn completed<R>(check: &'static str, result: CoreResult<R>) -> Result<R, Failure> {
     result.map_err(|error| Failure::of_call(check, &error))
 }
 
-/// An operand that is only read is bit for bit what it was, with its surroundings.
+/// Checks that a read-only operand and the elements around it have the same bits as before the call.
 ///
 /// # Errors
-/// An element changed.
+/// An element of the operand, or of the buffer around it, changed.
 pub fn read_only<T: Scalar>(name: &str, before: &Stored<T>, after: &Stored<T>) -> Result<(), Failure> {
     match after.changed(before) {
         None => Ok(()),
@@ -27,8 +27,8 @@ pub fn read_only<T: Scalar>(name: &str, before: &Stored<T>, after: &Stored<T>) -
     }
 }
 
-/// Gap rows, the surroundings of a sub-view and the canaries past the end are
-/// bit for bit what they were.
+/// Checks that the elements outside the matrix have the same bits as before: gaps, the surroundings of a sub-view, and the
+/// canaries after the end.
 ///
 /// # Errors
 /// An element outside the matrix changed.
@@ -36,10 +36,10 @@ pub fn surroundings<T: Scalar>(name: &str, after: &Stored<T>) -> Result<(), Fail
     canaries(name, after.damaged())
 }
 
-/// No canary around an operand was damaged.
+/// Checks that no canary around an operand was overwritten.
 ///
 /// # Errors
-/// One was, at this place.
+/// The canary with index `damaged` was overwritten.
 pub fn canaries(name: &str, damaged: Option<usize>) -> Result<(), Failure> {
     match damaged {
         None => Ok(()),
@@ -47,7 +47,7 @@ pub fn canaries(name: &str, damaged: Option<usize>) -> Result<(), Failure> {
     }
 }
 
-/// A call with wrong arguments says so and writes nothing.
+/// Checks that a call with wrong arguments returns an error of the right kind and writes nothing.
 fn refused<T: Scalar, R>(
     case: impl Display,
     before: &Stored<T>,
@@ -67,10 +67,10 @@ fn stored<T: Scalar>(rows: usize, cols: usize) -> Stored<T> {
     Stored::new(&Fill::Uniform.matrix::<T>(rows, cols, &mut Rng::new(1)), Storage::default())
 }
 
-/// gemm refuses operands whose extents do not agree.
+/// gemm must refuse operands whose extents do not agree.
 ///
 /// # Errors
-/// It accepts them, calls it something else, or writes to C.
+/// The subject accepts the operands, returns an error of another kind, or writes to C.
 pub fn gemm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (a, b) in [((5, 3), (3, 6)), ((4, 3), (3, 5)), ((4, 2), (3, 6)), ((0, 0), (3, 6)), ((3, 4), (3, 6))] {
         let (left, right) = (stored::<T>(a.0, a.1), stored::<T>(b.0, b.1));
@@ -80,10 +80,10 @@ pub fn gemm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Resu
     Ok(())
 }
 
-/// trsm refuses a matrix that is not square or of the wrong order.
+/// trsm must refuse a matrix that is not square or has the wrong order.
 ///
 /// # Errors
-/// It accepts it, calls it something else, or writes to B.
+/// The subject accepts the matrix, returns an error of another kind, or writes to B.
 pub fn trsm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for (rows, cols, side) in [(4, 3, Side::Left), (5, 5, Side::Left), (4, 4, Side::Right), (0, 0, Side::Left)] {
         let a = stored::<T>(rows, cols);
@@ -93,10 +93,10 @@ pub fn trsm_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Resu
     Ok(())
 }
 
-/// getrf refuses room for another number of row exchanges.
+/// getrf must refuse an array for row exchanges whose length is wrong.
 ///
 /// # Errors
-/// It accepts it, calls it something else, or writes to A.
+/// The subject accepts the array, returns an error of another kind, or writes to A.
 pub fn getrf_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     for len in [3, 5, 0] {
         let mut ipiv = vec![0; len];
@@ -107,10 +107,10 @@ pub fn getrf_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Res
     Ok(())
 }
 
-/// getrs refuses wrong shapes and rows that do not exist.
+/// getrs must refuse operands whose shapes do not agree, and row indices outside the matrix.
 ///
 /// # Errors
-/// It accepts them, calls it something else, or writes to B.
+/// The subject accepts the arguments, returns an error of another kind, or writes to B.
 pub fn getrs_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [(usize, usize, &[i32]); 5] =
         [(4, 3, &[0, 1, 2]), (3, 3, &[0, 1, 2]), (4, 4, &[0, 1, 2]), (4, 4, &[0, 1, 2, 4]), (4, 4, &[-1, 1, 2, 3])];
@@ -122,10 +122,10 @@ pub fn getrs_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Res
     Ok(())
 }
 
-/// laswp refuses rows that do not exist and more exchanges than rows.
+/// laswp must refuse row indices outside the matrix, and more exchanges than rows.
 ///
 /// # Errors
-/// It accepts them, calls it something else, or writes to A.
+/// The subject accepts the exchanges, returns an error of another kind, or writes to A.
 pub fn laswp_errors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let wrong: [&[i32]; 3] = [&[0, 4], &[-1], &[0, 1, 2, 3, 0]];
     for ipiv in wrong {

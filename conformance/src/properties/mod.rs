@@ -1,5 +1,5 @@
-//! The properties: each takes a subject and a case and gives a [`Failure`](crate::Failure)
-//! or nothing.
+//! The checks of the properties. Most checks take a trial and a case, and return a [`Failure`](crate::Failure) if the
+//! property does not hold.
 
 pub mod agreement;
 pub mod batched;

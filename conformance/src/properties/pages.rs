@@ -1,4 +1,5 @@
-//! Memory for more elements than a machine may have room for: reserved at once, taken when it is touched.
+//! An array that may be larger than the memory of the host. The system reserves its addresses at once, and allocates each
+//! page when it is first touched.
 #![allow(unsafe_code, reason = "memory that is mapped is seen as numbers")]
 
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use lapidary_core::Scalar;
 use memmap2::{MmapMut, MmapOptions};
 
-/// Elements that are zero until they are written.
+/// An array whose elements are zero until they are written.
 pub(crate) struct Pages<T> {
     map: MmapMut,
     element: PhantomData<T>,
@@ -24,14 +25,14 @@ impl<T: Scalar> Deref for Pages<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the pages are aligned and hold so many elements, zero where nothing was written; zero is a number.
+        // SAFETY: the mapping is aligned and holds this many elements. Unwritten bytes are zero, which is the number zero.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.map.len() / size_of::<T>()) }
     }
 }
 
 impl<T: Scalar> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above.
+        // SAFETY: the mapping is aligned and holds this many elements, and it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.map.len() / size_of::<T>()) }
     }
 }

@@ -13,17 +13,17 @@ use crate::oracle::residual::linear;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
-/// Everything that one call owes: memory, class or spread of NaN, and bound 7 or 5. At a special
-/// pivot IEEE division decides.
+/// Runs all checks of one call: canaries, the classes of the elements or the spread of NaN, and bound 7 or 5. For an
+/// equation with a special pivot, IEEE division defines the right result.
 ///
 /// # Errors
-/// The first property that does not hold.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_trsm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
     let x = run::<S, T>(trial.subject, case, &case.system::<T>()).map_err(|failure| failure.in_case(case))?;
     solved::<S, T>(trial, case, &case.owed::<T>(trial.subject.smallest::<T>()), &x)
 }
 
-/// Whether x solves the system as the mode wants it.
+/// Checks that `x` solves the system within the bound of the mode.
 fn solved<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     case: &TrsmCase,
@@ -39,7 +39,7 @@ fn solved<S: Subject + ?Sized, T: Scalar>(
     verdict.map_err(|failure| failure.in_case(case))
 }
 
-/// Calls the subject, checks the memory, and gives the solution as columns.
+/// Calls trsm of the subject, checks the memory, and returns the solution with one column for each right-hand side.
 pub(super) fn run<S: Subject + ?Sized, T: Scalar>(subject: &S, case: &TrsmCase, system: &System) -> Result<Dense, Failure> {
     let (a, mut b) = case.store::<T>(system);
     let before = a.clone();
@@ -77,8 +77,8 @@ fn exact(plain: &Dense, x: &Dense) -> Result<(), Failure> {
     }
 }
 
-/// With inverted blocks a NaN may spread inside its own column, never out of it,
-/// and never vanish.
+/// Checks a solve with inverted blocks. A NaN may spread inside its own column. The NaN must not reach another column, and
+/// must not disappear.
 fn inverted<T: Scalar>(case: &TrsmCase, seen: &Evidence<'_>, system: &System, [plain, x]: [&Dense; 2]) -> Result<(), Failure> {
     same_classes(plain, x, |plain, x| plain.is_finite() || !x.is_finite())?;
     let clean = |a: &Dense, j: usize| a.column(j).iter().all(|x| x.is_finite());

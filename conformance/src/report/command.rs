@@ -3,21 +3,22 @@
 use super::Report;
 
 impl Report {
-    /// What to type in order to repeat the trials of a filter, or all, with the same cases.
+    /// Returns the command that repeats the trials of a filter with the same cases. Without a filter the command repeats
+    /// all trials.
     #[must_use]
     pub fn command(&self, filter: Option<&str>) -> String {
         let Report { subject, mode, seed, settings, .. } = self;
         let option = if subject.name.starts_with("blas:") { "--subject" } else { "--device" };
         let name = quoted(&subject.name);
         let filter = filter.map_or(String::new(), |filter| format!(" --filter {}", quoted(filter)));
-        // no flag of the verb sets the width of panels
+        // the command has no flag for the width of panels, so that the variable LAPIDARY_NB sets it
         let nb = settings.nb.map_or(String::new(), |nb| format!("LAPIDARY_NB={nb} "));
         let limit = settings.memory_limit.map_or(String::new(), |bytes| format!(" --memory-limit {bytes}"));
         format!("{nb}lapidary conformance {option} {name}{limit} --{mode} --seed {seed}{filter}")
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./:,+-".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -1,8 +1,7 @@
-//! What a run of the suite found, as data: the one source of the printed lines, of
-//! the file of figures and of the page.
+//! The results of a run, as data. The printed lines, the file of figures and the page are made from this data alone.
 //!
-//! Every number that decided a verdict is here, so that a reader needs neither the
-//! device nor the suite to judge it.
+//! The report contains every number that decided a verdict. A reader can check each verdict without the device and without
+//! the suite.
 
 mod command;
 pub mod html;
@@ -13,59 +12,59 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The format of the file; another one is refused.
+/// Version of the file format. A file of another version is refused.
 pub const FORMAT: u32 = 1;
 
-/// What [`Report::begun`] calls the grades, which no trial is called.
+/// Value of [`Report::begun`] while the grades are measured. No trial has this name.
 pub const GRADES: &str = "grades";
 
-/// Verdict of a [`Grade`] where nothing may differ, and nothing did.
+/// Verdict of a [`Grade`] whose check allows no difference, if there was none.
 pub const EXACT: &str = "exact";
 
-/// A run of the suite, whole or under way.
+/// A run of the suite, which may be incomplete.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The [format](FORMAT) of the file.
     pub format: u32,
     /// Version of the suite.
     pub suite: String,
-    /// The program that ran it, by a number that changes with every change of it; empty where a
-    /// file is older.
+    /// A number that identifies the program that ran the suite. The number changes whenever the program changes. The text
+    /// is empty in files of earlier versions.
     #[serde(default)]
     pub build: String,
-    /// What was graded.
+    /// Identity of the subject.
     pub subject: Identity,
-    /// How much was tried.
+    /// Extent of the run: quick or full.
     pub mode: Mode,
     /// Seed of the random cases.
     pub seed: u64,
-    /// The trials that were asked for; all if none is given.
+    /// The filter that selected the trials. `None` means that all trials were selected.
     pub filter: Option<String>,
-    /// What the subject was told beside the calls; nothing where a file is older.
+    /// Settings of the devices. A file of an earlier version has no settings.
     #[serde(default)]
     pub settings: Settings,
-    /// What was begun last, while it has not ended: a trial, or the [grades](GRADES).
+    /// The trial that began last and has not ended, or the [grades](GRADES). `None` if each trial that began has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<String>,
-    /// How many runs have begun it.
+    /// Number of runs that have begun the trial or the grades in `begun`.
     #[serde(default)]
     pub beginnings: usize,
-    /// Every trial in the order of the suite.
+    /// Reports of the trials, in the order of the suite.
     pub trials: Vec<TrialReport>,
-    /// The grades of the subject; empty before the last trial is done.
+    /// Grades of the subject. The list is empty before the last trial has ended.
     pub grades: Vec<Grade>,
 }
 
-/// What was graded, as far as it tells.
+/// Identity of a subject, as far as the subject reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// How it is selected, for example `opencl:0`.
+    /// Name by which a user selects the subject, for example `opencl:0`.
     pub name: String,
     /// Model of the device.
     pub device: String,
     /// Driver and its version.
     pub driver: String,
-    /// The interface or library through which it is used.
+    /// The interface or library through which the subject is called.
     pub api: String,
     /// Operating system and architecture.
     pub os: String,
@@ -74,9 +73,9 @@ pub struct Identity {
 /// Settings that change how devices compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Bytes of memory that each device may use; all if none is given.
+    /// Memory limit of each device in bytes. `None` means that a device may use all of its memory.
     pub memory_limit: Option<usize>,
-    /// Width of the panels of a factorisation; the device's own if none is given.
+    /// Width of the panels of a factorisation. `None` means that each device chooses the width.
     pub nb: Option<usize>,
 }
 
@@ -92,13 +91,13 @@ impl fmt::Display for Settings {
 /// Name of the check that fails if the process of the trials ends during a trial.
 pub const ENDS: &str = "suite: ends";
 
-/// How much is tried.
+/// Extent of a run: quick or full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Every property, in cases that take a minute together.
+    /// Every property, with so few cases that the run takes about a minute.
     Quick,
-    /// More and larger cases.
+    /// More cases, and larger sizes.
     Full,
 }
 
@@ -111,51 +110,52 @@ impl fmt::Display for Mode {
     }
 }
 
-/// One property in one precision.
+/// The report of one trial: one property in one precision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialReport {
     /// Precision, routine and property, for example `f64::gemm::beta_zero_ignores_nan`.
     pub name: String,
-    /// `f32` or `f64`.
+    /// Name of the precision, `f32` or `f64`.
     pub dtype: String,
-    /// What is tried: a routine, or `memory`, `transfer`, `ordering`, `program`, `faults`.
+    /// The routine under test, or another group of properties, such as `memory`, `transfer`, `ordering`, `program`,
+    /// `faults`.
     pub routine: String,
-    /// The property's name.
+    /// Name of the property.
     pub property: String,
-    /// What the property says, in one sentence.
+    /// The requirement, in one sentence.
     pub about: String,
-    /// How it went.
+    /// The verdict of the trial.
     pub verdict: Verdict,
-    /// Why it was skipped or was expected to fail; empty otherwise.
+    /// Why the trial was skipped or was expected to fail. The text is empty for other verdicts.
     pub why: String,
-    /// Wall-clock time.
+    /// Wall-clock time of the trial.
     pub seconds: f64,
-    /// Cases that were run, those of a search for a shorter failure included.
+    /// Number of cases that were run, including those of the search for a shorter failing case.
     pub cases: usize,
-    /// The worst figure of each check, by flags and size.
+    /// The worst figure of each check for each combination of flags and size.
     pub figures: Vec<Figure>,
-    /// The shortest failure that was found.
+    /// The failure of the shortest failing case that was found.
     pub failure: Option<FailureReport>,
 }
 
-/// How a trial went.
+/// The verdict of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The subject has the property.
     Passed,
-    /// It has not.
+    /// The subject lacks the property, and no expectation explains why.
     Failed,
     /// The subject lacks the property, for the reason that an expectation states.
     Expected,
     /// The subject has the property although an expectation says that it lacks it. The expectation must be removed.
     UnexpectedlyPassed,
-    /// The property does not apply.
+    /// The property does not apply to the subject.
     Skipped,
 }
 
 impl Verdict {
-    /// Whether the run is to be counted as failed.
+    /// Whether the run counts as failed because of this verdict.
     #[must_use]
     pub fn is_bad(self) -> bool {
         matches!(self, Verdict::Failed | Verdict::UnexpectedlyPassed)
@@ -174,19 +174,18 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The worst ratio that a check saw among cases with the same flags and about the same
-/// size.
+/// The worst ratio that a check computed among cases with the same flags and about the same size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// Number of the bound in `docs/numerics.md`.
     pub bound: u32,
-    /// The check, for example `gemm: componentwise`.
+    /// Name of the check, for example `gemm: componentwise`.
     pub check: String,
-    /// The size on which the bound depends: k of a product, the order of a triangle or of
-    /// a system, n of a factorisation. That of the worst case.
+    /// The size on which the bound depends, in the worst case: k of a product, the order of a triangular matrix or of a
+    /// system, or n of a factorisation.
     pub size: usize,
-    /// The flags in the letters of the BLAS interface, for example `NT` or `LUNN`; empty if
-    /// there are none.
+    /// The flags in the letters of the BLAS interface, for example `NT` or `LUNN`. The text is empty if the case has no
+    /// flags.
     pub flags: String,
     /// The ratio that the check computed.
     #[serde(with = "number")]
@@ -203,8 +202,8 @@ impl Figure {
         self.limit == 0.0 && self.ratio == 0.0
     }
 
-    /// The ratio as a multiple of the limit; the check failed if it exceeds one. NaN becomes infinity, so that it counts as a
-    /// failure.
+    /// The ratio as a multiple of the limit. The check failed if this value exceeds one. A ratio that is NaN becomes
+    /// infinity, so that it counts as a failure.
     #[must_use]
     pub fn used(&self) -> f64 {
         let used = crate::failure::ratio(self.ratio, self.limit);
@@ -215,23 +214,23 @@ impl Figure {
 /// A failure, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FailureReport {
-    /// The check that failed.
+    /// Name of the check that failed.
     pub check: String,
-    /// Number of the bound in `docs/numerics.md`; none for a plain yes or no.
+    /// Number of the bound in `docs/numerics.md`. `None` if the check has no bound.
     pub bound: Option<u32>,
-    /// What was seen, in words.
+    /// Description of the failure.
     pub detail: String,
     /// Row and column of the worst element.
     pub at: Option<(usize, usize)>,
-    /// Observed ratio, where there is a bound.
+    /// The observed ratio. The value is NaN if the check has no bound.
     #[serde(with = "number")]
     pub ratio: f64,
-    /// The largest ratio that passes.
+    /// The largest ratio that passes. The value is NaN if the check has no bound.
     #[serde(with = "number")]
     pub limit: f64,
-    /// The case, in the form in which it is pinned; empty if the trial draws no random cases.
+    /// The case, in the form in which it can be pinned. The text is empty if the trial draws no random cases.
     pub case: String,
-    /// Its flags.
+    /// Flags of the case.
     pub flags: String,
 }
 
@@ -248,67 +247,69 @@ impl fmt::Display for FailureReport {
     }
 }
 
-/// What the figures of several cases say together.
+/// A summary of several figures, or a quantity that was measured after the trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Grade {
     /// Precision and quantity, for example `f64: growth of the error with k`.
     pub name: String,
-    /// What was measured, with its unit.
+    /// The measured value, with its unit.
     pub value: String,
-    /// A letter or a word.
+    /// Verdict of the grade: a letter or a word.
     pub verdict: String,
-    /// What it means.
+    /// Explanation of the quantity.
     pub explanation: String,
-    /// Whether it shows that the subject is wrong; no where a file is older.
+    /// Whether the grade shows that the subject is wrong. The value is false in files of earlier versions.
     #[serde(default)]
     pub failed: bool,
 }
 
 impl Report {
-    /// Records that a trial or the grades begin, and counts the runs that have begun them.
+    /// Records that a trial or the grades begin, and counts how many runs have begun them.
     pub fn begin(&mut self, what: &str) {
         let before = if self.begun.as_deref() == Some(what) { self.beginnings } else { 0 };
         (self.begun, self.beginnings) = (Some(what.to_owned()), before + 1);
     }
 
-    /// Records that the trial or the grades begun last have ended.
+    /// Records that the trial or the grades in `begun` have ended.
     pub fn end(&mut self) {
         (self.begun, self.beginnings) = (None, 0);
     }
 
-    /// The trial, or the grades, in which two runs were cut off: it is not begun a third time. A person or a power cut may stop
-    /// one run. Two runs that end in the same place probably have a cause that would stop a third.
+    /// The trial, or the grades, during which two runs were cut off. No run begins the trial or the grades a third time. A
+    /// user or a power failure may cut off one run. If two runs are cut off at the same place, a third would probably be
+    /// cut off there too.
     #[must_use]
     pub fn given_up(&self) -> Option<&str> {
         self.begun.as_deref().filter(|_| self.beginnings > 1)
     }
 
-    /// Trials with a verdict.
+    /// Number of trials with this verdict.
     #[must_use]
     pub fn count(&self, verdict: Verdict) -> usize {
         self.trials.iter().filter(|trial| trial.verdict == verdict).count()
     }
 
-    /// The trials in which the process of the trials ended, or was ended since it hung.
+    /// Names of the trials during which the process of the trials ended, or was ended because it took too long.
     #[must_use]
     pub fn unended(&self) -> Vec<&str> {
         let has_not_ended = |trial: &&TrialReport| trial.failure.as_ref().is_some_and(|failure| failure.check == ENDS);
         self.trials.iter().filter(has_not_ended).map(|trial| trial.name.as_str()).collect()
     }
 
-    /// Whether no trial applies to the subject: then nothing is shown of it, neither good nor bad.
+    /// Whether no trial applies to the subject. A run without a trial that applies says nothing about the subject.
     #[must_use]
     pub fn nothing_applied(&self) -> bool {
         self.count(Verdict::Skipped) == self.trials.len()
     }
 
-    /// Whether the run was cut off: the grades are measured when all trials are done.
+    /// Whether the run was cut off. The grades are measured after the last trial, so that a run without grades is
+    /// incomplete.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.grades.is_empty() && !self.nothing_applied()
     }
 
-    /// Whether nothing failed, except what an expectation explains.
+    /// Whether the run counts as passed: each failure is explained by an expectation, and no grade failed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.trials.iter().all(|trial| !trial.verdict.is_bad()) && !self.grades.iter().any(|grade| grade.failed)

@@ -1,11 +1,11 @@
-//! Numbers in JSON, which knows neither infinity nor NaN: those are the texts `"inf"` and
-//! `"NaN"`. Where an earlier suite wrote `null` for both, it is read as infinity, the worst
-//! ratio there is.
+//! Reads and writes numbers as JSON. JSON has neither infinity nor NaN, so that the texts `"inf"`, `"-inf"` and `"NaN"`
+//! stand for them. Earlier versions of the suite wrote `null` for these numbers; `null` is read as infinity, the worst
+//! possible ratio.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A number as JSON has it.
+/// A number in the form that JSON allows.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -1,4 +1,4 @@
-//! What the devices behind a subject do, below the routines.
+//! Properties of the devices of a subject, below the level of the routines.
 
 use lapidary_core::Scalar;
 
@@ -6,7 +6,7 @@ use super::Entry;
 use crate::Subject;
 use crate::device::{Probe, every};
 
-/// Entries for probes: each a name, a sentence and what is tried.
+/// Creates entries from names, sentences and probes.
 macro_rules! entries {
     ($($name:literal, $about:literal => $probe:ident;)+) => {
         vec![$(($name, $about, |trial| every::<S, T>(trial, Probe::$probe))),+]

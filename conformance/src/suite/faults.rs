@@ -1,4 +1,4 @@
-//! Errors and callers that meet: what a call leaves behind for the next, and for others.
+//! Properties of calls after a failed call, and of calls from several threads at once.
 
 use lapidary_core::{ErrorKind, Gemm, MatMut, MatRef, Scalar};
 

@@ -78,7 +78,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, GemmCase::any(trial.scope, fills).prop_map(change), |case| gemm::check_gemm::<S, T>(trial, case))
 }
 
-/// As [`random`], with a third of the cases: they all go to one point.
+/// As [`random`], but with a third of the cases, since each case tests the same requirement.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     fills: &'static [Fill],
@@ -143,7 +143,7 @@ fn checksums<S: Subject + ?Sized, T: Scalar>(
 }
 
 fn skinny<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
-    // with --full beyond the 3200 of the page of bounds
+    // the long extents are 3600 under --full
     let n = 3 * trial.scope.large.iter().copied().max().unwrap_or(trial.scope.max);
     checksums::<S, T>(trial, [[8, n, n], [n, 8, n], [n, n, 8]])
 }

@@ -66,7 +66,7 @@ fn random<S: Subject + ?Sized, T: Scalar>(
     search(trial.scope, cases, |case| getrf::check_getrf::<S, T>(trial, case))
 }
 
-/// As [`random`], with a third of the cases, since all of them test the same thing.
+/// As [`random`], but with a third of the cases, since each case tests the same requirement.
 fn few<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     shapes: &'static [Shape],
@@ -96,7 +96,8 @@ fn tile_edges<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<()
     each::<S, T>(trial, edges.map(|[m, n, _]| GetrfCase { m, ..GetrfCase::square(n, Shape::Exact) }))
 }
 
-/// The last ones have so many rows that a work-item of a large group searches several of equal candidates.
+/// Tests equal candidates below the diagonal. The last matrices have so many rows that each work-item of a large work-group
+/// compares several equal candidates.
 fn ties_below<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     few::<S, T>(trial, &[Shape::TiesBelow], |case| case)?;
     let mut tall = trial.scope.large.iter().map(|&n| GetrfCase { m: n * 5 / 2, ..GetrfCase::square(65, Shape::TiesBelow) });

@@ -1,4 +1,4 @@
-//! Matrices of more elements than small integers count.
+//! Properties of matrices with so many elements that 32-bit indices overflow under `--full`.
 
 use lapidary_core::Scalar;
 

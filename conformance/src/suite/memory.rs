@@ -1,4 +1,4 @@
-//! Memory and row exchanges: what may be written, in every routine.
+//! Properties of memory, which all routines must have, and properties of row exchanges.
 
 use lapidary_core::{Scalar, TrsmMode};
 use proptest::strategy::Strategy;
@@ -38,10 +38,10 @@ pub(super) fn exchanges<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
     ]
 }
 
-/// Changes how operands lie in memory.
+/// A function that changes the storage of an operand.
 type Change = fn(Storage) -> Storage;
 
-/// Random calls of every routine on operands that lie in memory as `stored` says.
+/// Runs random calls of every routine. `stored` changes the storage of their operands.
 fn every_routine<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, stored: Change) -> Result<(), Failure> {
     let scope = &trial.scope.part(4);
     search(scope, gemms(scope, stored), |case| gemm::check_gemm::<S, T>(trial, case))?;
@@ -67,7 +67,7 @@ fn solves(scope: &Scope, stored: Change) -> impl Strategy<Value = SolveCase> + u
     SolveCase::any(scope).prop_map(move |case| SolveCase { storage: case.storage.map(stored), ..case })
 }
 
-/// A product of NaN alone, then one of integers in the same sizes.
+/// Tests a product of NaN alone, and then a product of integers with the same sizes.
 fn stale_nan<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>) -> Result<(), Failure> {
     let scope = &trial.scope.part(2);
     search(scope, GemmCase::any(scope, &[Fill::Poison]), |poison| {

@@ -1,5 +1,5 @@
-//! Every property by name, in the order in which they build on one another: memory, then
-//! what devices do, then gemm, trsm, getrf, solve, faults, what is large.
+//! The list of all properties, by name. A property comes after the properties that it builds on: memory, then devices, then
+//! laswp, gemm, trsm, getrf, solve, batches, faults, large matrices.
 
 mod agreement;
 mod batched;
@@ -23,35 +23,35 @@ use crate::cases::Rng;
 use crate::erased::AnySubject;
 use crate::{Failure, Ledger, Scope, Subject, Trial};
 
-/// Grades a subject in a property.
+/// A function that tests a property on a subject.
 pub type Check<S> = fn(&Trial<'_, S>) -> Result<(), Failure>;
 
 /// A property in one precision.
 #[derive(Debug)]
 pub struct Property<S> {
-    /// The precision.
+    /// Type of the numbers.
     pub dtype: DType,
-    /// The group of the property: a routine, or what several routines have in common.
+    /// The routine under test, or another group of properties such as `memory`.
     pub routine: &'static str,
-    /// The routines that its check calls.
+    /// The routine under test, or another group of properties such as `memory`.
     pub calls: &'static [Routine],
-    /// Its name.
+    /// Name of the property.
     pub name: &'static str,
-    /// What it says, in one sentence.
+    /// The requirement, in one sentence.
     pub about: &'static str,
     way: Way<S>,
 }
 
-/// How a property grades a subject.
+/// The type on which a property is tested.
 #[derive(Debug)]
 enum Way<S> {
-    /// As what it is.
+    /// The check is compiled for the type of the subject.
     Typed(Check<S>),
-    /// As any other subject: these checks are large, and compiled once.
+    /// The check is compiled once, for [`AnySubject`], since the code of such a check is large.
     Erased(Check<AnySubject>, fn(&S) -> &AnySubject),
 }
 
-// derived, these would ask for `S: Clone`
+// `derive` would require `S: Clone`
 impl<S> Clone for Way<S> {
     fn clone(&self) -> Self {
         *self
@@ -59,7 +59,7 @@ impl<S> Clone for Way<S> {
 }
 impl<S> Copy for Way<S> {}
 
-// derived, these would ask for `S: Clone`
+// `derive` would require `S: Clone`
 impl<S> Clone for Property<S> {
     fn clone(&self) -> Self {
         *self
@@ -74,10 +74,10 @@ impl<S> Property<S> {
         format!("{}::{}::{}", self.dtype, self.routine, self.name)
     }
 
-    /// Grades a subject, in cases that are drawn for this property alone.
+    /// Tests the property on a subject. The cases are drawn from a seed that belongs to this property.
     ///
     /// # Errors
-    /// The subject lacks it.
+    /// The subject lacks the property.
     pub fn check(&self, subject: &S, scope: &Scope, ledger: &Ledger) -> Result<(), Failure> {
         let scope = &Scope { seed: own_seed(scope.seed, &self.full_name()), ..scope.clone() };
         match self.way {
@@ -87,14 +87,14 @@ impl<S> Property<S> {
     }
 }
 
-/// The seed of a trial: from one seed for all, every trial would draw the same sizes. FNV-1a of
-/// the name, mixed with the seed of the run.
+/// The seed of a trial: the FNV-1a hash of its name, mixed with the seed of the run. With one seed for all trials, every
+/// trial would draw the same sizes.
 fn own_seed(seed: u64, name: &str) -> u64 {
     let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     Rng::new(seed ^ hash).bits()
 }
 
-/// A name, what it says, and the check.
+/// Name, requirement and check of a property.
 type Entry<S> = (&'static str, &'static str, Check<S>);
 
 /// Properties under one name.
@@ -111,7 +111,7 @@ fn under<T: Scalar, C: ?Sized, S>(group: Group<C>, way: fn(Check<C>) -> Way<S>) 
     entries.into_iter().map(move |(name, about, check)| Property { dtype: T::DTYPE, routine, calls, name, about, way: way(check) })
 }
 
-/// All properties for the numbers `T`.
+/// All properties in the precision of `T`.
 #[must_use]
 pub fn properties_in<S: Subject + 'static, T: Scalar>() -> Vec<Property<S>> {
     groups::<T>().into_iter().flat_map(|group| under::<T, _, _>(group, |check| Way::Erased(check, |subject| subject))).collect()
@@ -126,19 +126,19 @@ pub fn group_of(routine: Routine) -> &'static str {
     }
 }
 
-/// All groups for the numbers `T`.
+/// The entries of all properties in the precision of `T`, grouped by routine.
 fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
     use Routine::{Gemm, Getrf, Getrs, Laswp, Trsm};
     let group = |name, calls, entries| Group { name, calls, entries };
     let of = |routine: Routine, calls, entries| group(group_of(routine), calls, entries);
-    let (devices, factors_and_solution): (&[Routine], &[Routine]) = (&[], &[Getrf, Getrs]);
+    let (no_routine, factors_and_solution): (&[Routine], &[Routine]) = (&[], &[Getrf, Getrs]);
     let mut groups = vec![
         group("memory", &[Gemm, Trsm, Getrf, Getrs], memory::storage::<_, T>()),
         group("memory", &[Gemm], memory::stale::<_, T>()),
         group("memory", &[Gemm, Laswp], memory::far::<_, T>()),
-        group("transfer", devices, device::transfers::<_, T>()),
-        group("ordering", devices, device::ordering::<_, T>()),
-        group("program", devices, device::program::<_, T>()),
+        group("transfer", no_routine, device::transfers::<_, T>()),
+        group("ordering", no_routine, device::ordering::<_, T>()),
+        group("program", no_routine, device::program::<_, T>()),
         of(Laswp, &[Laswp], memory::exchanges::<_, T>()),
         of(Gemm, &[Gemm], gemm::entries::<_, T>()),
         of(Trsm, &[Trsm], trsm::entries::<_, T>()),
@@ -149,21 +149,22 @@ fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
     ];
     groups.extend(pinned::groups::<_, T>());
     groups.extend([
-        group("faults", devices, device::faults::<_, T>()),
+        group("faults", no_routine, device::faults::<_, T>()),
         group("faults", &[Gemm], faults::entries::<_, T>()),
-        group("large", devices, large::on_devices::<_, T>()),
+        group("large", no_routine, large::on_devices::<_, T>()),
         group("large", &[Gemm, Trsm, Laswp], large::in_host_memory::<_, T>()),
     ]);
     groups
 }
 
-/// All properties, single precision first.
+/// All properties, first the properties in single precision.
 #[must_use]
 pub fn properties<S: Subject + 'static>() -> Vec<Property<S>> {
     [properties_in::<S, f32>(), properties_in::<S, f64>()].concat()
 }
 
-/// Whether a query selects a trial: a part of its name, or, with `*` and `?`, all of it.
+/// Whether a query selects a trial. A query with `*` or `?` must match the whole name; any other query must be a part of
+/// the name.
 #[must_use]
 pub fn selects(query: &str, name: &str) -> bool {
     let is_pattern = query.contains(['*', '?']);
@@ -180,7 +181,7 @@ mod tests {
     use crate::cases::SolveCase;
     use crate::{Ledger, Scope};
 
-    /// The cases that a property of this name draws.
+    /// The cases that a property with this name draws.
     fn drawn(name: &'static str, seed: u64) -> Vec<String> {
         let check: Check<RefCell<Vec<String>>> = |trial| {
             search(trial.scope, SolveCase::any(trial.scope), |case| {

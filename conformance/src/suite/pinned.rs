@@ -1,4 +1,4 @@
-//! Failures that were found and shrunk, each in a file of `conformance/cases/`.
+//! Properties from cases that once failed. Each case is a file in `conformance/cases/`.
 
 use lapidary_core::Scalar;
 
@@ -6,7 +6,7 @@ use super::{Entry, Group};
 use crate::cases::{Pinned, pinned};
 use crate::{Failure, Subject, Trial};
 
-/// A property for each file, by its name.
+/// Creates a property for each file, with the name of the file.
 macro_rules! files {
     ($($name:ident)+) => {
         /// Names and texts of the files.
@@ -35,7 +35,7 @@ files! {
     laswp_backward
 }
 
-/// The first remark says what the file is about.
+/// The first remark of a file, which states the requirement.
 fn about(text: &'static str) -> &'static str {
     pinned::remarks(text).next().unwrap_or_default()
 }

@@ -1,11 +1,15 @@
-//! A BLAS and LAPACK of plain loops, which the tests compile as a shared library: with
-//! `--cfg long` its integers have 64 bits, `SUFFIX` ends the names of Fortran's functions,
-//! `C_SUFFIX` those of cblas, and `PREFIX` begins them all. With `--cfg wrong_cblas` the products of cblas are off,
-//! with `--cfg products` there are products alone, and with `--cfg empty` nothing. With
-//! `--cfg nameless` it seems to be OpenBLAS, and does not say which, and with `--cfg dotless`
-//! it has no dot product; with `--cfg versioned` it says which LAPACK it follows. With `--cfg fatal`
-//! the environment variable `FATE` names routines and a way to end the process: `getrs=exit` calls
-//! `exit` in getrs, `load=exit` while the library is loaded.
+//! A BLAS and LAPACK of plain loops, which the tests compile as a shared library. The environment variables `SUFFIX` and
+//! `C_SUFFIX` are the suffixes of the symbols of Fortran and of cblas; `PREFIX` is the prefix of all symbols. Flags of the
+//! compiler change the library:
+//! - `--cfg long`: integers have 64 bits.
+//! - `--cfg wrong_cblas`: products of cblas are wrong.
+//! - `--cfg products`: the library has products only.
+//! - `--cfg empty`: the library has no routines.
+//! - `--cfg nameless`: the library has OpenBLAS's function for the name, which returns null.
+//! - `--cfg dotless`: the library has no dot product.
+//! - `--cfg versioned`: the library has the function for the version of LAPACK.
+//! - `--cfg fatal`: the environment variable `FATE` names routines and how each ends the process. `getrs=exit` calls `exit`
+//!   in getrs; `load=exit` calls it while the library is loaded.
 #![cfg(not(empty))]
 
 use std::ffi::{c_char, c_int};
@@ -15,7 +19,7 @@ type Int = i64;
 #[cfg(not(long))]
 type Int = i32;
 
-/// A matrix by its strides.
+/// A matrix, given by its address and strides.
 #[derive(Clone, Copy)]
 struct Mat<T> {
     at: *mut T,
@@ -91,14 +95,14 @@ static ON_LOAD: extern "C" fn() = {
     on_load
 };
 
-/// A library that is asked for its name and has none.
+/// The function with which OpenBLAS reports its name. The function of this library returns null.
 #[cfg(nameless)]
 #[no_mangle]
 extern "C" fn openblas_get_config() -> *const c_char {
     std::ptr::null()
 }
 
-/// The version of LAPACK that this follows.
+/// The function with which a library reports the version of LAPACK.
 #[cfg(versioned)]
 #[no_mangle]
 unsafe extern "C" fn ilaver_(major: *mut Int, minor: *mut Int, patch: *mut Int) {
@@ -150,7 +154,7 @@ macro_rules! library {
             product([m, n, k], alpha, a, b, beta, Mat::new(c, ldc, order == 101));
         }
 
-        /// A\u{207b}\u{b9}·B for a lower or upper A.
+        /// Computes A\u{207b}\u{b9}·B for a lower or upper triangular A.
         #[cfg(not(products))]
         unsafe fn solve([n, nrhs]: [Int; 2], a: Mat<$t>, lower: bool, unit: bool, b: Mat<$t>) {
             let order: Vec<Int> = if lower { (0..n).collect() } else { (0..n).rev().collect() };

@@ -1,5 +1,5 @@
-//! Libraries of others as subjects, shown on one of plain loops that is compiled here in
-//! the shapes in which libraries come.
+//! Tests of libraries as subjects. A library of plain loops is compiled with the symbols and integers that real libraries
+//! have.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,7 +11,7 @@ use lapidary_conformance::suite::properties;
 use lapidary_conformance::{Grader, Scope, Subject};
 use lapidary_core::{ErrorKind, Gemm, Layout, MatMut, MatRef, Trsm, TrsmMode};
 
-/// The shape of a library.
+/// A variant of the library: its `cfg` flags, suffixes and prefix.
 #[derive(Clone, Copy, Default)]
 struct Shape {
     cfg: &'static [&'static str],
@@ -22,7 +22,7 @@ struct Shape {
 
 const COMMON: Shape = Shape { cfg: &[], suffix: "_", c_suffix: "", prefix: "" };
 
-/// Compiles the library in a shape; the value is its path.
+/// Compiles a variant of the library and returns its path.
 fn compile(name: &str, shape: Shape) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!(
         "{}{name}{}",
@@ -43,13 +43,13 @@ fn open(name: &str, shape: Shape, way: &str) -> Library {
     Library::open(&format!("blas:{}{way}", compile(name, shape).display())).unwrap()
 }
 
-/// The library in the commonest shape, compiled once.
+/// The variant with the commonest symbols, which is compiled once.
 fn common(way: &str) -> Library {
     static PATH: LazyLock<PathBuf> = LazyLock::new(|| compile("common", COMMON));
     Library::open(&format!("blas:{}{way}", PATH.display())).unwrap()
 }
 
-/// The trials whose name contains `filter`.
+/// Runs the trials whose name contains `filter`.
 fn grade(library: &Library, filter: &str) -> Vec<TrialReport> {
     let scope = Scope { blocks: vec![4, 16], min: 0, max: 24, cases: 32, large: vec![65], elements: 1 << 16, seed: 7 };
     let grader = Grader::strict(scope);
@@ -57,7 +57,7 @@ fn grade(library: &Library, filter: &str) -> Vec<TrialReport> {
     asked.map(|property| grader.try_on(library, &property)).collect()
 }
 
-/// How many trials pass; none may fail.
+/// Runs the trials whose name contains `filter`, of which none may fail. Returns the number of trials that pass.
 fn pass(library: &Library, filter: &str) -> usize {
     let trials = grade(library, filter);
     let failed: Vec<&TrialReport> = trials.iter().filter(|trial| trial.verdict.is_bad()).collect();
@@ -134,7 +134,7 @@ fn either_interface_can_be_graded() {
     assert_eq!([verdict(""), verdict("#fortran")], [Verdict::Failed, Verdict::Passed]);
 }
 
-/// The OpenBLAS in the wheels of SciPy has the first of these shapes, NumPy's the second.
+/// The OpenBLAS in the packages of SciPy has the first of these spellings; the OpenBLAS in those of NumPy has the second.
 #[test]
 fn names_with_a_prefix_are_told_and_taken() {
     let plain = Shape { prefix: "scipy_", ..COMMON };
@@ -226,7 +226,7 @@ fn files_that_are_no_library_are_refused() {
     let refused = |name: &str| Library::open(name).unwrap_err();
     let error = refused("blas:/no/such/file.so");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    // what the loader says, not only that it failed
+    // the message contains the reason that the loader gives
     let message = error.to_string();
     assert!(message.contains("/no/such/file.so") && !message.ends_with("failed"), "{message}");
     let empty = compile("empty", Shape { cfg: &["empty"], ..COMMON });

@@ -1,5 +1,5 @@
-//! Devices and products with one deliberate fault each are caught, by the property that is
-//! there for it, in what `--quick` tries.
+//! Tests with devices and products that have one deliberate fault each. A quick run must catch each fault by the property
+//! that is meant for it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{OnDevice, Scope, Subject};
 use lapidary_core::Scalar;
 
-/// Each fault of a device, the properties that catch it, and the checks that say so.
+/// Each fault of a device, a property that catches it, and the check that fails.
 pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (StaleLocalMemory, "program::products", "program: gemm"),
     (StaleLocalMemory, "gemm::integers_are_exact", "gemm: exact integers"),
@@ -43,13 +43,13 @@ pub const DEVICES: &[(DeviceFault, &str, &str)] = &[
     (SolvesBatchUntransposed, "program::batched_systems", "program: getrs_batched"),
 ];
 
-/// Faults that only double precision shows.
+/// Faults of devices that only double precision shows.
 pub const DEVICES_IN_DOUBLE: &[(DeviceFault, &str, &str)] = &[
     (RoundsTransfers, "transfer::round_trip", "transfer: elements"),
     (SharesStaging, "ordering::threads_at_once", "ordering: values"),
 ];
 
-/// The same for products.
+/// Each fault of products, a property that catches it, and the check that fails.
 pub const WAYS: &[(Way, &str, &str)] = &[
     (StrassenLike, "gemm::no_fast_products", "gemm: componentwise"),
     (RightBelow512, "gemm::error_growth", "gemm: componentwise"),
@@ -60,19 +60,20 @@ pub const WAYS: &[(Way, &str, &str)] = &[
     (KeepsNan, "memory::stale_nan_does_not_leak", "gemm: class"),
 ];
 
-/// Those that show beyond a size, and in single precision are within the rounded checksum.
+/// Faults of products that show only in large matrices. In single precision the rounded checksum allows the error, so that
+/// the exact checksum must catch it.
 pub const LARGE_WAYS: &[(Way, &str, &str)] = &[(StaleColumnBeyond256, "gemm::large", "gemm: exact checksum")];
 
 /// Faults of products that only double precision shows.
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
-/// The same for factorisations.
+/// Each fault of blocked factorisations, a property that catches it, and the check that fails.
 pub const SLIPS: &[(Slip, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
 
-/// Those that show beyond a size.
+/// Faults of factorisations that show only in large matrices.
 pub const LARGE_SLIPS: &[(Slip, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
 
-/// A quick run with one of its largest sizes.
+/// A quick run with one size of large matrices.
 fn large(size: usize) -> Scope {
     Scope { large: vec![size], ..Scope::quick(1) }
 }
@@ -130,7 +131,7 @@ fn faults_of_large_calls_are_caught() {
     }
 }
 
-/// The device that the faults are put around has none.
+/// The device that is the basis of the faulty devices must have every property.
 #[test]
 fn the_device_itself_has_every_property() {
     let subject = OnDevice(CpuDevice::new(0, Some(1 << 30)));
@@ -139,7 +140,7 @@ fn the_device_itself_has_every_property() {
     }
 }
 
-/// Strassen's products are good in norm: it takes the componentwise bound to tell them.
+/// Strassen's algorithm has small errors in norm, so that only the componentwise bound catches it.
 #[test]
 fn a_norm_does_not_tell_strassen_from_others() {
     let list = properties_in::<Subtle, f64>();
@@ -164,7 +165,7 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     table
 }
 
-/// A property that no fault lacks shows nothing.
+/// Each property must catch a fault, since a property that never fails shows nothing.
 #[test]
 fn every_property_has_a_fault_that_it_catches() {
     let caught: Vec<&str> = table().into_values().flatten().collect();

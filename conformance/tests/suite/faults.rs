@@ -1,5 +1,4 @@
-//! Every deliberate fault is caught, by the property that is there for it: the
-//! properties are not vacuous.
+//! Each deliberate fault must be caught by the property that is meant for it. The test shows that the properties can fail.
 
 use crate::naive::Naive;
 use crate::wrong::Fault::{self, *};
@@ -9,7 +8,8 @@ use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Failure, Flushing, Subject, flushes};
 use lapidary_core::Scalar;
 
-/// Each fault and the verdicts that catch it: entry of the suite, property.
+/// Each fault, a property that catches it, and the check that fails. If the check depends on the cases, the names of the
+/// possible checks are joined by "or".
 pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LowPrecision, "gemm::precision", "gemm: precision"),
     (LowPrecision, "gemm::random", "gemm: componentwise"),
@@ -84,9 +84,9 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (LastPlaceOfU, "getrf::exact_factors", "getrf: exact factors"),
     (LastPlaceOfU, "getrf::permuted_identity", "getrf: exact factors"),
     (LastPlaceOfU, "getrf::singular_completes", "getrf: exact factors"),
-    // "getrf: growth" has no fault of its own. It looks at Wilkinson's matrix after
-    // "getrf: exact factors" has passed, when the factors are the oracle's: it is
-    // the oracle that it checks. What a subject does wrong there is caught before.
+    // "getrf: growth" has no fault of its own. The check looks at Wilkinson's matrix after "getrf: exact factors" has
+    // passed, when the factors equal those of the oracle. So "getrf: growth" tests the oracle. An error of a subject in
+    // Wilkinson's matrix fails "getrf: exact factors".
     (LastPlaceOfU, "getrf::growth", "getrf: exact factors"),
     (DropsNan, "trsm::nan_propagates", "trsm: class"),
     (DropsNan, "getrf::nan_leaves_a_trace", "getrf: NaN"),
@@ -113,17 +113,17 @@ pub const EXPECTED: &[(Fault, &str, &str)] = &[
     (SolvesUntransposed, "batched::solutions", "batched: getrs"),
 ];
 
-/// Those that show beyond a size.
+/// Faults that show only in large matrices.
 pub const LARGE: &[(Fault, &str, &str)] = &[(LastOfTiesFarBelow, "getrf::ties_below_the_diagonal", "getrf: pivots")];
 
-/// Faults that one property alone catches.
+/// Faults that only one property catches.
 const ALONE: &[Fault] = &[FixedPoint, RoughInverse, LastPlaceOfX, LastPlaceOfU, DropsNan, RoughEquation];
 
 fn verdict<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &quick())
 }
 
-/// Whether a check is one of several, `a or b`, of which the cases decide.
+/// Whether a check is one of several that are joined by " or ".
 fn is_among(check: &str, expected: &str) -> bool {
     expected.split(" or ").any(|expected| expected == check)
 }
@@ -141,7 +141,7 @@ fn caught<T: Scalar>() {
 fn caught_alone<T: Scalar>() {
     for &fault in ALONE {
         let expected: Vec<&str> = EXPECTED.iter().filter(|row| row.0 == fault).map(|row| row.2).collect();
-        // what is large is tried in all routines at once
+        // the properties of large matrices call several routines
         for property in properties_in::<Wrong, T>().iter().filter(|property| property.routine != "large") {
             if let Err(failure) = outcome(&Wrong(fault), property, &scope(60)) {
                 let is_expected = expected.iter().any(|expected| is_among(failure.check, expected));
@@ -167,12 +167,12 @@ fn faults_of_one_property_are_caught_by_no_other() {
     caught_alone::<f64>();
 }
 
-/// Runs more cases than a quick run, since each of these faults shows in few cases.
+/// Tests a property with more cases than a quick run has, since each fault shows in few cases.
 fn thorough<T: Scalar>(subject: &(impl Subject + 'static), name: &str) -> Result<(), Failure> {
     outcome(subject, find(&properties_in::<_, T>(), name), &scope(300))
 }
 
-/// The suite finds the other faults of a device that is allowed to flush subnormal numbers to zero.
+/// A device may be allowed to flush subnormal numbers to zero. The suite must still find its other faults.
 fn flushing<T: Scalar>() {
     let name = "gemm::keeps_subnormals";
     thorough::<T>(&Flushing::of(&Wrong(Flushes)), name).expect("results below the smallest normal number are zero");

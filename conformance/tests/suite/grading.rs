@@ -1,4 +1,4 @@
-//! From outcomes to verdicts: what is expected, what panics, what is recorded.
+//! Tests of verdicts: expected failures, panics, and recorded figures.
 
 use lapidary_backend_cpu::CpuDevice;
 use lapidary_conformance::report::{Identity, TrialReport, Verdict};
@@ -11,11 +11,11 @@ use crate::panics::Panics;
 use crate::wrong::{Fault, Wrong};
 use crate::{find, scope};
 
-/// The plain loops on a device that takes subnormal numbers for zero.
+/// The plain loops, as on a device that treats subnormal numbers as zero.
 struct FlushesAll;
 
 fn flush<T: Scalar>(x: T) -> T {
-    // −0 is a number like others
+    // −0 is kept, since it is no subnormal number
     if x != T::ZERO && x.abs().to_f64() < T::MIN_POSITIVE { T::ZERO } else { x }
 }
 
@@ -72,7 +72,7 @@ fn trials<S: Subject + 'static, T: Scalar>(subject: &S) -> Vec<TrialReport> {
     properties_in::<S, T>().iter().map(|property| grader.try_on(subject, property)).collect()
 }
 
-/// The entries of the suite about flushing are about three trials, and no others fail.
+/// Of the trials of a flushing subject, only the three that `expectations.toml` names for flushing fail.
 fn three_trials_have<T: Scalar>(verdict: Verdict) {
     let all = trials::<_, T>(&FlushesAll);
     let bad = all.iter().filter(|trial| !matches!(trial.verdict, Verdict::Passed | Verdict::Skipped));
@@ -82,7 +82,7 @@ fn three_trials_have<T: Scalar>(verdict: Verdict) {
     let grades = grades::grades(&FlushesAll, &all);
     let told = grades.iter().find(|grade| grade.name.ends_with("subnormal numbers")).unwrap();
     assert_eq!((told.verdict.as_str(), told.value.as_str()), ("flushes", "operands and results are taken for zero"));
-    // a failure that is known is none of what the subject uses of its bounds
+    // the grade for the worst figure leaves out known failures
     let worst = grades.iter().find(|grade| grade.name.ends_with("worst gemm: componentwise")).unwrap();
     let used: f64 = worst.verdict.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(used <= 1.0, verdict == Verdict::Expected, "{}", worst.verdict);
@@ -131,7 +131,7 @@ fn what_panics_has_failed_and_what_does_not_apply_is_skipped() {
     assert_eq!(Identity { os: String::new(), ..panics.identity() }, Identity { name: "panics".into(), ..Identity::default() });
 }
 
-/// Grades of subjects whose answer is known.
+/// Tests the grades of subjects for which the right grade is known.
 #[test]
 fn grades_name_what_is_inside() {
     use crate::subtle::{Subtle, Way};
@@ -157,10 +157,10 @@ fn grades_name_what_is_inside() {
     assert_ne!(value(&plain), value(&blocks));
 }
 
-/// A subject, the one that stands for it on several devices, and what that says of itself.
+/// The subject of one fault, the fault that the subject has on several devices, and the number of devices that took part.
 struct Against(Wrong, Fault, Answer);
 
-/// How many devices had a part, or why several do not open.
+/// The number of devices that took part, or the reason for which several devices cannot be opened.
 type Answer = std::result::Result<Option<usize>, &'static str>;
 
 impl Subject for Against {
@@ -194,7 +194,7 @@ fn one_device_and_several_are_compared_routine_by_routine() {
         assert_eq!(verdicts(LastPlaceOfU), told(["same bits", "same bits", "other bits"]));
         assert_eq!(verdicts(RoundsBeta), told(["too far apart", "same bits", "same bits"]));
     }
-    // what one device did alone says nothing of several, unless it is wrong
+    // if one device ran all tasks, the calls say nothing about several devices unless the result is wrong
     assert_eq!(verdicts(LastPlaceOfU, Ok(Some(1))), told(["not measured"; 3]));
     assert_eq!(verdicts(RoundsBeta, Ok(Some(1))), told(["too far apart", "not measured", "not measured"]));
     assert!(compared(AlwaysForward, Ok(Some(2)))[0].2.ends_with("2 devices had a part"));
@@ -207,7 +207,7 @@ fn one_device_and_several_are_compared_routine_by_routine() {
     assert_eq!(grades.iter().filter(|grade| grade.name.contains("one device and several")).count(), 3);
 }
 
-/// The plain loops, and devices with so many bytes of memory.
+/// The plain loops with two devices. The numbers are the memory of each device in bytes.
 struct WithDevices(Naive, [usize; 2]);
 
 impl Subject for WithDevices {
@@ -232,7 +232,8 @@ fn what_one_device_shows_is_not_skipped_because_another_lacks_memory() {
     }
 }
 
-/// The plain loops, with a limit of memory or without one, whose larger products lack memory.
+/// The plain loops, except that products of nine or more rows return lack of memory. The number is the memory limit, if
+/// there is one.
 struct Lacking(Option<usize>);
 
 impl Subject for Lacking {

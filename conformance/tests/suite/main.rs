@@ -1,5 +1,5 @@
-//! The suite tested by itself: plain loops have every property, and every
-//! deliberate fault lacks the one that is there for it.
+//! Tests of the suite itself. The plain loops must have every property, and each deliberate fault must fail the property
+//! that is meant for it.
 
 mod agreement;
 mod controls;
@@ -17,22 +17,22 @@ mod wrong_device;
 use lapidary_conformance::suite::Property;
 use lapidary_conformance::{Failure, Ledger, Scope};
 
-/// A small scope: the loops under test are the slowest there are.
+/// A small scope, since the plain loops are slow.
 fn scope(cases: u32) -> Scope {
     Scope { blocks: vec![4, 16], min: 0, max: 24, cases, large: vec![65], elements: 1 << 16, seed: 7 }
 }
 
-/// A quick run without its largest sizes, for which the plain loops take long.
+/// The scope of a quick run without its largest sizes, for which the plain loops take long.
 fn quick() -> Scope {
     Scope { large: vec![65], ..Scope::quick(1) }
 }
 
-/// The outcome of one property.
+/// Tests one property.
 fn outcome<S>(subject: &S, property: &Property<S>, scope: &Scope) -> Result<(), Failure> {
     property.check(subject, scope, &Ledger::default())
 }
 
-/// The property of a list that is called `routine::name`.
+/// The property in a list with the name `routine::name`.
 fn find<'a, S>(list: &'a [Property<S>], name: &str) -> &'a Property<S> {
     let (routine, name) = name.split_once("::").expect("a routine and a name");
     let named = |property: &&Property<S>| property.routine == routine && property.name == name;

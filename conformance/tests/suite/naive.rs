@@ -1,9 +1,9 @@
-//! A subject of plain loops, written from the definitions of the routines.
+//! A subject of plain loops, which follow the definitions of the routines.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{Diag, Gemm, Getrf, Getrs, Laswp, MatMut, MatRef, Op, Result, Scalar, Side, Trsm, Uplo};
 
-/// Plain loops.
+/// The subject of plain loops.
 pub struct Naive;
 
 /// Element (i, j) of `op(A)`.
@@ -11,7 +11,7 @@ pub fn under<T: Scalar>(a: &MatRef<'_, T>, op: Op, i: usize, j: usize) -> T {
     if op.is_trans() { a.at(j, i) } else { a.at(i, j) }
 }
 
-/// Exchanges two rows.
+/// Exchanges rows `i` and `p`.
 pub fn swap<T: Scalar>(a: &mut MatMut<'_, T>, i: usize, p: usize) {
     for j in 0..a.cols() {
         let (x, y) = (a.at(i, j), a.at(p, j));

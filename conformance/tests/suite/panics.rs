@@ -1,4 +1,4 @@
-//! A subject that gives no result: with its panics as errors of calls, cases are kept.
+//! Tests with a subject that panics. If the panics of the subject become errors of calls, failures name their cases.
 
 use lapidary_conformance::cases::Pinned;
 use lapidary_conformance::report::Verdict;
@@ -6,7 +6,7 @@ use lapidary_conformance::suite::properties_in;
 use lapidary_conformance::{Grader, Guarded, Scope, Subject, expectation, grades};
 use lapidary_core::{DType, Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
-/// A subject whose routines panic, in these precisions.
+/// A subject whose routines panic. The list contains the precisions in which the subject computes.
 pub struct Panics(pub &'static [DType]);
 
 impl Subject for Panics {

@@ -1,4 +1,4 @@
-//! Plain loops have every property.
+//! The plain loops must have every property.
 
 use crate::naive::Naive;
 use crate::{outcome, scope};

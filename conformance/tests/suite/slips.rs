@@ -1,23 +1,23 @@
-//! Blocked factorisations, each with one fault.
+//! Factorisations with the errors of blocked algorithms, one in each subject.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::naive::Naive;
 
-/// Columns of a panel.
+/// Number of columns of a panel.
 const PANEL: usize = 32;
 
-/// What is wrong.
+/// The fault of the factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slip {
-    /// `info` is that of the last panel with a zero pivot.
+    /// `info` names the first zero pivot of the last panel with a zero pivot.
     InfoOfLastPanel,
-    /// With more than 256 columns one element of U is off by one unit in the last place.
+    /// With more than 256 columns, one element of U has an error of one unit in the last place.
     LastPlaceBeyond256,
 }
 
-/// The plain loops, except for factorisations.
+/// The plain loops, with a fault in the factorisation.
 pub struct Slips(pub Slip);
 
 impl Subject for Slips {

@@ -1,4 +1,4 @@
-//! Products that are right in many ways, and wrong in one.
+//! Subjects whose products are right in most cases, with one fault in each subject.
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -9,46 +9,48 @@ use lapidary_core::{Gemm, Getrf, Getrs, Laswp, Result, Scalar, Trsm};
 
 use crate::naive::{Naive, under};
 
-/// What is wrong.
+/// The fault of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// Strassen's algorithm: seven products of blocks in place of eight. Errors are small in norm, but not element by element.
+    /// Products are computed by Strassen's algorithm, with seven products of blocks in place of eight. The errors are small
+    /// in norm, but not element by element.
     StrassenLike,
-    /// If an extent exceeds 512, an index wraps and the last product is left out.
+    /// If k exceeds 512, an index wraps and the last term is left out.
     RightBelow512,
-    /// One element is off by an error that grows as k², within bound 1 up to k = 1024.
+    /// One element has an error that grows as k². The error is within bound 1 up to k = 1024.
     GrowsAsSquare,
-    /// If an extent exceeds 256, the last product is left out of the last column.
+    /// If k exceeds 256, the last term is left out of the last column.
     StaleColumnBeyond256,
-    /// Terms are summed in f32 and the total in f64.
+    /// Each term is rounded to f32. The rounded terms are summed in f64.
     SumsInSinglePrecision,
-    /// Where A has elements beyond the 2^31st, its first ones are read in their place.
+    /// If the columns of A lie more than 2^31 elements apart, the first column is read in place of the others.
     WrapsOffsets,
-    /// One element is off by one if another call runs at the same time.
+    /// One element has an error of one if another call runs at the same time.
     Crowded,
-    /// Columns of C beyond the 2^16th element are written over the first ones.
+    /// Columns of C beyond the 2^16th element are written over the first columns.
     WrapsIndices,
-    /// NaN of an earlier call is added where k is no multiple of eight.
+    /// If the result of the previous call contained a NaN and k is no multiple of eight, the result is NaN.
     KeepsNan,
 }
 
-/// The plain loops, but for products. The numbers are of calls under way and of all calls.
+/// The plain loops, with a fault in products. The flag tells whether the last result contained a NaN. The numbers count the
+/// calls that are running and all calls.
 pub struct Subtle(pub Way, pub AtomicBool, AtomicUsize, AtomicUsize);
 
 impl Subtle {
-    /// A subject with a fault.
+    /// Creates a subject with the fault `way`.
     pub fn new(way: Way) -> Self {
         Subtle(way, false.into(), 0.into(), 0.into())
     }
 
-    /// Whether another call is under way. The first of all calls waits until a second one begins,
-    /// however late on a busy machine; the others do not wait.
+    /// Whether another call runs at the same time. The first of all calls waits until a second call begins, even on a busy
+    /// computer. Later calls do not wait.
     fn is_crowded(&self) -> bool {
         if self.0 != Way::Crowded {
             return false;
         }
         let (others, before) = (self.2.fetch_add(1, SeqCst), self.3.fetch_add(1, SeqCst));
-        // with one thread it would wait for ever
+        // with a single thread there is no second call, so that the wait ends after 30 seconds
         let until = Instant::now() + Duration::from_secs(30);
         while before == 0 && self.3.load(SeqCst) < 2 && Instant::now() < until {
             std::thread::yield_now();
@@ -116,7 +118,7 @@ impl Subject for Subtle {
     }
 }
 
-/// A matrix by columns.
+/// A matrix in column-major order.
 struct Square<T> {
     rows: usize,
     cols: usize,

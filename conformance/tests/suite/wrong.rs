@@ -1,4 +1,4 @@
-//! Subjects with one deliberate fault each, on top of the plain loops.
+//! The plain loops with one deliberate fault in each subject.
 
 use lapidary_conformance::Subject;
 use lapidary_core::{
@@ -7,100 +7,101 @@ use lapidary_core::{
 
 use super::naive::{Naive, norm_one, swap, under};
 
-/// What is wrong.
+/// The fault of the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Products are summed in half the precision.
+    /// Products are summed in a lower precision: f32 in place of f64, and TF32 in place of f32.
     LowPrecision,
-    /// The last product is dropped where k is one more than a tile.
+    /// If k is one more than a tile, the last term is left out.
     TileEdge,
-    /// `β·C` is added for `β = 0` too.
+    /// `β·C` is added even if `β = 0`.
     ReadsOldC,
-    /// A and B are read for `α = 0` too.
+    /// A and B are read even if `α = 0`.
     ReadsUnderZeroAlpha,
-    /// C stays under `α = β = 0`.
+    /// If `α = β = 0`, C is left unchanged.
     KeepsUnderZeroFactors,
-    /// Products with a zero of B are skipped.
+    /// Terms in which the element of B is zero are skipped.
     SkipsZeros,
     /// Subnormal results become zero.
     Flushes,
-    /// The element after each line is written.
+    /// The element after the last line of a result is written.
     WritesGap,
-    /// A read-only operand is written and put back one bit off.
+    /// One element of a read-only operand is changed in its last bits.
     WritesA,
-    /// The last row of C is left as it was.
+    /// The last row of C is left unchanged.
     DropsLastRow,
-    /// `A` is taken untransposed where it is square.
+    /// A square A is never transposed.
     IgnoresOp,
-    /// The product is formed with β rounded to an integer.
+    /// β is rounded to an integer.
     RoundsBeta,
-    /// A wrong call writes before it is refused.
+    /// A call with wrong arguments writes to its output before it returns the error.
     WritesBeforeCheck,
-    /// The opposite triangle is read, though it adds nothing.
+    /// The opposite triangle is read and multiplied by zero, so that only a NaN or an infinity in it shows.
     ReadsOppositeTriangle,
-    /// The unit diagonal is read, though it adds nothing.
+    /// The unit diagonal is read and multiplied by zero, so that only a NaN or an infinity in it shows.
     ReadsUnitDiagonal,
-    /// Diagonals are multiplied by their reciprocals.
+    /// The solve multiplies by reciprocals of the diagonal, of which some overflow.
     Reciprocals,
-    /// A triangular solution keeps the digits that its largest element leaves.
+    /// All elements of a triangular solution are rounded to the spacing of numbers near four times the largest element.
     FixedPoint,
-    /// With inverted blocks the solution is off by 128·n roundings.
+    /// A solution by inverted blocks has a relative error of 128·n unit roundoffs.
     RoughInverse,
-    /// A triangular solution is off by one or two units in the last place.
+    /// Each element of a triangular solution has an error of one or two units in the last place.
     LastPlaceOfX,
     /// The element after the last row exchange is written.
     WritesPastPivots,
-    /// The second largest candidate is the pivot.
+    /// The second largest candidate becomes the pivot.
     WrongPivot,
-    /// Of equal candidates the last is the pivot.
+    /// Of equal candidates the last becomes the pivot.
     LastOfTies,
-    /// Of equal candidates the last is the pivot, unless one is the diagonal.
+    /// Of equal candidates below the diagonal the last becomes the pivot.
     LastOfTiesBelow,
-    /// The same for candidates a multiple of 256 rows apart.
+    /// Of equal candidates below the diagonal whose distance is a multiple of 256 rows, the last becomes the pivot.
     LastOfTiesFarBelow,
     /// `info` is always zero.
     LosesInfo,
-    /// `info` names the last zero pivot.
+    /// `info` names the last zero pivot and not the first.
     LastInfo,
     /// The factorisation stops at a zero pivot.
     StopsAtZero,
-    /// The last column is not updated where n is one more than a tile.
+    /// If n is one more than a tile, the last column is not updated.
     StaleColumn,
-    /// The last element of U is off by one or two units in the last place.
+    /// The last element of U has an error of one or two units in the last place.
     LastPlaceOfU,
-    /// NaN is treated as zero.
+    /// NaN in an operand is replaced by zero.
     DropsNan,
-    /// The elements below a pivot that is NaN stay unchanged.
+    /// Elements below a pivot that is NaN are left unchanged.
     SkipsNanPivots,
-    /// `Aᵀ` is solved as A.
+    /// getrs solves `A·X = B` in place of `Aᵀ·X = B`.
     SolvesUntransposed,
-    /// The residual of one equation is five sixths of the limit that LAPACK's test routine dget02 sets for the sum over all equations.
+    /// The residual of one equation is five sixths of the limit that LAPACK's test routine dget02 sets for the sum over all
+    /// equations.
     RoughEquation,
-    /// Exchanges are always done in order.
+    /// Row exchanges are always done in forward order.
     AlwaysForward,
-    /// Wrong arguments are refused as the failure of a device.
+    /// A call with wrong arguments returns the error kind of a failed device.
     RefusesAsFailed,
-    /// With k = 0 nothing is done.
+    /// With k = 0 the routine returns at once, so that C is not scaled by β.
     SkipsEmptySums,
-    /// The place of the first element is written where there is none.
+    /// If the output has no elements, the address of its first element is written.
     WritesWhenEmpty,
-    /// Operands beyond three tenths of the range of exponents overflow.
+    /// Operands whose exponents exceed three tenths of the range count as infinite.
     NarrowExponents,
-    /// The last unknown is doubled where the order is one more than a tile.
+    /// If the order is one more than a tile, the last unknown is doubled.
     DoublesLastUnknown,
-    /// A zero pivot makes everything NaN.
+    /// If a pivot is zero, all elements of the solution become NaN.
     ZeroPivotSpoils,
-    /// The pivot −0 is taken for 0.
+    /// The pivot −0 is treated as 0.
     LosesSignOfZero,
     /// The element after the first matrix of a batch is written.
     WritesGapOfBatch,
-    /// The last matrix of a batch is left as it was.
+    /// The last matrix of a batch is left unchanged.
     DropsLastOfBatch,
-    /// All matrices of a batch report the `info` of the first one.
+    /// All matrices of a batch report the `info` of the first matrix.
     RepeatsInfoOfBatch,
-    /// All matrices of a batch are solved with the row exchanges of the first one.
+    /// All matrices of a batch are solved with the row exchanges of the first matrix.
     RepeatsPivotsOfBatch,
-    /// The device adds zero times the last element of each matrix of a batch to the next matrix, which spreads NaN and infinity.
+    /// Zero times an element of each matrix of a batch is added to the next matrix, which spreads NaN and infinity.
     LeaksIntoNextOfBatch,
 }
 
@@ -112,10 +113,10 @@ fn last_row<T: Scalar>(c: &MatMut<'_, T>) -> Vec<T> {
     (0..if c.rows() == 0 { 0 } else { c.cols() }).map(|j| c.at(last, j)).collect()
 }
 
-/// Changes element (i, j), which may lie outside the matrix but inside its buffer.
+/// Changes the element at `index` after the address. The element may lie outside the matrix but inside its buffer.
 fn poke<T>(address: Option<*mut T>, index: usize, change: impl Fn(T) -> T) {
     let place = address.expect("host memory").wrapping_add(index);
-    // SAFETY: the callers stay inside a buffer of the suite, which has a tail.
+    // SAFETY: the callers stay inside a buffer of the suite, which has elements after the matrix.
     unsafe { place.write(change(place.read())) };
 }
 
@@ -272,7 +273,7 @@ impl Subject for Wrong {
     }
 }
 
-/// Batches, by the single routines but for the fault.
+/// Batched routines that call the single routine for each matrix, with the faults of batches.
 mod batches {
     use lapidary_core::{GemmBatched, GetrfBatched, GetrsBatched};
 
@@ -346,7 +347,7 @@ impl Wrong {
         }
     }
 
-    /// An unknown of a triangular solve, of the equation with this number.
+    /// Applies the faults of single unknowns to the unknown `x` of a triangular solve.
     fn unknown<T: Scalar>(&self, x: T, a: &MatRef<'_, T>, equation: usize, diag: Diag) -> T {
         let order = a.rows();
         let is_negative = |i: usize| a.at(i, i) == T::ZERO && a.at(i, i).to_f64().is_sign_negative();
@@ -358,7 +359,7 @@ impl Wrong {
         }
     }
 
-    /// Faults around a product that was right.
+    /// Applies the faults that show beside a correct product.
     fn damage<T: Scalar>(&self, a: &MatRef<'_, T>, c: &mut MatMut<'_, T>, kept: &[T]) {
         let (m, n) = c.shape();
         if self.is(Fault::DropsLastRow) {
@@ -372,8 +373,8 @@ impl Wrong {
         }
     }
 
-    /// Whether the fault lets a triangular solve read an element that it must
-    /// not, or take a reciprocal that is not finite.
+    /// Whether the fault reads element (i, j) of A although a triangular solve must not read it, or computes the reciprocal
+    /// of the element although the reciprocal is not finite.
     fn strays<T: Scalar>(&self, a: &MatRef<'_, T>, (i, j): (usize, usize), uplo: Uplo, diag: Diag) -> bool {
         match self.0 {
             Fault::ReadsOppositeTriangle => i != j && (i < j) == (uplo == Uplo::Lower),
@@ -384,14 +385,14 @@ impl Wrong {
         }
     }
 
-    /// What is added to a solution and taken away again.
+    /// A number that is added to each element of a solution and then subtracted. The two operations round small elements.
     fn shift<T: Scalar>(&self, x: &MatMut<'_, T>) -> T {
         let elements = (0..x.rows()).flat_map(|i| (0..x.cols()).map(move |j| x.at(i, j).abs().to_f64()));
         let largest = elements.filter(|x| x.is_finite()).fold(0.0, f64::max);
         if self.is(Fault::FixedPoint) { T::from_f64(4.0 * largest) } else { T::ZERO }
     }
 
-    /// What a solution of order n is multiplied by.
+    /// The factor by which a solution of order n is multiplied.
     fn factor<T: Scalar>(&self, n: usize, mode: TrsmMode) -> T {
         match self.0 {
             Fault::LastPlaceOfX => next_to_one(),
@@ -400,7 +401,8 @@ impl Wrong {
         }
     }
 
-    /// Whether a candidate is preferred to an equal one so many rows above, which may be the diagonal.
+    /// Whether a candidate is preferred to an equal one that lies `distance` rows above. `is_diagonal` tells whether the
+    /// equal candidate is the diagonal element.
     fn takes_later(&self, distance: usize, is_diagonal: bool) -> bool {
         match self.0 {
             Fault::LastOfTies => true,
@@ -446,8 +448,8 @@ fn drop_nan<T: Scalar>(a: &mut MatMut<'_, T>) {
     }
 }
 
-/// Solves with a residual in the first equation: 25·ε·‖A‖₁·‖x‖₁ for each
-/// right-hand side, where dget02 allows 30 for the sum over all equations. ‖P·L·U‖₁ = ‖L·U‖₁.
+/// Solves with an error in the first equation: its residual is 25·ε·‖A‖₁·‖x‖₁ for each right-hand side, where dget02 allows
+/// 30·ε·‖A‖₁·‖x‖₁ for the sum over all equations. The function uses ‖P·L·U‖₁ = ‖L·U‖₁.
 fn rough_equation<T: Scalar>(args: Getrs<'_, T>) -> Result<()> {
     let Getrs { op, lu, ipiv, mut b } = args.check()?.into_inner();
     let n = lu.rows();

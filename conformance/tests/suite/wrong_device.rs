@@ -1,4 +1,4 @@
-//! Devices with one deliberate fault each, around the device of the CPU.
+//! The device of the CPU with one deliberate fault in each subject.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,24 +9,24 @@ use lapidary_core::{
     DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Op, Operand, Pending, Result, Token, Value, Work,
 };
 
-/// What is wrong.
+/// The fault of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceFault {
-    /// A barrier is missing: the last short step along k works on the tiles of an earlier one.
+    /// A barrier is missing: the last step along k, which is shorter, works on the tiles of an earlier step.
     StaleLocalMemory,
     /// Some instructions run before a transfer that was submitted before them.
     OneCommandReordered,
-    /// The token of an instruction says that the instruction is done before it is.
+    /// The token of an instruction reports that the instruction has ended before it has.
     EndsEarly,
-    /// Of two queues, one does not wait for the other.
+    /// Instructions in one queue do not wait for the tokens of instructions in another queue.
     IgnoresOtherQueues,
-    /// A read leaves the last row of the host rectangle unchanged.
+    /// A read of more than 16 rows leaves the last row of the host rectangle unchanged.
     DropsLastRowOfTransfer,
-    /// A read also writes the element of host memory after the last one of the rectangle.
+    /// A read also writes the element of host memory after the last element of the rectangle.
     WritesBesideTransfer,
-    /// Transfers go through numbers of single precision.
+    /// Transfers round numbers to single precision.
     RoundsTransfers,
-    /// If an allocation is refused, a small buffer is returned in its place.
+    /// If an allocation is refused, the device returns a small buffer in place of an error.
     SwallowsErrors,
     /// `info` of a panel is written to another buffer, so that the caller does not see it.
     LosesInfoOfPanel,
@@ -34,27 +34,27 @@ pub enum DeviceFault {
     AlwaysPivots,
     /// Row indices are written to the beginning of their buffer, whatever the offset of the operand.
     IgnoresOffsetOfPivots,
-    /// The last element of a panel, or of an inverse, is NaN.
+    /// The last element of a factored panel, or of an inverse, is NaN.
     EndsInNan,
-    /// Transfers turn every NaN into the same one.
+    /// Transfers replace every NaN by the standard one.
     CanonicalisesNan,
-    /// All threads share one buffer for what they read.
+    /// All threads share one buffer for the data that they read.
     SharesStaging,
-    /// What stands in the result is read with `β = 0`.
+    /// With `β = 0` a product reads the old elements of its result.
     ReadsNewMemory,
-    /// Integers go through numbers of single precision.
+    /// Transfers round integers to single precision.
     RoundsIndices,
     /// The last column is not copied.
     CopiesTooLittle,
-    /// A product beyond the 2^16th element of its buffer goes to the beginning.
+    /// Columns of a product beyond the 2^16th element of its buffer are written to the beginning of the buffer.
     WrapsInBuffer,
-    /// The last matrix of a batch is left as it was.
+    /// The last matrix of a batch is left unchanged.
     LeavesLastOfBatch,
-    /// `Aᵀ` is solved as A in batches.
+    /// `getrs_batched` solves `A·X = B` in place of `Aᵀ·X = B`.
     SolvesBatchUntransposed,
 }
 
-/// The CPU with a fault.
+/// The device of the CPU with a fault.
 #[derive(Debug)]
 pub struct WrongDevice {
     inner: CpuDevice,
@@ -62,14 +62,13 @@ pub struct WrongDevice {
     fault: DeviceFault,
     deferred: Arc<Deferred>,
     writes: AtomicUsize,
-    /// Where a transfer went that is said to be done: the address of its buffer, and the bytes
-    /// before it.
+    /// A transfer that the next instruction on its buffer must not see: the address of the buffer, and its old contents.
     late: Mutex<Option<(usize, Vec<i32>)>>,
     staging: Mutex<Vec<f64>>,
 }
 
 impl WrongDevice {
-    /// A device with a memory of its own.
+    /// Creates a device that has its own memory.
     pub fn new(fault: DeviceFault) -> Self {
         let inner = CpuDevice::new(0, Some(1 << 30));
         let queues = if fault == DeviceFault::IgnoresOtherQueues { 2 } else { 1 };
@@ -95,18 +94,18 @@ fn address(buffer: &DeviceBuffer) -> usize {
     std::ptr::from_ref(buffer).addr()
 }
 
-/// A buffer as words.
+/// The rectangle of a column of 32-bit words.
 fn words(data: &mut [i32]) -> HostRect {
     let rows = data.len();
     HostRect::packed(data, rows)
 }
 
-/// Puts the usual NaN in the place of any other.
+/// Replaces a NaN by the standard NaN.
 ///
 /// # Safety
-/// The element may be written.
+/// The element may be written, and its type must be `dtype`.
 unsafe fn canonicalise(dtype: DType, element: *mut u8) {
-    // SAFETY: as the caller promises; the type is what it says.
+    // SAFETY: the caller guarantees that the element may be written and has the type `dtype`.
     unsafe {
         match dtype {
             DType::F32 if element.cast::<f32>().read().is_nan() => element.cast::<f32>().write(f32::NAN),
@@ -134,7 +133,7 @@ impl Device for WrongDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: as the caller promises; a buffer holds at least what is written.
+        // SAFETY: the caller guarantees the contract of `Device::write`; a buffer holds at least as many bytes as are written.
         unsafe {
             if self.is(DeviceFault::OneCommandReordered) && self.writes.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
                 let mut before = vec![0; from.rows * from.cols * from.dtype.size() / 4];
@@ -149,7 +148,7 @@ impl Device for WrongDevice {
         let HostRect { rows, cols, row_stride, col_stride, origin, dtype } = to;
         let size = dtype.size();
         let at = |i: usize, j: usize| origin.wrapping_add((i * row_stride + j * col_stride) * size);
-        // SAFETY: as the caller promises; the suite's memory has a tail.
+        // SAFETY: the caller guarantees the contract of `Device::read`; the memory of the suite has elements after the rectangle.
         unsafe {
             let element = |at: *mut u8| std::slice::from_raw_parts_mut(at, size);
             let last: Vec<Vec<u8>> = (0..cols).map(|j| element(at(rows - 1, j)).to_vec()).collect();
@@ -176,7 +175,7 @@ impl Device for WrongDevice {
                         canonicalise(dtype, at(i, j));
                     }
                 }
-                // what was read is old
+                // the read above returned old data
                 DeviceFault::EndsEarly => self.deferred.run()?,
                 DeviceFault::SharesStaging if dtype == DType::F64 && row_stride == 1 => self.through_staging(to),
                 _ => {}
@@ -189,20 +188,20 @@ impl Device for WrongDevice {
         match (self.fault, work) {
             (DeviceFault::EndsEarly, Work::Run { instruction, .. }) => {
                 self.deferred.run()?;
-                // SAFETY: the suite reads the operands before it drops them, and that runs the instruction.
+                // SAFETY: before the suite frees the operands it reads them, which runs the instruction.
                 unsafe { self.deferred.add(instruction) };
                 Ok(Token::DONE)
             }
             (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, queue: 0 }) => {
-                // SAFETY: the suite keeps the operands until it has waited, and that runs the instruction.
+                // SAFETY: before the suite frees the operands it waits for the token, which runs the instruction.
                 unsafe { self.deferred.add(instruction) };
                 Ok(Token::new(Waited(Arc::clone(&self.deferred))))
             }
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees the contract of `Device::submit`.
             (DeviceFault::IgnoresOtherQueues, Work::Run { instruction, .. }) => unsafe {
                 self.launch(instruction).map(|()| Token::DONE)
             },
-            // SAFETY: as the caller promises.
+            // SAFETY: the caller guarantees the contract of `Device::submit`.
             _ => unsafe {
                 after.iter().try_for_each(|token| token.wait())?;
                 match work {
@@ -216,7 +215,7 @@ impl Device for WrongDevice {
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the contract of `Device::launch`.
         unsafe {
             match (self.fault, *instruction) {
                 (DeviceFault::StaleLocalMemory, Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c }) => {
@@ -281,7 +280,7 @@ impl Device for WrongDevice {
     }
 }
 
-/// Instructions for later.
+/// Instructions that run later.
 #[derive(Debug)]
 struct Deferred {
     device: CpuDevice,
@@ -290,7 +289,7 @@ struct Deferred {
 
 impl Deferred {
     /// # Safety
-    /// The operands may be used until the work is run.
+    /// The operands must stay valid until the instruction has run.
     unsafe fn add(&self, instruction: &Instruction<Operand<'_>>) {
         // SAFETY: only lifetimes change; the operands live as long as the caller promises.
         let owned = unsafe { std::mem::transmute::<Instruction<Operand<'_>>, Instruction<Operand<'static>>>(*instruction) };
@@ -299,12 +298,12 @@ impl Deferred {
 
     fn run(&self) -> Result<()> {
         let work = std::mem::take(&mut *self.work.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: as whoever added them promised.
+        // SAFETY: the callers of `add` promised that the operands are valid.
         work.iter().try_for_each(|instruction| unsafe { self.device.launch(instruction) })
     }
 }
 
-/// The token of deferred work, which is done when somebody asks for it.
+/// The token of deferred instructions, which run when a thread polls the token or waits for it.
 #[derive(Debug)]
 struct Waited(Arc<Deferred>);
 
@@ -318,7 +317,8 @@ impl Pending for Waited {
 }
 
 impl WrongDevice {
-    /// An instruction on what was in a buffer before the last transfer, which comes after it.
+    /// Runs an instruction on the contents that a buffer had before the last transfer. Afterwards the buffer contains the
+    /// transferred data, as if the transfer came after the instruction.
     ///
     /// # Safety
     /// The contract of `Device::launch`.
@@ -330,7 +330,7 @@ impl WrongDevice {
                 touched = touched.or((address(buffer) == *at).then_some(buffer));
             }
         });
-        // SAFETY: as the caller promises; the buffer is as large as what was read from it.
+        // SAFETY: the caller guarantees the contract of `Device::launch`; the buffer is as large as the data that was read from it.
         unsafe {
             let (Some(buffer), Some((_, mut before))) = (touched, late) else { return self.inner.launch(instruction) };
             let mut written = vec![0; before.len()];
@@ -341,20 +341,20 @@ impl WrongDevice {
         }
     }
 
-    /// Puts the rectangle into memory that all threads share, and takes it out again.
+    /// Copies the rectangle into memory that all threads share, and back.
     ///
     /// # Safety
-    /// The rectangle is one of `f64` and may be written.
+    /// The rectangle must consist of `f64` and may be written.
     unsafe fn through_staging(&self, to: HostRect) {
         let places: Vec<(usize, usize)> = (0..to.cols).flat_map(|j| (0..to.rows).map(move |i| (i, j))).collect();
         let at = |&(i, j): &(usize, usize)| to.origin.cast::<f64>().wrapping_add(i + j * to.col_stride);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the rectangle consists of `f64`.
         let data = places.iter().map(|place| unsafe { at(place).read() }).collect();
         *self.staging.lock().unwrap_or_else(PoisonError::into_inner) = data;
         std::thread::sleep(std::time::Duration::from_micros(200));
         let staged = self.staging.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (place, &x) in places.iter().zip(&staged) {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees that the rectangle may be written.
             unsafe { at(place).write(x) };
         }
     }

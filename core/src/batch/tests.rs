@@ -5,7 +5,7 @@ fn shape(layout: Layout, [rows, cols, ld, stride, count]: [usize; 5]) -> BatchSh
     BatchShape { rows, cols, layout, ld, stride, count }
 }
 
-/// The elements of a shape, each as often as a matrix has it.
+/// The indices of all elements of all matrices of a batch. An element that several matrices share occurs several times.
 fn elements(shape: &BatchShape) -> Vec<usize> {
     let data = vec![0.0_f64; 400];
     let batch = Batch::new(&data, *shape).unwrap();
@@ -16,7 +16,7 @@ fn elements(shape: &BatchShape) -> Vec<usize> {
     (0..batch.count()).flat_map(of).collect()
 }
 
-/// Against the definition: whether an element has two owners.
+/// The test compares the check of strides with the definition: a batch is refused if and only if two matrices share an element.
 #[test]
 fn strides_are_refused_just_where_written_matrices_overlap() {
     let mut refused = 0;
@@ -49,7 +49,7 @@ fn errors_name_the_argument_and_its_value() {
     assert!(said(BatchMut::col_major(&mut data, 2, 2, 3)).contains("data holds 11 elements, 3 matrices of 2×2"));
     let far = BatchShape::col_major(2, 2, 2).stride(usize::MAX / 2 + 1);
     assert!(said(BatchMut::new(&mut data, far)).contains("overflow"));
-    // the last matrix needs no stride after it
+    // the data may end at the last element of the last matrix, without a full stride after this matrix
     assert!(BatchMut::new(&mut data, BatchShape::col_major(2, 2, 2).stride(7)).is_ok());
     let seven = MatMut::col_major(&mut data, 1, 7).unwrap();
     assert!(said(BatchMut::from_columns(seven, 2)).contains("7 columns are not 2 matrices"));
@@ -64,13 +64,13 @@ fn columns_are_divided_on_hosts_and_on_devices() {
     assert_eq!(sums, [14.0, 20.0, 26.0, 32.0]);
     let cols = Batch::from_columns(MatRef::col_major(&data, 2, 12).unwrap().sub(0..1, 2..12), 5).unwrap();
     assert_eq!([cols.get(0).at(0, 1), cols.get(4).at(0, 0)], [6.0, 20.0]);
-    // SAFETY: nothing is read.
+    // SAFETY: the test does not read the elements of the resident matrix.
     let resident = unsafe { MatRef::<f64>::resident(Resident::new(0), 3, 6) };
     let raw = Batch::from_columns(resident, 2).unwrap().raw();
     assert!(matches!(raw.get(1).home, Home::Device(_)));
     assert_eq!((raw.get(1).offset, raw.get(1).ld), (9, 3));
     assert_eq!(raw.side_by_side(), Some(resident.raw()));
-    // none of nothing, and some of nothing
+    // the test divides a matrix without columns into no matrices, and then into three empty matrices
     for (cols, count) in [(0, 0), (0, 3)] {
         let none = Batch::from_columns(MatRef::col_major(&data, 2, cols).unwrap(), count).unwrap();
         assert_eq!((none.shape(), none.count()), ((2, 0), count));
@@ -88,7 +88,7 @@ fn side_by_side_is_a_column_major_matrix() {
     assert_eq!(joined(Layout::ColMajor, [3, 2, 4, 8, 5]), Some((3, 10, 4)));
     assert_eq!(joined(Layout::ColMajor, [3, 2, 4, 9, 5]), None);
     assert_eq!(joined(Layout::ColMajor, [3, 2, 4, 9, 1]), Some((3, 2, 4)));
-    // single columns may lie at any distance that holds one, in both layouts
+    // matrices of one contiguous column may lie at any distance that is not less than the column's length, in both layouts
     assert_eq!(joined(Layout::ColMajor, [3, 1, 7, 9, 5]), Some((3, 5, 9)));
     assert_eq!(joined(Layout::RowMajor, [3, 1, 1, 9, 5]), Some((3, 5, 9)));
     assert_eq!(joined(Layout::RowMajor, [3, 1, 2, 9, 5]), None);

@@ -1,4 +1,4 @@
-//! The dispatcher's state for one device.
+//! The state that the dispatcher keeps for each device.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -10,34 +10,34 @@ use crate::instruction::Reg;
 use crate::plan::Plan;
 use crate::slots::Slots;
 
-/// A task that a device has taken.
+/// A task that a device has taken, and the progress of the task.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub task: u32,
-    /// Number of the queue of its kernels.
+    /// Number of the kernel queue that runs the kernels of this task.
     pub number: usize,
-    /// Next command to issue, by [`Queue`].
+    /// The next command to issue, for each kind of [`Queue`].
     pub cursors: [CommandId; 3],
-    /// Next entry of the graph's `registers_by_first_use` whose register needs memory.
+    /// Index of the first entry of the graph's `registers_by_first_use` whose register has no memory yet.
     pub birth: u32,
     pub unfinished: u32,
-    /// Commands issued and not yet reported.
+    /// Number of commands that were issued and not yet reported as completed or failed.
     pub under_way: u32,
     /// Whether a command that writes a matrix of the caller was issued.
     pub wrote: bool,
-    /// Its last kernel, if it has any.
+    /// The last kernel of this task; `None` if the task has no kernels.
     pub last_kernel: Option<CommandId>,
-    /// The kernel of the device's other queue that its first kernel waits for.
+    /// The kernel of the device's other queue for which the first kernel of this task must wait.
     pub after: Option<CommandId>,
 }
 
 impl Taken {
-    /// Whether the lane carries out commands of this task.
+    /// Whether this lane runs commands of the task.
     pub fn uses(&self, lane: Lane) -> bool {
         lane.queue != Queue::Exec || lane.number == self.number
     }
 
-    /// Whether all its kernels were issued; false if it has none.
+    /// Whether all kernels of the task have been issued; false if the task has no kernels.
     pub fn kernels_are_out(&self) -> bool {
         self.last_kernel.is_some_and(|last| self.cursors[Queue::Exec as usize] > last)
     }
@@ -47,20 +47,20 @@ impl Taken {
 pub(super) struct DeviceState {
     pub taken: VecDeque<Taken>,
     pub slots: Slots,
-    /// Commands issued and not yet reported, by [`Lane::index`].
+    /// Number of commands that were issued and not yet reported as completed or failed, by [`Lane::index`].
     pub under_way: [u32; 2 + KERNEL_QUEUES],
-    /// Whether any register needs a copy.
+    /// Whether the device copies any register from or to a matrix of the caller.
     pub copies: bool,
-    /// Number of kernel queues in use.
+    /// Number of kernel queues that the dispatcher uses on this device.
     pub queues: usize,
-    /// Number of the kernel queue of the task taken last.
+    /// Number of the kernel queue that runs the task taken last.
     last_queue: usize,
-    /// Tasks whose kernels may be queued behind those of their predecessors on this device. A task that was taken since is
-    /// skipped.
+    /// The tasks whose kernels may be queued behind the kernels of their predecessors on this device. The dispatcher skips tasks
+    /// of this list that a device has already taken.
     pub followers: BinaryHeap<Reverse<u32>>,
-    /// The error for which the device takes no more tasks.
+    /// The error because of which the device has left the run; `None` while the device takes tasks.
     pub out: Option<Error>,
-    /// Whether its free registers go back to the device.
+    /// Whether the memory of this device's free physical registers must be freed.
     pub gives_up_memory: bool,
 }
 
@@ -85,7 +85,7 @@ impl DeviceState {
         }
     }
 
-    /// Whether the device may take one more task.
+    /// Whether the device may take one more task now.
     pub fn has_room(&self, plan: &Plan) -> bool {
         let Some(last) = self.taken.back() else { return true };
         if self.copies {
@@ -95,13 +95,13 @@ impl DeviceState {
         self.follows() && self.taken.iter().filter(|taken| !taken.kernels_are_out()).count() < self.queues
     }
 
-    /// Whether kernels of a task may be queued behind those of its predecessors. Kernel queues do not order transfers, so
-    /// this needs a device without copies.
+    /// Whether kernels of a task may be queued behind the kernels of its predecessors on this device. The method returns false
+    /// for a device that copies matrices, because a kernel queue does not order transfers.
     pub fn follows(&self) -> bool {
         !self.copies && self.queues > 1
     }
 
-    /// Number of the kernel queue for the next task: each queue in turn.
+    /// Returns the number of the kernel queue for the next task. Tasks use the queues of a device in turn.
     pub fn next_queue(&mut self) -> usize {
         self.last_queue = (self.last_queue + 1) % self.queues;
         self.last_queue

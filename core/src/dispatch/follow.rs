@@ -1,9 +1,10 @@
-//! Tasks whose kernels are queued behind those of their predecessors.
+//! Tasks whose kernels are queued behind the kernels of their predecessors.
 //!
-//! A device that works in place and has two queues of kernels can take a task before its predecessors are done. It is
-//! enough that all kernels of the predecessors were issued to this device. A queue keeps its own kernels in order. For
-//! the other queue, the first kernel of the task names the last kernel that it must wait for ([`Issue::after`]).
-//! This way a panel is factored beside an update, and no queue runs empty between two tasks.
+//! A device that works in place and has two kernel queues can take a task before the task's predecessors are done. The device may
+//! take a task early only if all kernels of the task's unfinished predecessors have been issued to the same device. Each kernel
+//! queue keeps its own kernels in order. To keep the two queues in order, the first kernel of a task names the kernel of the
+//! other queue that must complete first ([`Issue::after`]). By this rule a device factors a panel of LU while an update runs, and
+//! no queue is empty between two tasks.
 //!
 //! [`Issue::after`]: super::Issue::after
 
@@ -13,17 +14,18 @@ use crate::command::{Command, CommandId};
 use crate::dispatch::device::Taken;
 use crate::dispatch::{Dispatcher, KERNEL_QUEUES};
 
-// a task names one kernel of the other queue
+// a task names at most one kernel of another queue, so there may be only one other queue
 const _: () = assert!(KERNEL_QUEUES == 2);
 
 impl Dispatcher<'_> {
-    /// The last kernel of a task, if it has any.
+    /// The last kernel of a task; `None` if the task has no kernels.
     pub(super) fn last_kernel(&self, task: u32) -> Option<CommandId> {
         let is_kernel = |&command: &CommandId| matches!(self.plan.commands()[command as usize], Command::Exec(_));
         self.plan.tasks()[task as usize].commands.clone().rev().find(is_kernel)
     }
 
-    /// Called when all kernels of `task` have been issued to `device`: adds the successors that may now follow there.
+    /// Adds to the followers of `device` all successors of `task` that the device may now take. The dispatcher calls this method
+    /// when all kernels of `task` have been issued to `device`.
     pub(super) fn let_follow(&mut self, device: usize, task: u32) {
         if !self.devices[device].follows() {
             return;
@@ -39,18 +41,21 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Unfinished predecessors of `task` whose kernels were all issued to `device`, in the order in which it took them.
+    /// Returns the unfinished predecessors of `task` that `device` has taken and whose kernels have all been issued, in the order
+    /// in which the device took these predecessors.
     fn predecessors(&self, device: usize, task: u32) -> impl Iterator<Item = &Taken> {
         let precedes = move |taken: &&Taken| self.graph.tasks.successors(taken.task).contains(&task);
         self.devices[device].taken.iter().filter(|taken| taken.kernels_are_out()).filter(precedes)
     }
 
-    /// The last kernel of a predecessor of `task` in the other queue of `device` than `own_queue`, if there is any.
+    /// Returns the last kernel that a predecessor of `task` has in the other queue of `device`, that is, not in `own_queue`.
+    /// Returns `None` if no predecessor has a kernel in the other queue.
     pub(super) fn last_kernel_before(&self, device: usize, task: u32, own_queue: usize) -> Option<CommandId> {
         self.predecessors(device, task).filter(|taken| taken.number != own_queue).filter_map(|taken| taken.last_kernel).last()
     }
 
-    /// Takes the first task in plan order that `device` may begin.
+    /// Finds the first task, in plan order, that `device` may begin. Removes this task from the list of ready tasks or followers,
+    /// and returns its index.
     pub(super) fn next_task(&mut self, device: usize) -> Option<u32> {
         let Dispatcher { ready, begun, devices, .. } = self;
         let followers = &mut devices[device].followers;
@@ -59,7 +64,7 @@ impl Dispatcher<'_> {
                 tasks.pop();
             }
         }
-        // `Reverse`: the larger entry is the earlier task
+        // `Reverse` inverts the comparison, so the larger entry is the earlier task
         let first = if followers.peek() > ready.peek() { followers } else { ready };
         first.pop().map(|Reverse(task)| task)
     }

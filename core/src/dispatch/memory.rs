@@ -1,24 +1,24 @@
-//! Memory for the registers of taken tasks.
+//! Assigns memory to the registers of taken tasks.
 
 use super::{Dispatcher, Step};
 use crate::error::Result;
 use crate::slots::{Grant, Slot};
 
-/// The result of a try to give memory to the registers of a device's tasks.
+/// The result of an attempt to assign memory to the registers of a device's tasks.
 pub(super) enum Memory {
-    /// All registers have memory, or as many as the limit allows now.
+    /// All registers have memory, or as many registers as the memory limit allows now.
     Given,
-    /// The caller must call the device first, as this step says.
+    /// The caller must first carry out this step, which allocates or frees device memory.
     Ask(Step),
-    /// The device has less memory than its first task needs, and is out of the run.
+    /// The device has less memory than its first task needs, and has left the run.
     Short,
 }
 
 impl Dispatcher<'_> {
-    /// Reports the result of an allocation that [`Step::Obtain`] asked for.
+    /// Reports the result of an allocation that the dispatcher requested by [`Step::Obtain`].
     ///
     /// # Errors
-    /// The allocation's error, unless it is a lack of memory with which the device can go on.
+    /// Returns the error of the allocation, unless the device only lacks memory and can continue with less.
     pub fn obtained(&mut self, device: usize, slot: Slot, result: Result<()>) -> Result<()> {
         let slots = &mut self.devices[device].slots;
         match result {
@@ -28,7 +28,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Gives memory to the registers of the tasks taken, in plan order, as far as the limit allows.
+    /// Assigns memory to the registers of a device's tasks, in plan order, as far as the memory limit allows.
     pub(super) fn allocate(&mut self, device: usize) -> Result<Memory> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;

@@ -1,15 +1,17 @@
-//! A device that has less memory than it reports.
+//! Handles devices that have less memory than they report.
 //!
-//! A device is *out* if the memory that it has does not suffice for its first task, or if one of its commands lacks memory:
-//! a kernel needs scratch memory, or a driver needs memory for a transfer. The device then takes no further task, and
+//! A device *leaves the run* if its memory does not suffice for its first task, or if one of its commands lacks memory. A command
+//! lacks memory if a kernel needs more scratch memory than is free, or a driver needs more memory for a transfer. A device that
+//! has left the run takes no further task, and its tasks are handled as follows:
 //!
-//! - a task that has written nothing outside its registers is given back as soon as none of its commands is under way.
-//!   Another device runs it from its beginning and loads the same values again: the task itself has written nothing, and
-//!   no other task may write what it reads or writes before it is done;
-//! - a task that has written outputs continues, in the memory that the given-back tasks leave. If one of its own
-//!   commands lacks memory, the run ends with that error.
+//! - A task that has written nothing outside its registers is given back as soon as none of its commands is in flight. When a
+//!   task is given back, another device runs the task from its beginning and loads the same values again. The values that the
+//!   second device loads are unchanged, since the task itself has written nothing, and no other task may write these values
+//!   before the task is done.
+//! - A task that has written outputs continues on its device, which can use the memory of the tasks that were given back. If a
+//!   command of the continued task lacks memory, the run ends with the error of this command.
 //!
-//! When all devices are out and have no tasks left, the run has failed.
+//! The run fails when all devices have left the run and no device has tasks.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -22,10 +24,10 @@ use crate::error::{Error, Result};
 use crate::schedule::task_footprint;
 
 impl Dispatcher<'_> {
-    /// `command`, issued to `lane`, failed since the device lacked memory.
+    /// Reports that a command that was issued to this lane failed because the device lacks memory.
     ///
     /// # Errors
-    /// Returns `error` if the command's task has written outputs: no other device can run the task then.
+    /// Returns `error` if the task of the command has written outputs, because no other device can then run the task.
     pub fn refuse(&mut self, lane: Lane, command: CommandId, error: Error) -> Result<()> {
         self.report(lane, command);
         let taken = self.taken(lane.device, command);
@@ -36,17 +38,17 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Why devices are out, if any is.
+    /// The error of a device that left the run because its memory did not suffice; `None` if no device left the run.
     #[must_use]
     pub fn shortage(mut self) -> Option<Error> {
         self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
-    /// Whether the memory of a device suffices for its first task, which waits for memory. If it does not, the device is
-    /// out.
+    /// Checks whether the memory of a device suffices for its first task, which waits for memory. If the memory does not suffice,
+    /// the device leaves the run.
     pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {
-            return Ok(Memory::Given); // it has what was promised: memory comes back
+            return Ok(Memory::Given); // no allocation was refused, so memory becomes free when commands complete
         }
         let taken = &self.devices[device].taken[0];
         let (task, wrote) = (&self.plan.tasks()[taken.task as usize], taken.wrote);
@@ -66,8 +68,8 @@ impl Dispatcher<'_> {
         self.changed = true;
     }
 
-    /// The next step of `device` if it is out of the run. `None` if it is not out, or if all tasks that it has taken have written
-    /// outputs, so that it must finish them.
+    /// Returns the next step of a device that has left the run. Returns `None` if the device has not left the run. The method
+    /// also returns `None` if all tasks of the device have written outputs, because the device must then finish these tasks.
     pub(super) fn next_step_while_draining(&mut self, device: usize) -> Option<Step> {
         self.devices[device].out.as_ref()?;
         self.give_back(device);
@@ -85,14 +87,15 @@ impl Dispatcher<'_> {
         (!taken.iter().all(|taken| taken.wrote)).then_some(Step::Wait)
     }
 
-    /// Tasks that have written nothing and have nothing under way are as if they had never been taken.
+    /// Gives back all tasks of a device that have written nothing and have no command in flight, as if the device had never taken
+    /// them.
     fn give_back(&mut self, device: usize) {
         let is_bound = |taken: &Taken| taken.wrote || taken.under_way > 0;
         let taken = std::mem::take(&mut self.devices[device].taken);
         let (bound, free): (VecDeque<_>, VecDeque<_>) = taken.into_iter().partition(is_bound);
         self.devices[device].taken = bound;
         if free.is_empty() {
-            return; // what a bound task has it uses again
+            return; // no task was given back, and the remaining tasks reuse their own memory
         }
         for Taken { task, .. } in free {
             let info = &self.plan.tasks()[task as usize];

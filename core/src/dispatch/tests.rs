@@ -1,4 +1,4 @@
-//! The rules by which devices take tasks and lanes get commands.
+//! Tests of the rules by which devices take tasks and lanes receive commands.
 
 use super::{Dispatcher, Lane, Reach, Step};
 use crate::command::{CommandId, Queue};
@@ -11,15 +11,15 @@ use crate::schedule::Schedule;
 use crate::simulate::CostModel;
 use crate::value::Value;
 
-/// Commands of a task of [`tiles`]: a load, two kernels, a store.
+/// Number of commands in each task of [`tiles`]: a load, two kernels and a store.
 const COMMANDS: CommandId = 4;
 const LD: CommandId = 0;
 const EXEC: CommandId = 1;
 const ST: CommandId = 3;
-/// Bytes of a tile.
+/// Number of bytes of a tile.
 const TILE: usize = 4 * 4 * 8;
 
-/// Tiles scaled twice, each by itself; a register of each task is used by no command.
+/// A plan in which each task scales one tile twice. Each task also has a register that no command uses.
 fn tiles(count: usize) -> Plan {
     let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("C", (4, 4 * count), Layout::ColMajor);
@@ -43,7 +43,7 @@ fn copying(tiles: usize) -> Reach {
     Reach { memory: tiles * TILE, in_place: vec![false], flops: 1.0, queues: 1 }
 }
 
-/// What a lane gets: a command of a task, or nothing now.
+/// Returns the next command of a lane; `None` if the lane must wait.
 fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<CommandId> {
     match next(dispatcher, Lane::new(device, queue), usize::MAX).unwrap() {
         Step::Run(issue) => Some(issue.command),
@@ -52,7 +52,8 @@ fn ask(dispatcher: &mut Dispatcher<'_>, device: usize, queue: Queue) -> Option<C
     }
 }
 
-/// The next step of a lane on a device that refuses allocations of more than `largest` bytes, whatever its limit.
+/// Returns the next step of a lane on a device that refuses allocations of more than `most` bytes, even if its memory limit is
+/// larger.
 fn next(dispatcher: &mut Dispatcher<'_>, lane: Lane, most: usize) -> Result<Step> {
     loop {
         match dispatcher.next(lane)? {
@@ -119,7 +120,7 @@ fn a_task_whose_registers_wait_for_memory_is_the_last_that_is_taken() {
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), Some(LD));
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
-    // the second task is taken and waits, the third is left
+    // the first device has taken the second task, which waits for memory, so the other device takes the third task
     assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(2 * COMMANDS + EXEC));
 }
 
@@ -129,7 +130,7 @@ fn a_slow_device_takes_a_task_unless_the_others_are_done_before() {
         let schedule = Schedule::new(tiles(tasks), vec![in_place(1.0), in_place(0.25)]).unwrap();
         ask(&mut schedule.dispatcher(), 1, Queue::Exec).is_some()
     };
-    // in the time of one task of the slow device the fast one does four
+    // while the slow device runs one task, the fast device runs four tasks
     assert_eq!([3, 4, 5].map(takes), [false, true, true]);
 }
 
@@ -168,7 +169,7 @@ fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
         let tile = plan.ld(c, &(0..4), &cols);
         plan.st(tile);
     }
-    // the second tile is larger, and gets memory when the first has given its own back
+    // the second tile is larger than the first, and gets memory only after the memory of the first tile is free
     let schedule = Schedule::new(plan, vec![copying(2)]).unwrap();
     let mut dispatcher = schedule.dispatcher();
     for (command, queue) in [(0, Queue::Ld), (1, Queue::St)] {
@@ -181,7 +182,7 @@ fn a_task_that_has_written_and_finds_no_memory_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
 }
 
-/// Tasks scale one tile after the other; the last task scales both.
+/// Three tasks scale one tile each; the last task scales both tiles.
 #[test]
 fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
     let mut plan = Plan::new("scale", DType::F64);
@@ -201,13 +202,14 @@ fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
         Step::Run(issue) => Some((issue.command, issue.after)),
         _ => None,
     };
-    // in its queue the third task follows the first, and the last follows the second; the last one also waits for the third
+    // in one queue the third task follows the first; in the other queue the last task follows the second, and also waits for the
+    // third
     assert_eq!(given(0), Some((kernel(0), None)));
     assert_eq!(given(1), Some((kernel(1), None)));
     assert_eq!(given(0), Some((kernel(2), None)));
     assert_eq!(given(1), Some((kernel(3), Some(kernel(2)))));
     assert_eq!([given(0), given(1)], [None; 2]);
-    // in either order of the reports
+    // the test reports the kernels as completed in another order than the order in which the dispatcher issued them
     for (task, lane) in [(3, 1), (0, 0), (1, 1), (2, 0)] {
         assert!(!dispatcher.is_done());
         dispatcher.complete(lanes[lane], kernel(task));

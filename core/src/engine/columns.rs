@@ -1,33 +1,34 @@
-//! Memory for copies of columns, such as pivots, kept from call to call.
+//! Device memory for copies of columns, such as pivots, which the engine keeps from call to call.
 
 use crate::device::DeviceBuffer;
 use crate::error::Result;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Maximum number of bytes that are kept: the pivots of a batch of many small matrices.
+/// Maximum number of idle bytes that are kept. The pivots of a batch of many small matrices fit in this number of bytes.
 const KEPT: usize = 4 << 20;
 
-/// Maximum number of bytes that are kept under a memory limit, which they count against.
+/// Maximum number of idle bytes that are kept on a device with the memory limit `limit`. The kept bytes count against the memory
+/// limit.
 fn kept_within(limit: Option<usize>) -> usize {
     limit.map_or(KEPT, |limit| (limit / 64).clamp(64 << 10, KEPT))
 }
 
-/// Memory that holds a column, with its size.
+/// A buffer that holds a copy of a column, and the size of the buffer in bytes.
 pub(super) type Column = (Arc<DeviceBuffer>, usize);
 
 #[derive(Debug, Default)]
 struct Memory {
     idle: Vec<Column>,
-    /// Bytes of all columns, idle or not.
+    /// Total size in bytes of all buffers, both idle and in use.
     held: usize,
 }
 
-/// Memory for copies of columns.
+/// The buffers of one device for copies of columns.
 #[derive(Debug, Default)]
 pub(super) struct Columns(Mutex<Memory>);
 
 impl Columns {
-    /// Memory of at least so many bytes: the smallest that is idle, or new memory by `alloc`.
+    /// Returns a buffer of at least `bytes`: the smallest idle buffer of this size or larger, or else a new buffer from `alloc`.
     pub fn take(&self, bytes: usize, alloc: impl FnOnce(usize) -> Result<Arc<DeviceBuffer>>) -> Result<Column> {
         let mut memory = lock(&self.0);
         let fitting = memory.idle.iter().enumerate().filter(|(_, (_, size))| *size >= bytes);
@@ -40,8 +41,8 @@ impl Columns {
         Ok((buffer, bytes))
     }
 
-    /// Keeps a column's memory for the next call, unless a kernel may still use it or too much would be kept. `limit` is the
-    /// memory limit of the device.
+    /// Keeps a buffer for the next call. The buffer is not kept if a kernel may still use it (`is_idle` is false), or if too many
+    /// bytes would be kept. `limit` is the memory limit of the device.
     pub fn give_back(&self, column: Column, is_idle: bool, limit: Option<usize>) {
         let mut memory = lock(&self.0);
         let idle: usize = memory.idle.iter().map(|(_, size)| size).sum();
@@ -52,16 +53,16 @@ impl Columns {
         }
     }
 
-    /// Gives up what is idle.
+    /// Frees all idle buffers.
     pub fn trim(&self) {
         let mut memory = lock(&self.0);
         let idle = std::mem::take(&mut memory.idle);
         memory.held -= idle.iter().map(|(_, size)| size).sum::<usize>();
-        // freed after the lock is released
+        // the idle buffers are freed at the end of the function, after the lock is released
         drop(memory);
     }
 
-    /// Bytes of all columns.
+    /// Total size in bytes of all buffers, both idle and in use.
     pub fn held(&self) -> usize {
         lock(&self.0).held
     }

@@ -1,4 +1,4 @@
-//! A device with its resident matrices and the memory kept for later calls, and the loop that drives it in a run.
+//! A device with its resident matrices and the memory kept for later calls, and the loop of the device's engine thread.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -21,16 +21,17 @@ use crate::sync::{Arc, Mutex, lock};
 #[derive(Debug)]
 pub struct DeviceRuntime {
     pub(super) device: Box<dyn Device>,
-    /// Memory of the last run's physical registers, for the next one: to take it anew may cost
-    /// a device as much time as to fill it. None of a device that works in host memory, which others want too.
+    /// Memory of the physical registers of the last run, kept for the next run. On some devices an allocation takes as long as
+    /// filling the memory. The list is always empty for a device that works in host memory, since other programs may need this
+    /// memory.
     pub(super) kept: Mutex<Vec<Kept>>,
     pub(super) columns: Columns,
     pub(super) residents: Residents,
-    /// The first error that said that the device is lost.
+    /// The first error of the kind [`ErrorKind::DeviceLost`] that this device returned.
     loss: OnceLock<Error>,
 }
 
-/// A copy of a host matrix that stays in a device's memory while this lives.
+/// Guard that prevents a device from freeing its copy of a host matrix.
 #[derive(Debug)]
 pub struct CopyInUse<'d> {
     driver: &'d DeviceRuntime,
@@ -39,14 +40,14 @@ pub struct CopyInUse<'d> {
 
 impl Drop for CopyInUse<'_> {
     fn drop(&mut self) {
-        // after a panic of the backend, kernels may still use it
+        // after a panic of the backend, kernels may still read the copy, so the copy stays marked as used
         if !std::thread::panicking() {
             self.driver.residents.end_use(self.key);
         }
     }
 }
 
-/// A matrix in host memory as an operand.
+/// Describes a matrix in host memory as an operand of an instruction.
 #[inline]
 pub(super) fn on_host(raw: &RawMat) -> Operand<'static> {
     match raw.home {
@@ -56,20 +57,20 @@ pub(super) fn on_host(raw: &RawMat) -> Operand<'static> {
 }
 
 impl DeviceRuntime {
-    /// A driver of `device`.
+    /// Creates the runtime of a device, without resident matrices.
     #[must_use]
     pub fn new(device: Box<dyn Device>) -> Self {
         let loss = OnceLock::new();
         DeviceRuntime { device, kept: Mutex::default(), columns: Columns::default(), residents: Residents::default(), loss }
     }
 
-    /// Why the device is gone for good, if it is.
+    /// The error that says why the device is permanently lost; `None` if the device is usable.
     #[must_use]
     pub fn lost(&self) -> Option<Error> {
         self.device.lost().or_else(|| self.loss.get().cloned())
     }
 
-    /// Remembers an error that says that the device is lost.
+    /// Remembers the error of `result` if the kind of the error is [`ErrorKind::DeviceLost`], and returns `result`.
     pub(super) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
         result.inspect_err(|error| {
             if error.kind() == ErrorKind::DeviceLost {
@@ -78,53 +79,56 @@ impl DeviceRuntime {
         })
     }
 
-    /// The device.
+    /// The device that this runtime wraps.
     #[must_use]
     pub fn device(&self) -> &dyn Device {
         &*self.device
     }
 
-    /// Runs one instruction at once on the caller's thread, operands in host memory.
+    /// Runs one instruction on the caller's thread. The operands of the instruction lie in host memory.
     ///
     /// # Safety
-    /// The device computes on host memory, and the operands are as the
-    /// instruction asks, touched by nothing else meanwhile.
+    /// The device must compute on host memory. The operands must meet the requirements of the instruction, and nothing else may
+    /// access them until `launch` returns.
     ///
     /// # Errors
-    /// The kernel failed.
+    /// The kernel could not be built, or failed.
     #[inline]
     pub unsafe fn launch(&self, instruction: &Instruction<RawMat>) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `DeviceRuntime::launch`, which includes the contract of
+        // `Device::launch`.
         let launched = self.note_loss(unsafe { self.device.launch(&instruction.map(|raw| on_host(&raw))) });
         launched.map_err(|error| self.with_outputs(error))
     }
 
-    /// LU of a row-major host matrix in place, as [`Device::getrf_by_rows`].
+    /// Factors a row-major host matrix in place, as [`Device::getrf_by_rows`] does. Returns `None` if the device factors
+    /// column-major matrices only.
     ///
     /// # Safety
-    /// The matrices are touched by nothing else meanwhile.
+    /// Nothing else may access the matrices until the method returns.
     ///
     /// # Errors
-    /// The kernel failed.
+    /// The kernel could not be built, or failed.
     pub unsafe fn getrf_by_rows(&self, pivoting: bool, a: &RawMat, ipiv: &RawMat, info: &RawMat) -> Option<Result<()>> {
         let [a, ipiv, info] = [a, ipiv, info].map(HostRect::whole);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that nothing else accesses the matrices, which is the contract of
+        // `Device::getrf_by_rows`.
         let launched = unsafe { self.device.getrf_by_rows(pivoting, a, ipiv, info) }?;
         Some(self.note_loss(launched).map_err(|error| self.with_outputs(error)))
     }
 
-    /// Adds two facts to an error of a kernel on host matrices: its outputs are partly written, and the device's name.
+    /// Adds two facts to the error of a kernel: the outputs in host memory are partly written, and the name of the device.
     fn with_outputs(&self, error: Error) -> Error {
         error.with(OUTPUTS, "partly written").with("device", &self.facts().name)
     }
 
-    /// Copies a host matrix into new memory of the device, packed column-major.
+    /// Copies a host matrix into new device memory, packed column-major. The copy becomes the resident matrix with the key `key`.
     ///
     /// # Safety
-    /// `from` is host memory that may be read.
+    /// The matrix `from` must lie in host memory that the device may read.
     ///
     /// # Errors
-    /// The device has no memory left, or the transfer failed.
+    /// The device has too little memory left, or the transfer failed.
     pub unsafe fn upload(&self, key: u64, from: &RawMat) -> Result<()> {
         let bytes = from.bytes();
         let left = self.free_memory();
@@ -133,7 +137,7 @@ impl DeviceRuntime {
             return Err(Error::new(ErrorKind::OutOfMemory, "upload", message));
         }
         let uploaded = self.alloc(bytes).and_then(|buffer| {
-            // SAFETY: as the caller promises; the buffer is new.
+            // SAFETY: the caller guarantees that `from` may be read; nothing else uses the new buffer.
             let written = if is_empty(from) { Ok(()) } else { unsafe { self.device.write(HostRect::whole(from), &buffer) } };
             written.map(|()| buffer)
         });
@@ -142,7 +146,7 @@ impl DeviceRuntime {
         Ok(())
     }
 
-    /// New memory. If the device refuses it and there are copies that no call uses, these are freed first.
+    /// Allocates device memory. If the device refuses, the method frees the copies that no call uses and tries once more.
     pub(super) fn alloc(&self, bytes: usize) -> Result<DeviceBuffer> {
         match self.device.alloc(bytes) {
             Err(error) if error.kind().is_out_of_memory() && self.has_idle_copies() => {
@@ -153,35 +157,37 @@ impl DeviceRuntime {
         }
     }
 
-    /// Registers an external buffer as a resident matrix. It does not count against the memory limit.
+    /// Registers an external buffer as a resident matrix. The buffer does not count against the memory limit.
     pub fn adopt(&self, key: u64, buffer: DeviceBuffer) {
         self.residents.insert(key, Arc::new(buffer), 0);
     }
 
-    /// Copies a resident matrix into host memory.
+    /// Copies the resident matrix of this key into host memory.
     ///
     /// # Safety
-    /// `to` is host memory that may be written, of the shape and element type that was uploaded.
+    /// The matrix `to` must lie in writable host memory and have the shape and the element type of the uploaded matrix.
     ///
     /// # Errors
-    /// The transfer failed.
+    /// There is no resident matrix of this key, or the transfer failed.
     pub unsafe fn download(&self, key: u64, to: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(to) {
             return Ok(());
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `to` may be written and has the shape of the resident matrix.
         let read = self.note_loss(unsafe { self.device.read(&buffer, HostRect::whole(to)) });
         read.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }
 
-    /// Forgets a resident matrix.
+    /// Frees the resident matrix of this key.
     pub fn discard(&self, key: u64) {
         self.residents.free(key);
     }
 
-    /// Makes the memory from which the last run stored a whole matrix a resident matrix, and returns its key; `None` if there is no
-    /// such memory. This copy stays until [`discard_copy`](Self::discard_copy), or until its memory is needed while no call uses it.
+    /// Turns the register memory from which the last run stored a whole matrix into a resident matrix, and returns the key of
+    /// this copy. Returns `None` if no register held the whole matrix. The device keeps the copy until
+    /// [`discard_copy`](Self::discard_copy) is called, but may free the copy earlier if the device needs memory and no call uses
+    /// the copy.
     pub fn keep_copy(&self, matrix: MatrixId) -> Option<u64> {
         let mut kept = lock(&self.kept);
         let at = kept.iter().position(|kept| kept.stored == Some(matrix))?;
@@ -191,14 +197,15 @@ impl DeviceRuntime {
         Some(key)
     }
 
-    /// Keeps this device from freeing a copy while the result lives; `None` if the copy is freed already.
+    /// Prevents the device from freeing a copy until the returned guard is dropped. Returns `None` if the copy was freed already.
     pub fn use_copy(&self, key: u64) -> Option<CopyInUse<'_>> {
         self.residents.begin_use(key).then_some(CopyInUse { driver: self, key })
     }
 
-    /// Forgets a copy. Its memory is kept for the next run.
+    /// Removes a copy from the resident matrices, and keeps the copy's memory for the registers of the next run.
     pub fn discard_copy(&self, key: u64) {
-        // locked before the copy leaves the table: its memory is always in one of the two
+        // `kept` is locked before the copy leaves the table of resident matrices, so that at any time the memory is in one of the
+        // two tables
         let mut kept = lock(&self.kept);
         let is_idle = !std::thread::panicking();
         if let Some((buffer, bytes)) = self.residents.remove(key).filter(|_| is_idle) {
@@ -206,56 +213,58 @@ impl DeviceRuntime {
         }
     }
 
-    /// Replaces the elements of a resident matrix.
+    /// Overwrites the resident matrix of this key with the elements of a host matrix.
     ///
     /// # Safety
-    /// As [`DeviceRuntime::download`], but that the memory is read.
+    /// The matrix `from` must lie in readable host memory and have the shape and the element type of the uploaded matrix.
     ///
     /// # Errors
-    /// The transfer failed.
+    /// There is no resident matrix of this key, or the transfer failed.
     pub unsafe fn refill(&self, key: u64, from: &RawMat) -> Result<()> {
         let buffer = self.resident(key)?;
         if is_empty(from) {
             return Ok(());
         }
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that `from` may be read and has the shape of the resident matrix.
         unsafe { self.device.write(HostRect::whole(from), &buffer) }
     }
 
-    /// Copies the resident matrix `peer_key` of `peer` into the resident matrix `key` of this device, if the devices have
-    /// a way that is faster than through the host; whether they have. `peer` may be this device.
+    /// Copies the resident matrix `peer_key` of `peer` into the resident matrix `key` of this device, if the two devices have a
+    /// faster way than through host memory. Returns whether the matrix was copied. The device `peer` may be this device.
     ///
     /// # Errors
-    /// There is no matrix of one of the keys, or the copy failed.
+    /// There is no resident matrix of one of the two keys, or the copy failed.
     pub fn copy_from(&self, key: u64, peer: &DeviceRuntime, peer_key: u64, bytes: usize) -> Result<bool> {
         let (to, from) = (self.resident(key)?, peer.resident(peer_key)?);
         self.device.copy_from(peer.device(), &from, &to, bytes).map_or(Ok(false), |copied| copied.map(|()| true))
     }
 
-    /// The memory of a resident matrix.
+    /// Returns the device memory of the resident matrix of this key.
     ///
     /// # Errors
-    /// There is no matrix of that key.
+    /// There is no resident matrix of this key.
     pub fn resident(&self, key: u64) -> Result<Arc<DeviceBuffer>> {
         self.residents.get(key).ok_or_else(|| Error::invalid("view", "the matrix was uploaded to another machine"))
     }
 }
 
-/// Whether there is nothing to move. Of no rows there may be any number of columns, so that no device is asked to count them.
+/// Whether a matrix has no elements. The runtime skips the transfer of a matrix without elements, whose number of columns may be
+/// huge.
 fn is_empty(raw: &RawMat) -> bool {
     raw.rows == 0 || raw.cols == 0
 }
 
 impl DeviceRuntime {
-    /// The device's facts.
+    /// Returns the facts about the device, such as its name and its memory limit.
     #[must_use]
     pub fn facts(&self) -> &DeviceFacts {
         self.device.facts()
     }
 
-    /// Works in a run as its device of that number until nothing is left to do.
+    /// Submits commands of a run to this device until the dispatcher has no more commands for the device. `device` is the index
+    /// of this device in the run.
     pub fn run_lane(&self, run: &Run<'_>, device: usize) {
-        // dropped last: the others are stopped when nothing of this device is under way
+        // the guard is dropped last: after a panic, the other devices stop when all commands of this device have completed
         let _guard = HaltOnPanic(run);
         let mut registers = Registers::new(self);
         let mut in_flight = InFlight::new();
@@ -268,7 +277,7 @@ impl DeviceRuntime {
                     let submitted = registers.submit(run, lane, &issue, after.as_slice());
                     in_flight.add(lane, issue, start, submitted)
                 }
-                // the run is not locked while the device allocates or frees, so other devices go on
+                // the run is not locked while this device allocates or frees memory, so other devices continue
                 Next::Obtain(slot) => {
                     run.obtained(device, slot, self.note_loss(registers.obtain(slot)));
                     None
@@ -277,7 +286,7 @@ impl DeviceRuntime {
                     registers.release(slot);
                     None
                 }
-                // only the end of this command can make more work
+                // the completion of the only command in flight on the only device is the only event that can create work
                 Next::Wait(_) if run.has_one_device() && in_flight.len() == 1 => in_flight.wait(),
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
@@ -297,8 +306,8 @@ impl DeviceRuntime {
         }
     }
 
-    /// Reports the end of a command to the run and its trace. `ends` holds the end time of the last command of each lane,
-    /// which is the earliest start of the next one.
+    /// Reports the end of a command to the run, and adds the command to the trace. For each lane, `ends` holds the end time of
+    /// its last command; the trace lets the lane's next command start no earlier.
     fn report(&self, run: &Run<'_>, Ended { lane, issue, start, result }: Ended, ends: &mut HashMap<Lane, f64>) {
         if let (Some(trace), Some(start)) = (run.trace, start) {
             let (device, label, end) = (self.facts().name.clone(), run.plan.describe(issue.command), trace.now());
@@ -312,38 +321,38 @@ impl DeviceRuntime {
         run.complete(lane, issue.command, &self.facts().name, result);
     }
 
-    /// Gives back the memory that is kept for runs: matrices on the device, or kernels beside them, may need it. A run
-    /// that is under way keeps its memory again at its end.
+    /// Frees the memory that is kept for the registers of later runs, since resident matrices or the scratch memory of kernels
+    /// may need it. A run in progress still keeps the memory of its registers when the run ends.
     pub fn release_registers(&self) {
         lock(&self.kept).clear();
     }
 
-    /// Gives back the memory of copies of host matrices that no call uses.
+    /// Frees the copies of host matrices that no call uses.
     pub fn release_copies(&self) {
         self.residents.free_copies(0);
     }
 
-    /// Whether a key is that of a copy of a host matrix.
+    /// Whether this key belongs to a copy of a host matrix.
     #[must_use]
     pub fn is_copy(&self, key: u64) -> bool {
         self.residents.is_copy(key)
     }
 
-    /// Whether there are copies of host matrices that no call uses.
+    /// Whether the device holds copies of host matrices that no call uses.
     #[must_use]
     pub fn has_idle_copies(&self) -> bool {
         self.residents.has_idle_copies()
     }
 
-    /// Frees copies of host matrices that no call uses, oldest first, until a run may take `bytes`. If the device does not state
-    /// its memory, all of them are freed.
+    /// Frees copies of host matrices that no call uses, oldest first, until a run can allocate `bytes`. If the device does not
+    /// report how much memory it has, the method frees all unused copies.
     pub fn make_room_for(&self, bytes: usize) {
         let most = if self.facts().memory.is_some() { self.free_memory().saturating_sub(bytes) } else { 0 };
         self.residents.free_copies(most);
     }
 
-    /// Frees memory kept for later calls, except the scratch memory of kernels, for a matrix of `bytes`: here, or on a device that
-    /// may share its memory.
+    /// Makes room for a matrix of `bytes` on this device, or on another device that may share memory with this device. To make
+    /// room, the method frees memory kept for later calls, except the scratch memory of kernels.
     pub fn make_room_for_upload(&self, bytes: usize) {
         self.make_room_for(bytes);
         self.release_registers();
@@ -352,20 +361,21 @@ impl DeviceRuntime {
 
     /// Frees the memory kept for later calls, except the scratch memory of kernels.
     pub fn make_room(&self) {
-        // a copy that is discarded meanwhile becomes memory of registers
+        // copies are freed before registers, because a copy that another thread discards meanwhile becomes register memory
         self.release_copies();
         self.release_registers();
         self.columns.trim();
     }
 
-    /// Frees all memory kept for later calls.
+    /// Frees all memory kept for later calls, including the scratch memory of kernels.
     pub fn trim(&self) {
         self.make_room();
         self.device.trim();
     }
 
-    /// Bytes of the device's memory limit that are not used by resident matrices, copies of columns or kernels' scratch memory.
-    /// Copies of host matrices that no call uses count as free: [`make_room_for`](Self::make_room_for) frees them.
+    /// Returns how many bytes of the device's memory limit are not used by resident matrices, copies of columns or the scratch
+    /// memory of kernels. Copies of host matrices that no call uses count as free memory, since
+    /// [`make_room_for`](Self::make_room_for) can free them.
     #[must_use]
     pub fn free_memory(&self) -> usize {
         let held = self.residents.needed_bytes() + self.columns.held() + self.device.scratch_bytes();

@@ -1,4 +1,4 @@
-//! Commands submitted to a device and not yet reported.
+//! The commands that an engine thread has submitted to its device and not yet reported to the run.
 
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -8,16 +8,18 @@ use crate::dispatch::{Issue, Lane};
 use crate::error::Result;
 use crate::token::Token;
 
-/// How long the engine's thread polls for ended commands before it sleeps: about the time that a wake-up takes.
+/// How long the engine thread polls for completed commands before it sleeps. The engine thread polls for about as long as waking
+/// a sleeping thread takes.
 const AWAKE: Duration = Duration::from_micros(100);
 
-/// Time between two polls before the thread sleeps. More frequent polls would slow down the device's driver.
+/// Time between two polls, as long as the engine thread does not sleep between polls. More frequent polls would slow down the
+/// device's driver.
 const LOOK: Duration = Duration::from_micros(5);
 
-/// The shortest and the longest sleep between two polls after that.
+/// The shortest and the longest sleep between two polls, after the engine thread has polled for the time `AWAKE`.
 const DOZE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
-/// A command submitted to a device.
+/// A command submitted to a device, with the token that reports its completion.
 #[derive(Debug)]
 struct Submitted {
     lane: Lane,
@@ -26,12 +28,12 @@ struct Submitted {
     token: Token,
 }
 
-/// A command that has ended.
+/// A command that has completed or failed.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub lane: Lane,
     pub issue: Issue,
-    /// Time of its submission in the trace, if there is one.
+    /// Time at which the command was submitted, in seconds of the trace; `None` if the run has no trace.
     pub start: Option<f64>,
     pub result: Result<()>,
 }
@@ -43,12 +45,12 @@ impl Submitted {
     }
 }
 
-/// Commands submitted to a device and not yet reported. Dropping this waits for all of them, since the memory that they use
-/// is only borrowed.
+/// The commands submitted to a device and not yet reported to the run. Dropping this value waits until all commands have
+/// completed, since the run only borrows the memory of their operands.
 #[derive(Debug)]
 pub(super) struct InFlight {
     submitted: Vec<Submitted>,
-    /// When the thread last had something to do.
+    /// When the engine thread last submitted a command or found a completed one.
     busy: Instant,
 }
 
@@ -61,12 +63,13 @@ impl InFlight {
         self.submitted.len()
     }
 
-    /// The token of a command; `None` once its end was reported.
+    /// Returns the token of a command; `None` if the end of the command was already reported.
     pub fn token(&self, command: CommandId) -> Option<&Token> {
         self.submitted.iter().find(|submitted| submitted.issue.command == command).map(|submitted| &submitted.token)
     }
 
-    /// Adds a command whose submission returned `submitted`. Returns its end if it has ended already.
+    /// Adds a command to the commands in flight, where `submitted` is the result of the command's submission. If the command has
+    /// already completed or failed, the method returns the result of the command instead.
     pub fn add(&mut self, lane: Lane, issue: Issue, start: Option<f64>, submitted: Result<Token>) -> Option<Ended> {
         let result = match submitted {
             Ok(token) if !token.is_done() => {
@@ -79,7 +82,8 @@ impl InFlight {
         Some(Ended { lane, issue, start, result })
     }
 
-    /// The first command that has ended.
+    /// Polls the commands in flight, then removes and returns the first completed command. Returns `None` if no command has
+    /// completed.
     pub fn ended(&mut self) -> Option<Ended> {
         let ended = self.submitted.iter().enumerate().find_map(|(at, submitted)| match submitted.token.poll() {
             Poll::Ready(result) => Some((at, result)),
@@ -90,14 +94,16 @@ impl InFlight {
         Some(self.submitted.remove(at).ended(result))
     }
 
-    /// The first command, once it has ended.
+    /// Blocks until the oldest command in flight completes, then removes and returns this command. Returns `None` if no command
+    /// is in flight.
     pub fn wait(&mut self) -> Option<Ended> {
         let result = self.submitted.first()?.token.wait();
         Some(self.submitted.remove(0).ended(result))
     }
 
-    /// Lets some time pass before the next look; how long the driver may sleep besides: a part of the time that it has
-    /// waited, not at all at first.
+    /// Returns how long the engine thread may sleep before it polls again: a fraction of the time during which no command was
+    /// submitted or completed. In the first `AWAKE` after a submission or completion, the method itself spins for a few
+    /// microseconds and returns zero.
     pub fn pause(&self) -> Duration {
         let waited = self.busy.elapsed();
         if waited < AWAKE {
@@ -113,7 +119,7 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        // after a panic: nobody asks any more how they ended
+        // waits without reading the results: commands are left here only after a panic, when no thread reports them
         self.submitted.iter().for_each(|submitted| drop(submitted.token.wait()));
     }
 }

@@ -1,4 +1,4 @@
-//! Calls on the resident matrices of one device, on the caller's thread.
+//! Runs calls on the resident matrices of one device, on the caller's thread.
 
 use crate::command::Queue;
 use crate::device::{DeviceBuffer, HostRect, Memory, Operand, Work};
@@ -14,21 +14,22 @@ use crate::schedule::Schedule;
 use crate::sync::Arc;
 use crate::token::Token;
 
-/// A call on the resident matrices of one device. Columns, such as pivots, may lie in host memory: they are copied to the
-/// device and back.
+/// A call on the resident matrices of one device. Columns of the call, such as pivots, may lie in host memory. The engine copies
+/// columns in host memory to the device before the call, and back after the call.
 #[derive(Debug)]
 pub struct InPlace<'a> {
-    /// The call as instructions on whole matrices; an operand is an index into `memory`.
+    /// The instructions of the call, on whole matrices. Each operand of an instruction is an index into `memory`.
     pub instructions: &'a [Instruction<usize>],
-    /// The same call as a schedule, if it is to be run by a plan. The instructions then only tell which columns are read
-    /// and written.
+    /// The schedule of the call, if the engine is to run a plan. If there is a schedule, the engine uses `instructions` only to
+    /// find out which columns the call reads and writes.
     pub schedule: Option<&'a Schedule>,
-    /// The matrices.
+    /// The matrices and columns of the call.
     pub memory: &'a [RawMat],
 }
 
 impl InPlace<'_> {
-    /// Whether the instructions write a matrix on the device. Columns in host memory are written after all instructions.
+    /// Whether the instructions write a matrix on the device. Columns in host memory do not count, because the engine writes
+    /// columns after all instructions have completed.
     fn writes_matrices(&self) -> bool {
         let mut writes = false;
         for instruction in self.instructions {
@@ -40,7 +41,8 @@ impl InPlace<'_> {
     }
 }
 
-/// A column in host memory with its copy on the device. When dropped, the copy's memory is kept for the next call.
+/// A column in host memory with its copy on the device. Dropping this value keeps the device memory of the copy for the next
+/// call.
 struct ColumnCopy<'d> {
     driver: &'d DeviceRuntime,
     /// Index of the column in [`InPlace::memory`].
@@ -48,14 +50,14 @@ struct ColumnCopy<'d> {
     raw: RawMat,
     buffer: Column,
     is_written: bool,
-    /// The copy's key as a resident matrix.
+    /// Key under which the copy can be registered as a resident matrix.
     resident: Resident,
 }
 
 impl Drop for ColumnCopy<'_> {
     fn drop(&mut self) {
         self.driver.discard(self.resident.key);
-        // after a panic of the backend, kernels may still use it
+        // after a panic of the backend, kernels may still use the copy, so its memory is not kept
         let is_idle = !std::thread::panicking();
         let column = (Arc::clone(&self.buffer.0), self.buffer.1);
         self.driver.columns.give_back(column, is_idle, self.driver.facts().memory);
@@ -63,27 +65,28 @@ impl Drop for ColumnCopy<'_> {
 }
 
 impl ColumnCopy<'_> {
-    /// The copy as a resident matrix.
+    /// Describes the copy as a resident matrix of the device.
     fn on_device(&self) -> RawMat {
         let ld = self.raw.rows.max(1);
         RawMat { home: Home::Device(self.resident), offset: 0, ld, layout: Layout::ColMajor, ..self.raw }
     }
 }
 
-/// The columns that a call writes: for each the buffer on the device and the rectangle in host memory.
+/// For each column that the call writes, the buffer of its copy on the device and its rectangle in host memory.
 fn written<'a>(copies: &'a [ColumnCopy<'_>]) -> impl Iterator<Item = (&'a DeviceBuffer, HostRect)> {
     copies.iter().filter(|copy| copy.is_written).map(|copy| (&*copy.buffer.0, HostRect::whole(&copy.raw)))
 }
 
-/// Instructions that were submitted. Dropping this waits for them, since their memory is only borrowed.
+/// The tokens of submitted instructions. Dropping this value waits until the instructions have completed, since the call only
+/// borrows the memory of their operands.
 #[derive(Default)]
 struct Submitted(Vec<Token>);
 
 impl Submitted {
-    /// Waits for all instructions.
+    /// Blocks until all submitted instructions have completed.
     ///
     /// # Errors
-    /// That of the first instruction that failed.
+    /// Returns the error of the first instruction that failed.
     fn wait(&mut self) -> Result<()> {
         self.0.drain(..).map(|token| token.wait()).fold(Ok(()), Result::and)
     }
@@ -96,17 +99,17 @@ impl Drop for Submitted {
 }
 
 impl DeviceRuntime {
-    /// Runs a call on the caller's thread.
+    /// Runs a call on resident matrices on the caller's thread.
     ///
     /// # Safety
-    /// The matrices meet the requirements of the instructions, nothing else accesses them meanwhile, and the schedule was made
-    /// for them.
+    /// The matrices must meet the requirements of the instructions, nothing else may access the matrices until the method
+    /// returns, and the schedule must have been made for these matrices.
     ///
     /// # Errors
-    /// There is no memory for a column, or a transfer or a kernel failed.
+    /// The device has too little memory for a column, or a transfer or a kernel failed.
     pub unsafe fn run_in_place(&self, call: &InPlace<'_>, trace: Option<&Trace>) -> Result<()> {
         let mut touched = false;
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `run_in_place`.
         let outcome = unsafe { self.run_on_copies(call, trace, &mut touched) };
         self.note_loss(outcome).map_err(|error| {
             if error.kind().is_recoverable_elsewhere() {
@@ -119,7 +122,7 @@ impl DeviceRuntime {
 
     unsafe fn run_on_copies(&self, call: &InPlace<'_>, trace: Option<&Trace>, touched: &mut bool) -> Result<()> {
         let mut copies = Vec::new();
-        // SAFETY: as the caller promises; the copies are ours.
+        // SAFETY: the caller of `run_in_place` fulfils its safety contract, and only this call uses the copies of columns.
         unsafe {
             self.copy_columns(call, &mut copies)?;
             match call.schedule {
@@ -154,18 +157,19 @@ impl DeviceRuntime {
                 Operand::of(raw, Memory::Buffer(buffer))
             })
         };
-        // a single instruction is launched and its columns are read back in one request
+        // a single instruction and the reads of its columns are one request; if the request fails, columns may be partly written
         *touched = call.writes_matrices() || call.instructions.len() == 1;
         match (call.instructions, trace) {
             ([instruction], None) => {
                 let reads: Vec<_> = written(copies).collect();
-                // SAFETY: the caller lends the matrices for the call; the copies are ours.
+                // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices; only this call uses
+                // the copies.
                 return unsafe { self.device.launch_and_read(&resolved(instruction), &reads) };
             }
             (instructions, None) => {
                 let mut submitted = Submitted::default();
                 for instruction in instructions {
-                    // the queue runs instructions in the order of submission, so the host need not wait between them
+                    // the queue runs the instructions in the order of submission, so the host does not wait between them
                     // SAFETY: the caller keeps the matrices borrowed; `wait` returns after all instructions have completed.
                     match unsafe { self.device.submit(Work::Run { instruction: &resolved(instruction), queue: 0 }, &[]) } {
                         Ok(token) => submitted.0.push(token),
@@ -177,7 +181,7 @@ impl DeviceRuntime {
             (instructions, Some(trace)) => {
                 for instruction in instructions {
                     let start = trace.now();
-                    // SAFETY: the caller lends the matrices for the call.
+                    // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the matrices.
                     unsafe { self.device.launch(&resolved(instruction))? };
                     let (device, lane) = (self.facts().name.clone(), Lane::new(0, Queue::Exec));
                     trace.add(TraceEvent { device, lane, label: format!("EXEC {}", instruction.name()), start, end: trace.now() });
@@ -185,7 +189,7 @@ impl DeviceRuntime {
             }
         }
         *touched = true;
-        // SAFETY: the caller lends the columns for the call; the copies are ours.
+        // SAFETY: the caller of `run_in_place` guarantees that nothing else accesses the columns; only this call uses the copies.
         written(copies).try_for_each(|(from, to)| unsafe { self.device.read(from, to) })
     }
 
@@ -201,13 +205,14 @@ impl DeviceRuntime {
             self.residents.insert(copy.resident.key, Arc::clone(&copy.buffer.0), 0);
             bindings[copy.matrix] = copy.on_device();
         }
-        // SAFETY: as the caller promises. A pool without threads suffices, since the calling thread drives the only device.
+        // SAFETY: the caller of `run_in_place` fulfils the contract of `run`. A pool without threads suffices, since the calling
+        // thread is the engine thread of the only device.
         let outcome = unsafe { run(&LanePool::default(), &[self], schedule, &bindings, trace) };
-        // the error already names the device and the state of the outputs
+        // `run` has already added the name of the device and the state of the outputs to the error
         outcome.map_err(|RunError { error, .. }| error)
     }
 
-    /// Memory for a column, in place of idle ones if too little is left.
+    /// Allocates device memory for a column. If too little memory is left, the method first frees idle memory of other columns.
     fn alloc_column(&self, bytes: usize) -> Result<Arc<DeviceBuffer>> {
         if bytes > self.free_memory() {
             self.columns.trim();
@@ -223,7 +228,8 @@ impl DeviceRuntime {
         self.alloc(bytes).map(Arc::new)
     }
 
-    /// Makes a copy on the device for each column in host memory, and fills those that the call reads.
+    /// Makes a copy on the device for each column in host memory. If the call reads a column, the method also copies the elements
+    /// of the column to the device.
     unsafe fn copy_columns<'d>(&'d self, call: &InPlace<'_>, copies: &mut Vec<ColumnCopy<'d>>) -> Result<()> {
         for (matrix, &raw) in call.memory.iter().enumerate() {
             if !matches!(raw.home, Home::Host(_)) {
@@ -239,11 +245,11 @@ impl DeviceRuntime {
                 });
             }
             let buffer = self.columns.take(raw.bytes(), |bytes| self.alloc_column(bytes))?;
-            // from here on its drop gives the memory back, also after an error
+            // from here on, dropping `copies` returns the column's buffer to the idle buffers, also after an error
             copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {
                 let copy = &copies[copies.len() - 1];
-                // SAFETY: the column is lent for the call, the buffer is ours.
+                // SAFETY: the caller keeps the column borrowed during the call, and only this call uses the buffer.
                 unsafe { self.device.write(HostRect::whole(&raw), &copy.buffer.0)? };
             }
         }

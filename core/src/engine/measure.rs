@@ -1,4 +1,4 @@
-//! Times of one device, measured: kernels and transfers.
+//! Measures the run times of kernels and transfers on one device.
 
 use std::time::{Duration, Instant};
 
@@ -10,28 +10,30 @@ use crate::instruction::Instruction;
 use crate::scalar::{DType, Element};
 use crate::value::Value;
 
-/// A kernel whose time is measured.
+/// A kernel whose run time can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimedKernel {
-    /// C ← A·B.
+    /// The matrix product C ← A·B.
     Gemm,
-    /// B ← A⁻¹·B with a lower triangle A.
+    /// The triangular solve B ← A⁻¹·B with a lower triangular matrix A.
     Trsm,
-    /// A = P·L·U.
+    /// The LU factorisation A = P·L·U.
     Getrf,
 }
 
-/// A measurement repeats the work for at least this long, until the clock of an idle device has risen, and at least [`RUNS`]
-/// times, since other programs slow some runs down.
+/// Minimum duration of a measurement. A kernel or transfer is repeated for at least this time, because an idle device needs some
+/// time to raise its clock frequency.
 const REPEAT: Duration = Duration::from_millis(20);
+/// Minimum number of runs in a measurement, since other programs slow down some of the runs.
 const RUNS: u32 = 4;
 
 impl DeviceRuntime {
-    /// Seconds of a kernel with an A of order `n`, and a B of `cols` columns where the kernel has one: the shortest of some
-    /// runs, not counting the first one, which may compile.
+    /// Measures the seconds that a kernel takes. The operand A of the kernel has the order `n`. The operand B, if the kernel has
+    /// one, has `cols` columns. The result is the time of the shortest run, not counting the first run, in which the kernel may
+    /// be compiled.
     ///
     /// # Errors
-    /// The device has no memory left, or failed.
+    /// The device has too little memory left, or a command failed.
     pub fn time_kernel(&self, kernel: TimedKernel, dtype: DType, n: usize, cols: usize) -> Result<f64> {
         let device = self.device();
         self.require_memory((n * n + 2 * n * cols) * dtype.size() + (n + 1) * DType::I32.size())?;
@@ -59,33 +61,34 @@ impl DeviceRuntime {
         };
         self.fill(a)?;
         self.fill(b)?;
-        // SAFETY: the buffers are ours, of the sizes that the instructions need, and nothing else uses them.
+        // SAFETY: only this function uses the buffers, and they have the sizes that the instructions need.
         let launch = |instruction| unsafe { device.launch(instruction) };
-        // factoring the factors again and again would end in denormal numbers, with which some processors are slow
+        // A is restored before each run: factoring the factors repeatedly would lead to denormal numbers, which slow some
+        // processors down
         let restore = Instruction::Copy { a: b, b: a };
         let prepare = || if kernel == TimedKernel::Getrf { launch(&restore) } else { Ok(()) };
         self.shortest(prepare, || launch(&instruction))
     }
 
-    /// Seconds of a transfer of `bytes` to the device, and back.
+    /// Measures the seconds that a transfer of `bytes` to the device takes, and the seconds of the transfer back.
     ///
     /// # Errors
-    /// The device has no memory left, or failed.
+    /// The device has too little memory left, or a transfer failed.
     pub fn time_transfers(&self, bytes: usize) -> Result<[f64; 2]> {
         self.require_memory(bytes)?;
         let buffer = self.note_loss(self.device().alloc(bytes))?;
         let mut host = vec![0.0_f32; bytes / DType::F32.size()];
-        // columns of a kilobyte or more, as those of most matrices
+        // each column of the transferred matrix takes one kilobyte, a usual size
         let rows = host.len().min(256);
         let rect = HostRect::packed(&mut host, rows);
-        // SAFETY: the host's matrix and the buffer are ours alone.
+        // SAFETY: only this function uses the host matrix and the buffer.
         let to_device = self.shortest(|| Ok(()), || unsafe { self.device().write(rect, &buffer) })?;
-        // SAFETY: as above.
+        // SAFETY: only this function uses the host matrix and the buffer.
         let back = self.shortest(|| Ok(()), || unsafe { self.device().read(&buffer, rect) })?;
         Ok([to_device, back])
     }
 
-    /// Refuses a measurement for which a memory limit, or resident matrices, leave too little.
+    /// Returns an error if the memory limit and the resident matrices leave fewer than `bytes` for a measurement.
     fn require_memory(&self, bytes: usize) -> Result<()> {
         let left = self.free_memory();
         if bytes <= left {
@@ -95,8 +98,8 @@ impl DeviceRuntime {
         Err(Error::new(ErrorKind::OutOfMemory, "measure", message))
     }
 
-    /// Fills a matrix that is packed in a buffer of the device with numbers of up to 1/n: triangles with ones on their
-    /// diagonal neither grow nor vanish in a solve.
+    /// Fills a packed matrix of n rows in a buffer of the device with numbers of magnitude up to 1/n. In a triangular solve with
+    /// elements of at most this magnitude beside a unit diagonal, the elements of the solution neither overflow nor vanish.
     fn fill(&self, of: Operand<'_>) -> Result<()> {
         match of.dtype {
             DType::F32 => self.fill_as(of, |number| number as f32),
@@ -111,16 +114,17 @@ impl DeviceRuntime {
         let crate::device::Memory::Buffer(buffer) = of.memory else { unreachable!("the matrix lies in a buffer") };
         let mut state = 1_u32;
         let mut next = || {
-            // a linear congruential generator (Numerical Recipes): any values do, as long as they differ
+            // linear congruential generator (Numerical Recipes): any numbers serve, as long as they differ from each other
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             element((f64::from(state) / f64::from(u32::MAX) - 0.5) / of.rows as f64)
         };
         let mut host: Vec<E> = (0..of.rows * of.cols).map(|_| next()).collect();
-        // SAFETY: the host's matrix and the buffer are ours alone.
+        // SAFETY: only this function uses the host matrix and the buffer.
         self.note_loss(unsafe { self.device().write(HostRect::packed(&mut host, of.rows), buffer) })
     }
 
-    /// Seconds of the shortest run of some `work`. The first run does not count, nor does what `prepare` takes before each.
+    /// Runs `work` several times and returns the seconds of the shortest run. The first run of `work` is not counted. The time of
+    /// `prepare`, which is called before each run, is not counted either.
     fn shortest(&self, prepare: impl Fn() -> Result<()>, work: impl Fn() -> Result<()>) -> Result<f64> {
         self.note_loss(prepare().and_then(|()| work()))?;
         let (begin, mut shortest) = (Instant::now(), f64::INFINITY);

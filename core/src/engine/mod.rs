@@ -1,8 +1,9 @@
-//! The engine: carries a schedule out. The only caller of a device.
+//! The engine runs schedules on devices. Nothing but the engine calls a device.
 //!
-//! One thread drives each device. The thread asks the [`Dispatcher`] what it may submit, submits that without holding the lock,
-//! and reports what has ended; it waits if there is nothing to submit or report. The first error stops all devices. It reaches
-//! the caller, with its context, once no work is under way.
+//! Each device of a run has one engine thread. An engine thread asks the [`Dispatcher`] for the next command, submits the command
+//! to its device without holding the lock of the run, and reports completed commands to the dispatcher. If there is nothing to
+//! submit or report, the engine thread waits. The first error stops the run on all devices. The engine returns the first error to
+//! the caller, with its context, after all submitted commands have completed.
 
 mod columns;
 mod driver;
@@ -37,7 +38,7 @@ pub use measure::TimedKernel;
 pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 
-/// A schedule while it runs.
+/// The state of a schedule during its run, shared by the engine threads of all devices.
 pub struct Run<'p> {
     plan: &'p Plan,
     bindings: Bindings<'p>,
@@ -50,43 +51,46 @@ pub struct Run<'p> {
 struct State<'p> {
     dispatcher: Dispatcher<'p>,
     error: Option<Error>,
-    /// Threads that wait for a change.
+    /// Number of engine threads that sleep until `changed` is notified.
     waiting: usize,
-    /// Changes so far that gave threads work.
+    /// Number of changes of the dispatcher so far that may have given work to sleeping threads.
     changes: u64,
 }
 
-/// What the driver of a device does next.
+/// The next action of a device's engine thread.
 enum Next {
-    /// Submit a command.
+    /// Submit this command to the queue of this lane.
     Submit(Lane, Issue),
-    /// Allocate memory for a physical register and report the result.
+    /// Allocate device memory for this physical register and report the result to the dispatcher.
     Obtain(Slot),
-    /// Free the memory of a physical register.
+    /// Free the device memory of this physical register.
     Release(SlotId),
-    /// Wait until a command in flight ends, or until the run has seen more changes than this number.
+    /// Wait until a command in flight completes, or until the run's change counter exceeds this number.
     Wait(u64),
-    /// Stop: nothing is left for the device to do.
+    /// Submit no further command: the dispatcher has finished with this device.
     Finished,
 }
 
-/// Why a run ended early.
+/// The error that ended a run early, and the state of the matrices that the plan writes.
 #[derive(Debug)]
 pub struct RunError {
-    /// The first error of a command, or the reason why the first device left the run.
+    /// The first error of a command or an allocation. If all devices left the run for lack of memory, `error` is the error of one
+    /// of the devices.
     pub error: Error,
-    /// Whether matrices that the plan writes may be partly written. If not, they are unchanged, and the call may be tried again.
+    /// Whether matrices that the plan writes may be partly written. If `touched` is false, the matrices are unchanged and the
+    /// caller may retry the call.
     pub touched: bool,
 }
 
-/// The memory of a plan's matrices.
+/// The address, shape and layout of each matrix of a plan.
 #[derive(Clone, Copy)]
 struct Bindings<'p>(&'p [RawMat]);
 
-// SAFETY: the bindings point to memory that the caller of [`run`] lends for the run. The dispatcher decides which thread
-// accesses which part, and when.
+// SAFETY: the caller of [`run`] keeps the memory of the bindings valid during the run. The dispatcher never lets two threads make
+// conflicting accesses to the same elements.
 unsafe impl Sync for Bindings<'_> {}
-// SAFETY: as above.
+// SAFETY: the memory of the bindings stays valid during the run, and the dispatcher rules out conflicting accesses by two
+// threads.
 unsafe impl Send for Bindings<'_> {}
 
 impl std::fmt::Debug for Run<'_> {
@@ -95,7 +99,7 @@ impl std::fmt::Debug for Run<'_> {
     }
 }
 
-/// How a device sees matrices in memory.
+/// Describes for the dispatcher how much memory a device has and which of the bound matrices the device works on in place.
 #[must_use]
 pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
     let in_place = |raw: &RawMat| {
@@ -109,17 +113,16 @@ pub fn reach(device: usize, facts: &DeviceFacts, bindings: &[RawMat]) -> Reach {
     Reach { memory, in_place, flops: facts.rates.flops, queues: facts.queues }
 }
 
-/// Runs a schedule on devices; `bindings` holds the memory of the plan's
-/// matrices. What ran when is added to a trace, if one is given.
+/// Runs a schedule on devices. `bindings` holds the memory of the plan's matrices. If `trace` is given, the engine adds every
+/// executed command to the trace, with its start time and its end time.
 ///
 /// # Safety
-/// The memory of the bindings must be as the plan declares (shapes, element
-/// types, written or read), and nothing else may touch it meanwhile. The
-/// schedule's [`reach`] was computed from these bindings and devices.
+/// The memory of the bindings must be as the plan declares (shapes, element types, written or read), and nothing else may access
+/// this memory until `run` returns. The [`reach`] of the schedule must have been computed from the same bindings and devices.
 ///
 /// # Errors
-/// The first error of a command, with the command, its task and its device, and
-/// whether matrices that the plan writes may be partly written.
+/// Returns the first error that a command of the run reports. The returned error names the command, its task and its device, and
+/// states whether matrices that the plan writes may be partly written.
 pub unsafe fn run(
     pool: &LanePool,
     devices: &[&DeviceRuntime],
@@ -127,13 +130,13 @@ pub unsafe fn run(
     bindings: &[RawMat],
     trace: Option<&Trace>,
 ) -> Result<(), RunError> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller fulfils the safety contract of `run`, which includes the contract of `Run::new`.
     let run = Run { trace, ..unsafe { Run::new(schedule, bindings) } };
     pool.run(devices.len(), &|device| devices[device].run_lane(&run, device))
         .map_err(|error| RunError::new(error, lock(&run.state).dispatcher.is_touched()))?;
     let finished = run.finish();
     if finished.is_err() {
-        // whoever goes on from here may need their memory
+        // after an error the devices free their kept memory, since the caller may need memory to retry the call
         devices.iter().for_each(|device| device.trim());
     }
     finished
@@ -147,12 +150,12 @@ impl RunError {
 }
 
 impl<'p> Run<'p> {
-    /// A run before its first command.
+    /// Creates the state of a run before its first command.
     ///
     /// # Safety
-    /// As [`run`], for as long as devices are driven: the memory of the bindings
-    /// is as the plan declares and nothing else touches it, and the schedule's
-    /// [`reach`] was computed from these bindings and the devices that drive it, one thread each.
+    /// The contract of [`run`] must hold as long as engine threads use this value: the memory of the bindings is as the plan
+    /// declares, nothing else accesses this memory, and the [`reach`] of the schedule was computed from the same bindings and
+    /// devices. Each device may have only one engine thread.
     #[must_use]
     pub unsafe fn new(schedule: &'p Schedule, bindings: &'p [RawMat]) -> Self {
         let state = State { dispatcher: schedule.dispatcher(), error: None, waiting: 0, changes: 0 };
@@ -171,12 +174,14 @@ impl<'p> Run<'p> {
         self.devices == 1
     }
 
-    /// The next step of a device. If no command of it is under way (`is_idle`), waits until there is something to do.
+    /// Returns the next action of a device's engine thread. If no command of the device is in flight (`is_idle`), the thread
+    /// sleeps until there is an action.
     fn next(&self, device: usize, is_idle: bool) -> Next {
         let mut state = lock(&self.state);
         loop {
             let (mut changed, mut lanes) = (false, 0);
-            // stores first, loads last: a store reads results that may still be in a cache
+            // the loop asks the store lane first and the load lane last, since the result that a store reads may still be in a
+            // cache
             for lane in state.dispatcher.lanes_of(device).rev() {
                 lanes += 1;
                 let step = state.dispatcher.next(lane);
@@ -193,7 +198,8 @@ impl<'p> Run<'p> {
                     }
                 }
             }
-            // a later lane may have made work for one that was asked before it
+            // if a step changed the dispatcher, a lane that was asked before the step may have work now, so the loop asks all
+            // lanes again
             if !(changed && lanes > 1) {
                 if !is_idle {
                     return Next::Wait(state.changes);
@@ -205,7 +211,7 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Reports the result of an allocation to the dispatcher.
+    /// Reports to the dispatcher whether the device could allocate memory for a physical register.
     fn obtained(&self, device: usize, slot: Slot, result: Result<()>) {
         let mut state = lock(&self.state);
         if let Err(error) = state.dispatcher.obtained(device, slot, result) {
@@ -213,8 +219,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Lets a thread that polls commands under way sleep for at most `pause`; returns at once if the number of changes is no
-    /// longer `seen`.
+    /// Puts an engine thread that has commands in flight to sleep for at most `pause`. Returns at once if the change counter of
+    /// the run is no longer `seen`.
     fn rest(&self, seen: u64, pause: Duration) {
         let mut state = lock(&self.state);
         if state.changes == seen {
@@ -224,7 +230,8 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Wakes the threads that wait, if something has changed for them; whether it has.
+    /// Wakes the sleeping engine threads if the dispatcher reports a change, and counts the change. Returns whether the
+    /// dispatcher reported a change.
     fn announce(&self, state: &mut State<'p>) -> bool {
         let changed = state.dispatcher.take_changed();
         if changed {
@@ -259,17 +266,17 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// The first error stops all devices.
+    /// Stops the run on all devices. The run keeps `error` unless the run has failed with an earlier error.
     fn fail(&self, state: &mut State<'p>, error: Error) {
         state.error.get_or_insert(error);
         state.dispatcher.halt();
         self.announce(state);
     }
 
-    /// The outcome, when no device has anything left to do.
+    /// Returns the outcome of the run, after the engine threads of all devices have returned.
     ///
     /// # Errors
-    /// The first error of a command, or why the devices ran out of memory.
+    /// Returns the first error of a command, or the error that says why the devices ran out of memory.
     pub fn finish(self) -> Result<(), RunError> {
         #[cfg(not(loom))]
         let state = self.state.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -288,7 +295,7 @@ impl<'p> Run<'p> {
     }
 }
 
-/// Stops the other devices when a driver panics, so that the panic reaches the caller.
+/// Stops the run on all devices if an engine thread panics, so that the other threads return and the panic reaches the caller.
 struct HaltOnPanic<'a, 'p>(&'a Run<'p>);
 
 impl Drop for HaltOnPanic<'_, '_> {
@@ -301,10 +308,10 @@ impl Drop for HaltOnPanic<'_, '_> {
     }
 }
 
-/// The one device whose memory the bindings lie in, if any does.
+/// Index of the device in whose memory the bound matrices lie; `None` if all matrices lie in host memory.
 ///
 /// # Errors
-/// Operands lie on different devices.
+/// The matrices lie on different devices.
 pub fn resident_device(operation: &'static str, bindings: &[RawMat]) -> Result<Option<usize>> {
     let mut devices = bindings.iter().filter_map(|raw| match raw.home {
         Home::Device(resident) => Some(resident.device),

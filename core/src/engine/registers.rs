@@ -1,4 +1,4 @@
-//! The physical registers of one device in one run, and the submission of commands on them.
+//! The physical registers of one device in one run, and the submission of commands that use them.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use crate::slots::{Slot, SlotId};
 use crate::sync::{Arc, lock};
 use crate::token::Token;
 
-/// Memory of a physical register, or kept for one.
+/// Memory that a physical register uses, or that is kept for a register of the next run.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub buffer: Arc<DeviceBuffer>,
     pub bytes: usize,
-    /// The matrix that the last command on this memory has stored as a whole.
+    /// The matrix that the last command on this memory stored as a whole; `None` if the last command was not such a store.
     pub stored: Option<MatrixId>,
 }
 
-/// The memory of a device's physical registers. When this is dropped, the memory is kept for the next run, unless a panic
-/// of the backend may have left kernels that still use it.
+/// The memory of a device's physical registers. When this value is dropped, the memory of the registers is kept for the next run.
+/// After a panic of the backend the memory is freed instead of kept, because kernels may still use the memory.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
     driver: &'d DeviceRuntime,
@@ -46,8 +46,8 @@ impl<'d> Registers<'d> {
         Registers { driver, slots: HashMap::new() }
     }
 
-    /// Gives a register kept memory of the same size. If there is none, first frees all kept memory, so that the limit is
-    /// never exceeded, then allocates.
+    /// Gives a physical register kept memory of the same size. If no kept memory has this size, the method frees all kept memory,
+    /// so that the memory limit is never exceeded, and then allocates new memory.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
         let driver = self.driver;
         let mut kept = lock(&driver.kept);
@@ -67,14 +67,14 @@ impl<'d> Registers<'d> {
         self.slots.remove(&slot);
     }
 
-    /// The memory of a physical register.
+    /// Returns the memory of a physical register.
     fn get(&self, slot: Slot) -> Arc<DeviceBuffer> {
         let kept = self.slots.get(&slot.id).expect("a register of a command has memory");
         debug_assert_eq!(kept.bytes, slot.bytes);
         Arc::clone(&kept.buffer)
     }
 
-    /// Submits a command to the device. A kernel starts after the commands of `after`, which are in another queue.
+    /// Submits a command to the device. A kernel starts only after the kernels in `after`, which run in another queue.
     pub fn submit(&mut self, run: &Run<'_>, lane: Lane, issue: &Issue, after: &[&Token]) -> Result<Token> {
         let command = &run.plan.commands()[issue.command as usize];
         for slot in issue.operands.iter().flatten() {
@@ -83,13 +83,14 @@ impl<'d> Registers<'d> {
         match command {
             Command::Ld(ld) => {
                 let (from, to) = self.transfer(run, ld.reg, issue);
-                // SAFETY: the rectangle lies inside a matrix of that element type, which is borrowed
-                // for the run; the dispatcher issues no conflicting command meanwhile.
+                // SAFETY: the rectangle lies inside a matrix of the same element type, which is borrowed for the run. The
+                // dispatcher issues no conflicting command until this command has completed.
                 unsafe { self.driver.device.submit(Work::Write { from, to: &to }, &[]) }
             }
             Command::St(st) => {
                 let (to, from) = self.transfer(run, st.reg, issue);
-                // SAFETY: as above.
+                // SAFETY: the rectangle lies inside a matrix that is borrowed for the run. The dispatcher issues no conflicting
+                // command until this command has completed.
                 unsafe { self.driver.device.submit(Work::Read { from: &from, to }, &[]) }
             }
             Command::Exec(exec) => self.exec(run, &exec.instruction, lane, issue, after),
@@ -97,7 +98,7 @@ impl<'d> Registers<'d> {
         }
     }
 
-    /// The rectangle of the caller's matrix that a register copies, and the register's memory.
+    /// Returns the rectangle of the caller's matrix that the register copies, and the memory of the register.
     fn transfer(&self, run: &Run<'_>, reg: Reg, issue: &Issue) -> (HostRect, Arc<DeviceBuffer>) {
         let info = &run.plan.registers()[reg];
         let Window { matrix, row, col } = info.window.expect("only a register with a window is transferred");
@@ -123,12 +124,12 @@ impl<'d> Registers<'d> {
             let at = at.next().expect("endless");
             operand(run, tile, buffers[at].as_deref(), issue.operands[at].is_some())
         });
-        // SAFETY: operands lie inside their memory. The only conflicting commands that the
-        // dispatcher issues meanwhile are kernels, which their queue and `after` keep in order.
+        // SAFETY: all operands lie inside their memory. The dispatcher issues no conflicting command until this kernel has
+        // completed, except kernels that their queue or `after` keeps in order with this kernel.
         unsafe { self.driver.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
     }
 
-    /// The buffer that holds a tile; `None` for host memory.
+    /// Returns the buffer that holds a tile; `None` if the tile lies in host memory.
     fn memory(&self, run: &Run<'_>, tile: Tile, slot: Option<Slot>) -> Result<Option<Arc<DeviceBuffer>>> {
         if let Some(slot) = slot {
             return Ok(Some(self.get(slot)));
@@ -141,7 +142,7 @@ impl<'d> Registers<'d> {
     }
 }
 
-/// The matrix that a command stores as a whole, if it does.
+/// The matrix that a command stores as a whole; `None` if the command stores no matrix, or only a part of a matrix.
 fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
     let Command::St(st) = command else { return None };
     let info = &run.plan.registers()[st.reg];
@@ -150,7 +151,8 @@ fn stored_by(command: &Command, run: &Run<'_>) -> Option<MatrixId> {
     ((info.rows, info.cols) == (rows, cols)).then_some(matrix)
 }
 
-/// A tile as an operand: packed in a physical register, or in place in a matrix.
+/// Describes a tile as an operand. If `copied`, the tile is packed in a physical register; otherwise the tile lies in the
+/// caller's matrix.
 fn operand<'a>(run: &Run<'_>, tile: Tile, buffer: Option<&'a DeviceBuffer>, copied: bool) -> Operand<'a> {
     let (info, region) = (&run.plan.registers()[tile.reg], tile.region);
     let (offset, ld, home) = if copied {

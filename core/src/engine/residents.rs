@@ -1,58 +1,59 @@
-//! The matrices in the memory of one device, by key.
+//! The resident matrices of one device, which are found by key.
 
 use std::collections::BTreeMap;
 
 use crate::device::DeviceBuffer;
 use crate::sync::{Arc, Mutex, lock};
 
-/// Who needs a matrix.
+/// The owner of a resident matrix, which decides when the matrix may be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// The application, until it discards the matrix.
+    /// The application owns the matrix, until the application discards the matrix.
     Application,
-    /// Number of calls that use this copy of a host matrix. At 0 the device may free it.
+    /// The matrix is a copy of a host matrix, and this number of calls use the copy. If no call uses the copy, the device may
+    /// free the copy.
     Calls(usize),
 }
 
 #[derive(Debug)]
 struct Matrix {
     buffer: Arc<DeviceBuffer>,
-    /// Bytes that count against the memory limit: 0 for a buffer that an application owns.
+    /// Number of bytes that count against the memory limit: 0 for a buffer that the application allocated.
     bytes: usize,
     owner: Owner,
 }
 
-/// The matrices in the memory of one device, by key. A key that was made later is greater.
+/// The resident matrices of one device, by key. A matrix that was added later has a greater key.
 #[derive(Debug, Default)]
 pub(super) struct Residents(Mutex<BTreeMap<u64, Matrix>>);
 
 impl Residents {
-    /// Adds a matrix of the application.
+    /// Adds a matrix that the application owns.
     pub fn insert(&self, key: u64, buffer: Arc<DeviceBuffer>, bytes: usize) {
         lock(&self.0).insert(key, Matrix { buffer, bytes, owner: Owner::Application });
     }
 
-    /// Adds a copy of a host matrix that no call uses yet.
+    /// Adds a copy of a host matrix. At first no call uses the added copy.
     pub fn insert_copy(&self, key: u64, buffer: Arc<DeviceBuffer>, bytes: usize) {
         lock(&self.0).insert(key, Matrix { buffer, bytes, owner: Owner::Calls(0) });
     }
 
-    /// The memory of a matrix.
+    /// Returns the buffer of a matrix; `None` if there is no matrix of this key.
     pub fn get(&self, key: u64) -> Option<Arc<DeviceBuffer>> {
         lock(&self.0).get(&key).map(|matrix| Arc::clone(&matrix.buffer))
     }
 
-    /// Frees a matrix, while the table is locked: what is not in it counts as free memory.
+    /// Frees a matrix while the table is locked, because memory that is not in the table counts as free memory.
     pub fn free(&self, key: u64) {
         lock(&self.0).remove(&key);
     }
 
-    /// Takes a matrix out of the table.
+    /// Removes a matrix from the table, and returns its buffer and its bytes.
     pub fn remove(&self, key: u64) -> Option<(Arc<DeviceBuffer>, usize)> {
         lock(&self.0).remove(&key).map(|matrix| (matrix.buffer, matrix.bytes))
     }
 
-    /// Counts one more call that uses a copy. Returns false if the copy was freed.
+    /// Increments the number of calls that use a copy. Returns false if the copy was freed.
     pub fn begin_use(&self, key: u64) -> bool {
         let mut matrices = lock(&self.0);
         let Some(Matrix { owner: Owner::Calls(calls), .. }) = matrices.get_mut(&key) else { return false };
@@ -60,24 +61,24 @@ impl Residents {
         true
     }
 
-    /// Counts one call less that uses a copy.
+    /// Decrements the number of calls that use a copy.
     pub fn end_use(&self, key: u64) {
         if let Some(Matrix { owner: Owner::Calls(calls), .. }) = lock(&self.0).get_mut(&key) {
             *calls -= 1;
         }
     }
 
-    /// Whether a key is that of a copy.
+    /// Whether this key belongs to a copy of a host matrix.
     pub fn is_copy(&self, key: u64) -> bool {
         lock(&self.0).get(&key).is_some_and(|matrix| matrix.owner != Owner::Application)
     }
 
-    /// Whether there are copies that no call uses.
+    /// Whether the table holds copies that no call uses.
     pub fn has_idle_copies(&self) -> bool {
         lock(&self.0).values().any(|matrix| matrix.owner == Owner::Calls(0))
     }
 
-    /// Frees unused copies, oldest first, until those that remain take at most `max_bytes`.
+    /// Frees copies that no call uses, oldest first, until the remaining unused copies take at most `max_bytes`.
     pub fn free_copies(&self, max_bytes: usize) {
         let mut matrices = lock(&self.0);
         let idle = matrices.iter().filter(|(_, matrix)| matrix.owner == Owner::Calls(0));
@@ -86,13 +87,13 @@ impl Residents {
         for (key, bytes) in idle {
             if held > max_bytes {
                 held -= bytes;
-                // freed while the table is locked: what is not in it counts as free memory
+                // the copy is freed while the table is locked, because memory that is not in the table counts as free memory
                 matrices.remove(&key);
             }
         }
     }
 
-    /// Bytes of the matrices that may not be freed.
+    /// Bytes of all matrices except the copies that no call uses.
     pub fn needed_bytes(&self) -> usize {
         lock(&self.0).values().filter(|matrix| matrix.owner != Owner::Calls(0)).map(|matrix| matrix.bytes).sum()
     }

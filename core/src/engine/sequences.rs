@@ -1,4 +1,4 @@
-//! Sequences of instructions on host matrices, such as those of a list of small problems.
+//! Runs sequences of instructions on host matrices, such as the instructions of a list of small problems.
 
 use crate::device::{HostRect, Memory, Operand};
 use crate::engine::DeviceRuntime;
@@ -10,11 +10,11 @@ use crate::matrix::RawMat;
 use crate::staging::Piece;
 use std::ptr::NonNull;
 
-/// Column-major copies of row-major matrices, one after the other.
+/// Column-major copies of row-major matrices, stored one after the other in one allocation.
 struct Copies {
-    /// Each matrix with the byte at which its copy begins.
+    /// The copied matrices, each with the byte offset of its copy in `memory`.
     matrices: Vec<(RawMat, usize)>,
-    /// As numbers of the largest alignment.
+    /// The memory of the copies. Memory of the type `u64` is aligned for every element type.
     memory: Vec<u64>,
 }
 
@@ -22,10 +22,10 @@ impl Copies {
     /// Copies the row-major operands of the instructions.
     ///
     /// # Safety
-    /// They lie in host memory, and nothing writes them meanwhile.
+    /// The operands must lie in host memory, and nothing may write them until the function returns.
     ///
     /// # Errors
-    /// There is no memory for the copies.
+    /// The host has too little memory for the copies.
     unsafe fn of(instructions: &[Instruction<RawMat>]) -> Result<Self> {
         let (mut matrices, mut bytes) = (Vec::new(), 0);
         let mut count = |raw: RawMat, _| {
@@ -43,19 +43,19 @@ impl Copies {
         memory.resize(bytes / size_of::<u64>(), 0);
         let mut copies = Copies { matrices, memory };
         copies.each(|piece, rect, copy| {
-            // SAFETY: as the caller promises; the copy has room for the matrix.
+            // SAFETY: the caller guarantees that the operands may be read; the copy has room for the whole matrix.
             unsafe { piece.pack(rect, copy) }
         });
         Ok(copies)
     }
 
-    /// Copies all matrices back.
+    /// Copies the elements of all copies back into the row-major matrices.
     ///
     /// # Safety
-    /// Nothing else accesses them meanwhile.
+    /// Nothing else may access the row-major matrices until the method returns.
     unsafe fn put_back(&mut self) {
         self.each(|piece, rect, copy| {
-            // SAFETY: as the caller promises; the copy is of that matrix.
+            // SAFETY: the caller guarantees that nothing else accesses the matrix, and the copy has the shape of this matrix.
             unsafe { piece.unpack(copy, rect) }
         });
     }
@@ -76,19 +76,19 @@ impl Copies {
 
 impl DeviceRuntime {
     /// Runs sequences of `length` instructions each on the caller's thread, as
-    /// [`Device::launch_sequences`](crate::Device::launch_sequences) does. Operands lie in host memory. Instructions work on
-    /// copies of row-major ones, each of which is an operand once.
+    /// [`Device::launch_sequences`](crate::Device::launch_sequences) does. All operands must lie in host memory. The instructions
+    /// work on column-major copies of row-major operands. A row-major matrix may therefore occur only once among all operands.
     ///
     /// # Safety
-    /// As [`DeviceRuntime::launch`], for each instruction.
+    /// Each instruction must meet the requirements of [`DeviceRuntime::launch`].
     ///
     /// # Errors
-    /// There is no memory for copies, or a kernel failed.
+    /// The host has too little memory for the copies, or a kernel failed.
     pub unsafe fn launch_sequences(&self, instructions: &[Instruction<RawMat>], length: usize) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees that the operands lie in host memory and that nothing else accesses them.
         let mut copies = unsafe { Copies::of(instructions)? };
         let base = copies.base();
-        // operands come in the order in which they were counted
+        // `map` visits the row-major operands in the order in which `Copies::of` stored them
         let mut next = copies.matrices.iter();
         let mut resolve = |raw: RawMat| match raw.layout {
             Layout::ColMajor => on_host(&raw),
@@ -100,9 +100,9 @@ impl DeviceRuntime {
             }
         };
         let resolved: Vec<_> = instructions.iter().map(|instruction| instruction.map(&mut resolve)).collect();
-        // SAFETY: as the caller promises; the copies are ours.
+        // SAFETY: each instruction meets the requirements of `Device::launch`, and only this call accesses the copies.
         let launched = self.note_loss(unsafe { self.device.launch_sequences(&resolved, length) });
-        // SAFETY: as the caller promises; the instructions are done.
+        // SAFETY: the instructions have completed, and the caller guarantees that nothing else accesses the matrices.
         unsafe { copies.put_back() };
         launched.map_err(|error| error.with(OUTPUTS, "partly written").with("device", &self.facts().name))
     }

@@ -1,4 +1,4 @@
-//! Where the time of a device's first call goes, stage by stage.
+//! Measures the time that each stage of a device's first call takes.
 
 use std::time::Instant;
 
@@ -9,11 +9,10 @@ use crate::instruction::Instruction;
 use crate::scalar::DType;
 use crate::value::Value;
 
-/// Order of the product that is run.
+/// Order of the matrices in the product that is run.
 const N: usize = 64;
 
-/// The seconds of each stage of a start. Only the first use of a driver in a process
-/// tells what a user waits for.
+/// The seconds that each stage of a start takes. Only the first use of a driver in a process shows how long a user waits.
 #[derive(Debug)]
 pub struct Startup {
     stages: Vec<(&'static str, f64)>,
@@ -27,31 +26,30 @@ impl Default for Startup {
 }
 
 impl Startup {
-    /// A stage has ended here.
+    /// Ends the current stage, records its time under the name `stage`, and starts the next stage.
     pub fn lap(&mut self, stage: &'static str) {
         self.stages.push((stage, self.last.elapsed().as_secs_f64()));
         self.last = Instant::now();
     }
 
-    /// Runs one small product in single precision twice and frees its memory. Returns the name and the seconds of each
-    /// stage.
+    /// Runs one small product in single precision twice and frees its memory. Returns the name and the seconds of each stage.
     ///
     /// # Errors
-    /// The device refuses, or computes a wrong product.
+    /// The device returns an error, or computes a wrong product.
     pub fn first_product(mut self, device: impl Device) -> Result<Vec<(&'static str, f64)>> {
         let buffers = (0..3).map(|_| device.alloc(N * N * size_of::<f32>())).collect::<Result<Vec<_>>>()?;
         self.lap("allocate");
         let mut host = vec![1.0_f32; N * N];
         let rect = HostRect::packed(&mut host, N);
-        // SAFETY: the host's matrix and the buffers are ours alone.
+        // SAFETY: only this function uses the host matrix and the buffers.
         unsafe { buffers[..2].iter().try_for_each(|buffer| device.write(rect, buffer))? };
         self.lap("write the operands");
         for stage in ["run", "run again"] {
-            // SAFETY: as above.
+            // SAFETY: only this function uses the buffers.
             unsafe { device.launch(&product(&buffers))? };
             self.lap(stage);
         }
-        // SAFETY: as above.
+        // SAFETY: only this function uses the host matrix and the buffers.
         unsafe { device.read(&buffers[2], rect)? };
         self.lap("read the result");
         if host.iter().any(|&element| element != N as f32) {

@@ -1,5 +1,5 @@
-//! Random plans in random legal orders: the same bits always, no dependency
-//! broken, no deadlock, no leak, and every error reaches the caller.
+//! Tests of the engine with random plans in random legal orders. These tests check that the results always have the same bits,
+//! that no dependency is violated, that no deadlock or memory leak occurs, and that every error reaches the caller.
 
 mod digest;
 mod late;
@@ -34,14 +34,14 @@ use late::Late;
 
 const ORDER: usize = 12;
 
-/// One task: a rectangle that is updated, others that are read.
+/// A random task: a rectangle that the task updates, and rectangles that the task reads.
 #[derive(Clone, Debug)]
 struct TaskCase {
     result: (usize, Region),
     inputs: Vec<(usize, Region)>,
     scratch: bool,
     bar: bool,
-    /// Whether it loads again what it has stored, and goes on with that.
+    /// Whether the task loads its result again after the store, and updates the result a second time.
     again: bool,
 }
 
@@ -54,7 +54,7 @@ fn rectangle() -> impl Strategy<Value = (usize, Region)> {
 fn task() -> impl Strategy<Value = TaskCase> {
     (rectangle(), prop::collection::vec(rectangle(), 0..4), any::<[bool; 3]>()).prop_map(
         |(result, inputs, [scratch, bar, again])| {
-            // a register stands for its rectangle: within a task what is read must not be written through another
+            // a register stands for its rectangle, so a task must not read a rectangle that it writes through another register
             let inputs = inputs.into_iter().filter(|(m, r)| *m != result.0 || !r.overlaps(&result.1)).collect();
             TaskCase { result, inputs, scratch, bar, again }
         },
@@ -69,7 +69,7 @@ fn plan(tasks: &[TaskCase]) -> Plan {
     plan_of(tasks, Layout::RowMajor)
 }
 
-/// The same with the second matrix in `layout`: a device works in place on column-major matrices only.
+/// Makes a random plan whose second matrix has the layout `layout`. A device works in place on column-major matrices only.
 fn plan_of(tasks: &[TaskCase], layout: Layout) -> Plan {
     let mut plan = Plan::new("random", DType::F64);
     let matrices = [plan.output("A", (ORDER, ORDER), Layout::ColMajor), plan.output("B", (ORDER, ORDER), layout)];
@@ -101,7 +101,8 @@ fn plan_of(tasks: &[TaskCase], layout: Layout) -> Plan {
             }
             plan.mark(crate::command::Queue::Ld);
         }
-        // its last quarter, so that a tile has an offset both ways in its register
+        // the kernel scales the last quarter of the result, so that the tile begins at neither the first row nor the first column
+        // of the register
         let (row, col) = (c.rows() / 2, c.cols() / 2);
         plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: c.sub(row, col, c.rows() - row, c.cols() - col) });
         plan.st(c);
@@ -134,9 +135,9 @@ impl Matrices {
 
 type Drivers = [DeviceRuntime];
 
-/// Carries a schedule out command by command, choosing a lane by `choices` each time.
+/// Runs a schedule command by command on the calling thread. The numbers in `choices` select the lane of each step.
 fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
-    // SAFETY: the matrices are as the plan declares, and nothing else touches them.
+    // SAFETY: the matrices are as the plan declares, and only this test accesses them.
     let run = unsafe { Run::new(schedule, bindings) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
     let registers = RefCell::new(drivers.iter().map(Registers::new).collect::<Vec<_>>());
@@ -156,7 +157,7 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
     let (mut issued, mut choice) = (Vec::new(), choices.iter().cycle());
     loop {
         let pick = usize::from(*choice.next().unwrap());
-        // either start something on a lane that is free, or finish something
+        // each step either starts a command on a lane without a command, or finishes a command that was started
         let lane = lanes[pick % lanes.len()];
         let free = !issued.iter().any(|(l, _)| *l == lane);
         if free && let Step::Run(issue) = step(lane) {
@@ -164,7 +165,8 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
             continue;
         }
         if issued.is_empty() {
-            // a lane that was told to wait may have work once another was asked
+            // a lane that received `Step::Wait` may have a command after other lanes were asked, so each lane is asked three
+            // times
             let mut asked = lanes.iter().cycle().take(3 * lanes.len()).map(|&lane| (lane, step(lane)));
             issued.extend(asked.find_map(|(lane, step)| if let Step::Run(issue) = step { Some((lane, issue)) } else { None }));
             if issued.is_empty() {
@@ -174,7 +176,7 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
             continue;
         }
         let picked = pick % issued.len();
-        // a kernel starts after the kernel of the other queue that it waits for
+        // a kernel that must wait for a kernel of the other queue runs after that kernel
         let before = issued.iter().position(|(_, earlier)| issued[picked].1.after == Some(earlier.command));
         let (lane, issue) = issued.swap_remove(before.unwrap_or(picked));
         let submitted = registers.borrow_mut()[lane.device].submit(&run, lane, &issue, &[]);
@@ -183,10 +185,10 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
     }
 }
 
-/// Carries a schedule out by the real engine, with threads.
+/// Runs a schedule by the real engine, with threads.
 fn with_threads(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat]) -> Result<(), RunError> {
     let borrowed: Vec<_> = drivers.iter().collect();
-    // SAFETY: the matrices are as the plan declares, and nothing else touches them.
+    // SAFETY: the matrices are as the plan declares, and only this test accesses them.
     unsafe { run(&LanePool::default(), &borrowed, schedule, bindings, None) }
 }
 
@@ -198,7 +200,7 @@ fn driver(device: impl Device) -> DeviceRuntime {
     DeviceRuntime::new(Box::new(device))
 }
 
-/// Runs `plan` on `devices` by `how`. Returns the result of the run, and the bits of the matrices after it.
+/// Runs `plan` on `devices` by the function `how`. Returns the result of the run, and a digest of the matrices after the run.
 fn carry_out(
     plan: Plan,
     devices: Vec<DigestDevice>,
@@ -216,14 +218,14 @@ fn alike(devices: usize, memory: Option<usize>) -> Vec<DigestDevice> {
     (0..devices).map(|_| DigestDevice::new(memory)).collect()
 }
 
-/// The definition: one device, in place where it can, in plan order.
+/// Returns the digest that all tests expect: one device runs the plan in plan order, in place where the device can.
 fn in_plan_order(plan: Plan) -> u64 {
     let (result, bits) = carry_out(plan, alike(1, None), |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     bits
 }
 
-/// Room for the largest task of a random plan, and not much more.
+/// Bytes of memory that hold the registers of the largest task of a random plan, and not much more.
 const TIGHT: usize = 8 * 25 * 8;
 
 proptest! {
@@ -255,7 +257,7 @@ proptest! {
         prop_assert_eq!(bits, expected);
     }
 
-    /// With two queues of kernels, tasks are issued before their predecessors are done.
+    /// With two kernel queues, the dispatcher issues the kernels of a task before the predecessors of the task are done.
     #[test]
     fn two_queues_of_kernels_give_the_same_bits(
         tasks in prop::collection::vec(task(), 1..30),
@@ -305,10 +307,10 @@ proptest! {
         let bindings = matrices.bindings(Layout::RowMajor);
         for tasks in runs {
             let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.facts(), &bindings)]).unwrap();
-            // SAFETY: a null device touches no memory.
+            // SAFETY: a null device accesses no memory.
             let result = unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None) };
             prop_assert!(result.is_ok() || failure.is_some());
-            // what one run keeps for the next counts too
+            // the memory that a run keeps for the next run counts against the memory limit too
             let Record { most, held, .. } = record();
             prop_assert!(most <= TIGHT, "{} bytes held of {TIGHT}", most);
             prop_assert!(result.is_ok() || held == 0, "{held} bytes are kept of a run that failed");
@@ -318,7 +320,7 @@ proptest! {
     }
 }
 
-/// Ten tiles scaled, each by itself.
+/// A plan of ten tasks, each of which scales one tile.
 fn ten_tiles() -> Plan {
     let mut plan = Plan::new("scale", DType::F64);
     let c = plan.output("A", (4, 40), Layout::ColMajor);
@@ -340,7 +342,7 @@ fn a_slow_device_leaves_the_last_tasks_to_a_fast_one() {
         let timeline = schedule.simulate(&[cost(1.0), cost(slower)]);
         timeline.entries.iter().filter(|entry| entry.lane.device == 1).count()
     };
-    // in the time of one task of the slow device the fast one does two, four, eleven
+    // while the slow device runs one task, the fast device runs one, two, four or eleven tasks
     assert_eq!([1.0, 0.5, 0.25, 0.09].map(tasks_of_the_slow), [5, 3, 2, 0]);
 }
 
@@ -363,12 +365,12 @@ fn a_copying_device_overlaps_its_queues() {
     let schedule =
         Schedule::new(ten_tiles(), vec![Reach { memory: 3 * 128, in_place: vec![false], flops: 1.0, queues: 1 }]).unwrap();
     let cost = crate::CostModel { flops: 1.0, bandwidth: 1e9, latency: 1.0 };
-    // ten tasks of three steps of one second: a pipeline takes 12 s, one after the other 30 s
+    // each of the ten tasks has three steps of one second: the pipeline takes 12 s, and the steps one after the other take 30 s
     let seconds = schedule.simulate(&[cost]).seconds();
     assert!(seconds < 13.0, "{seconds}");
 }
 
-/// Otherwise lanes would wait for ever for what the one that panicked was about to do.
+/// If the run were not stopped, the other lanes would wait for ever for commands of the lane that panicked.
 #[test]
 fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
     let tile = Region { row: 0, col: 0, rows: 3, cols: 3 };

@@ -1,27 +1,27 @@
-//! What a run did when.
+//! A trace records when each command of a run started and ended.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::dispatch::Lane;
 
-/// One command that ran.
+/// A command that was executed, with its start time and its end time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// Name of the device.
+    /// Name of the device that executed the command.
     pub device: String,
-    /// The queue, with the index of the device in the run.
+    /// The queue that executed the command, with the index of its device in the run.
     pub lane: Lane,
-    /// The command and its algebra.
+    /// Text that names the command and shows its algebra.
     pub label: String,
-    /// Seconds from the beginning of the trace to the start of the command: its submission, or the end of the command before it
-    /// in the lane if that is later.
+    /// Seconds from the beginning of the trace to the start of the command. The command starts when it is submitted, or when the
+    /// previous command of the lane ends if that is later.
     pub start: f64,
-    /// The same to its end.
+    /// Seconds from the beginning of the trace to the end of the command.
     pub end: f64,
 }
 
-/// The commands of the runs that it was given to.
+/// Records the commands of all runs to which this trace is passed.
 #[derive(Debug)]
 pub struct Trace {
     begin: Instant,
@@ -35,7 +35,7 @@ impl Default for Trace {
 }
 
 impl Trace {
-    /// The events so far, in the order of their ends; they are forgotten here.
+    /// Removes and returns all events recorded so far, in the order in which the commands ended.
     pub fn take(&self) -> Vec<TraceEvent> {
         std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Which commands and tasks wait for which: each edge once, and none that adds nothing.
+//! Tests which commands and tasks have an edge between them, and that the graph contains each edge only once.
 
 use super::{Adjacency, Graph, LiveRange};
 use crate::command::Queue;
@@ -30,10 +30,12 @@ fn a_command_waits_for_those_it_conflicts_with() {
     plan.exec(Instruction::Gemm { alpha: Value::F64(1.0), op_a, a: pad, op_b, b: tile, beta: Value::F64(1.0), c: result });
     plan.st(result);
     let graph = Graph::new(&plan);
-    // the product waits for the copy by its place in the queue, the store for the load by way of the product
+    // the product needs no edge from the copy, since both are in the EXEC queue; the store needs no edge from the load, since the
+    // product waits for the load
     assert_eq!(edges(&graph.commands), [(0, 2), (0, 3), (1, 3), (3, 4)]);
     assert!(edges(&graph.tasks).is_empty());
-    // five commands with four edges, one task without; three registers with a life of three numbers
+    // the five commands have four edges and the one task has none; each of the three registers has an index and a live range of
+    // three numbers
     assert_eq!(graph.bytes(), 4 * ((6 + 4 + 5) + (2 + 1) + 3 * (1 + 3)));
 }
 
@@ -41,7 +43,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
 fn a_task_waits_for_those_it_conflicts_with() {
     let mut plan = Plan::new("test", DType::F64);
     let c = plan.output("C", (1, 4), Layout::ColMajor);
-    // a register without a load, so that there is one conflict only
+    // each task either loads or stores its register, so that two tasks conflict through one pair of commands only
     for (loads, cols) in [(false, 0..2), (true, 1..3), (false, 3..4), (false, 0..4)] {
         plan.task("C", Region { row: 0, col: cols.start, rows: 1, cols: cols.len() });
         if loads {
@@ -60,15 +62,15 @@ fn a_mark_waits_for_its_queue_and_a_bar_for_all_since_the_last_one() {
     let a = plan.input("A", (2, 2), Layout::ColMajor);
     plan.task("A", Region::whole(2, 2));
     let load = |plan: &mut Plan| plan.ld(a, &(0..2), &(0..2));
-    load(&mut plan); // 0
+    load(&mut plan); // adds command 0 of the plan
     load(&mut plan);
-    plan.bar(Queue::St); // 2
+    plan.bar(Queue::St); // adds command 2 of the plan
     load(&mut plan);
-    plan.mark(Queue::Ld); // 4
+    plan.mark(Queue::Ld); // adds command 4 of the plan
     load(&mut plan);
-    plan.mark(Queue::Ld); // 6
+    plan.mark(Queue::Ld); // adds command 6 of the plan
     plan.bar(Queue::Exec);
-    plan.bar(Queue::St); // 8
+    plan.bar(Queue::St); // adds command 8 of the plan
     let mark = [(0, 4), (1, 4), (3, 4), (5, 6)];
     let bar = (0..7).map(|earlier| (earlier, 7));
     let bars = [(0, 2), (1, 2)].into_iter().chain(bar).chain((2..8).map(|earlier| (earlier, 8)));

@@ -1,4 +1,4 @@
-//! What a schedule needs, and what is refused.
+//! Tests how much memory a schedule needs, and which schedules are refused.
 
 use super::Schedule;
 use crate::dispatch::Reach;
@@ -8,10 +8,11 @@ use crate::plan::Plan;
 use crate::scalar::DType;
 use crate::value::Value;
 
-/// Bytes of a tile.
+/// Number of bytes of a tile.
 const TILE: usize = 4 * 4 * 8;
 
-/// `V ← A`, then with another register `C ← 2·C`: three registers, of which two live at once. Then a task of one.
+/// The first task computes `V ← A`, then `C ← 2·C` in another register: three registers, of which two are in use at the same
+/// time. The second task of the plan uses one register.
 fn plan() -> Plan {
     let mut plan = Plan::new("test", DType::F64);
     let (a, c) = (plan.input("A", (4, 4), Layout::ColMajor), plan.output("C", (4, 4), Layout::ColMajor));
@@ -22,7 +23,7 @@ fn plan() -> Plan {
     let result = plan.ld(c, &(0..4), &(0..4));
     plan.exec(Instruction::Scale { beta: Value::F64(2.0), c: result });
     plan.st(result);
-    plan.window(c, &(0..4), &(0..4)); // touched by no command
+    plan.window(c, &(0..4), &(0..4)); // a register that no command uses
     plan.task("C", Region::whole(4, 4));
     plan.ld(c, &(0..4), &(0..4));
     plan

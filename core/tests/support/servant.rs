@@ -1,4 +1,4 @@
-//! A thread of a device, which does what it is given, one after the other.
+//! A thread of a test device, which runs the submitted jobs one after the other.
 
 use std::collections::VecDeque;
 use std::task::Poll;
@@ -6,7 +6,8 @@ use std::task::Poll;
 use lapidary_core::{Pending, Result, Token};
 use loom::sync::{Arc, Condvar, Mutex};
 
-/// What a thread of a device is to do, until it is dismissed.
+/// The queue of the jobs that a thread of a device runs. After a call of `dismiss`, the thread ends as soon as the queue is
+/// empty.
 #[derive(Debug, Default)]
 pub struct Servant {
     jobs: Mutex<(VecDeque<Job>, bool)>,
@@ -42,7 +43,7 @@ impl Servant {
         self.given.notify_one();
     }
 
-    /// Work for the thread.
+    /// Submits a job to the thread and returns a token that reports the completion of the job.
     pub fn give(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Token {
         let outcome = Arc::new(Outcome::default());
         let told = Arc::clone(&outcome);
@@ -56,11 +57,11 @@ impl Servant {
     }
 }
 
-/// How work of a servant ended.
+/// The result of a job, and a condition variable that is notified when the job has ended.
 #[derive(Debug, Default)]
 struct Outcome(Mutex<Option<Result<()>>>, Condvar);
 
-/// Work that a servant thread does.
+/// The pending state of a job's token.
 #[derive(Clone, Debug)]
 pub struct Served(Arc<Outcome>);
 

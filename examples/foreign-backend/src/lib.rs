@@ -1,7 +1,7 @@
-//! A device of another crate: memory of its own, and plain loops in place of kernels.
+//! An example of a backend in another crate: a device that has its own memory and computes by plain loops.
 //!
-//! A real backend moves rectangles over a link and launches kernels where this one copies and loops;
-//! everything else is here.
+//! A real backend copies rectangles over a link to the device and launches kernels. This example copies within host memory and
+//! runs loops. Apart from the link and the kernels, the example is a complete backend.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -9,21 +9,21 @@ use std::ops::Range;
 use lapidary::core::{DType, Device, DeviceBuffer, DeviceFacts, HostRect, Instruction, Memory, Operand, Rates, Scalar, Swaps};
 use lapidary::{Diag, Error, ErrorKind, Op, Result, Side, Uplo};
 
-/// A device with so many bytes of memory.
+/// A device with a limited amount of memory of its own.
 #[derive(Debug)]
 pub struct LoopDevice {
     facts: DeviceFacts,
 }
 
-/// Its memory: words, which are aligned for every element type.
+/// The memory of a buffer as 64-bit words, which are aligned for every element type.
 #[derive(Debug)]
 struct Words(Box<[UnsafeCell<u64>]>);
 
-// SAFETY: the engine never has conflicting commands under way together.
+// SAFETY: the engine never runs conflicting commands at the same time.
 unsafe impl Sync for Words {}
 
 impl LoopDevice {
-    /// The device `loops:index`.
+    /// Creates the device `loops:index` with `memory` bytes.
     #[must_use]
     pub fn new(index: usize, memory: usize) -> Self {
         let facts = DeviceFacts {
@@ -52,19 +52,19 @@ impl Device for LoopDevice {
     }
 
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the rectangle may be read and the buffer written.
+        // SAFETY: the caller of `write` guarantees that the rectangle may be read and the buffer may be written.
         unsafe { each_element(from, to, |host, own, bytes| own.copy_from_nonoverlapping(host, bytes)) };
         Ok(())
     }
 
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the rectangle may be written and the buffer read.
+        // SAFETY: the caller of `read` guarantees that the rectangle may be written and the buffer may be read.
         unsafe { each_element(to, from, |host, own, bytes| host.copy_from_nonoverlapping(own, bytes)) };
         Ok(())
     }
 
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
-        // SAFETY: the operands may be read and written as the instruction says.
+        // SAFETY: the caller of `launch` guarantees that the operands may be read and written as the instruction requires.
         unsafe {
             match instruction.dtype() {
                 DType::F32 => run::<f32>(instruction),
@@ -76,7 +76,7 @@ impl Device for LoopDevice {
     }
 }
 
-/// Calls `visit` with the address of each element in the host rectangle, its address in the buffer, and its size. The
+/// Calls `visit` with the address of each element in the host rectangle, its address in the buffer, and its size in bytes. The
 /// buffer stores the rectangle column-major without gaps.
 unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let (own, size) = (buffer.get::<Words>().0.as_ptr().cast::<u8>().cast_mut(), rect.dtype.size());
@@ -88,7 +88,7 @@ unsafe fn each_element(rect: HostRect, buffer: &DeviceBuffer, visit: impl Fn(*mu
     }
 }
 
-/// An operand as a matrix of a type.
+/// An operand of an instruction, viewed as a matrix with elements of type `T`.
 struct Matrix<T> {
     origin: *mut T,
     rows: usize,
@@ -97,7 +97,7 @@ struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
-    /// An operand that holds elements of type `T`.
+    /// Views an operand, whose elements must have type `T`, as a matrix.
     fn of(operand: Operand<'_>) -> Self {
         let Operand { memory, offset, rows, cols, ld, .. } = operand;
         let Memory::Buffer(buffer) = memory else { unreachable!("the device does not work on host memory") };
@@ -107,13 +107,13 @@ impl<T: Copy> Matrix<T> {
 
     fn get(&self, i: usize, j: usize) -> T {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: the operand lies in its buffer, and nothing conflicts.
+        // SAFETY: element (i, j) lies in the operand's buffer, and the engine runs no conflicting command.
         unsafe { self.origin.add(i + j * self.ld).read() }
     }
 
     fn set(&self, i: usize, j: usize, x: T) {
         debug_assert!(i < self.rows && j < self.cols);
-        // SAFETY: as above.
+        // SAFETY: element (i, j) lies in the operand's buffer, and the engine runs no conflicting command.
         unsafe { self.origin.add(i + j * self.ld).write(x) }
     }
 
@@ -124,8 +124,10 @@ impl<T: Copy> Matrix<T> {
     }
 }
 
+/// Runs an instruction on matrices of type `T`.
+///
 /// # Safety
-/// The contract of [`Device::launch`], on matrices of type `T`.
+/// The contract of [`Device::launch`] holds.
 unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     match *instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
@@ -189,13 +191,13 @@ unsafe fn run<T: Scalar>(instruction: &Instruction<Operand<'_>>) {
     }
 }
 
-/// Matrix i of `count` that lie side by side.
+/// Matrix i of `count` matrices, which lie side by side in `all`.
 fn matrix(all: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
     let cols = all.cols / count;
     Operand { offset: all.offset + i * cols * all.ld, cols, ..all }
 }
 
-/// Piece i of `count` of a column.
+/// Part i of a column that is divided into `count` equal parts.
 fn piece(column: Operand<'_>, count: usize, i: usize) -> Operand<'_> {
     let rows = column.rows / count;
     Operand { offset: column.offset + i * rows, rows, ..column }
@@ -205,12 +207,12 @@ fn each<T: Copy>(c: &Matrix<T>, value: impl Fn(usize, usize) -> T) {
     (0..c.cols).for_each(|j| (0..c.rows).for_each(|i| c.set(i, j, value(i, j))));
 }
 
-/// C ← β·C, where β = 0 reads nothing.
+/// C ← β·C. For β = 0 the elements of C are not read.
 fn scale<T: Scalar>(beta: T, c: &Matrix<T>) {
     each(c, |i, j| if beta == T::ZERO { T::ZERO } else { beta * c.get(i, j) });
 }
 
-/// Element (i, j) of op(A); the numbers are real.
+/// Element (i, j) of op(A). ConjTrans equals Trans, since the numbers are real.
 fn at<T: Copy>((op, a): (Op, &Matrix<T>), i: usize, j: usize) -> T {
     if op.is_trans() { a.get(j, i) } else { a.get(i, j) }
 }
@@ -224,7 +226,7 @@ fn gemm<T: Scalar>(alpha: T, a: (Op, &Matrix<T>), b: (Op, &Matrix<T>), beta: T, 
     }
 }
 
-/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹, unknown by unknown.
+/// B ← α·op(A)⁻¹·B or B ← α·B·op(A)⁻¹, one unknown after the other.
 fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: &Matrix<T>, b: &Matrix<T>) {
     scale(alpha, b);
     if alpha == T::ZERO {
@@ -232,7 +234,7 @@ fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: 
     }
     let (n, left) = (a.rows, side == Side::Left);
     let is_forward = left == (uplo.under(op) == Uplo::Lower);
-    // unknown i of right-hand side r, and the coefficient of unknown k in equation i
+    // `place` is the position of unknown i of right-hand side r. `coefficient` is the factor of unknown k in equation i.
     let place = |i: usize, r: usize| if left { (i, r) } else { (r, i) };
     let coefficient = |i: usize, k: usize| if left { at((op, a), i, k) } else { at((op, a), k, i) };
     for r in 0..if left { b.cols } else { b.rows } {
@@ -245,7 +247,8 @@ fn trsm<T: Scalar>((side, uplo, op, diag): (Side, Uplo, Op, Diag), alpha: T, a: 
     }
 }
 
-/// P·A = L·U; `info` is the first row with a zero pivot, counted from 1, unless it is set already.
+/// LU factorisation P·A = L·U. `info` becomes the number of the first row with a zero pivot, counted from 1, unless it is
+/// nonzero already.
 fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: &Matrix<T>, ipiv: &Matrix<i32>, info: &Matrix<i32>) {
     let row = |row: usize| i32::try_from(row).expect("fewer than 2^31 rows");
     for i in 0..a.rows.min(a.cols) {
@@ -265,7 +268,7 @@ fn getrf<T: Scalar>(pivoting: bool, first_row: usize, a: &Matrix<T>, ipiv: &Matr
     }
 }
 
-/// Rows, or columns, exchanged as the pivots say.
+/// Exchanges the rows or the columns of A according to the pivots.
 fn laswp<T: Scalar>(swaps: Swaps, a: &Matrix<T>, ipiv: &Matrix<i32>) {
     for step in 0..ipiv.rows {
         let i = if swaps.forward { step } else { ipiv.rows - 1 - step };

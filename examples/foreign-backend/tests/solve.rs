@@ -1,10 +1,10 @@
-//! The device in a machine, beside the processor.
+//! Tests of machines that consist of devices of another crate.
 
 use foreign_backend::LoopDevice;
 use lapidary::core::Device;
 use lapidary::{Machine, MatMut, Settings};
 
-/// A diagonally dominant system whose solution is all ones.
+/// The system is diagonally dominant, and each element of its solution is 1.
 #[test]
 fn a_machine_solves_on_devices_of_another_crate() {
     const N: usize = 250;

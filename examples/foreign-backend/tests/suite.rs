@@ -1,4 +1,4 @@
-//! The conformance suite on the device, one test for each property.
+//! Runs the conformance suite on the device. Each property is one test.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Systems made of files: nested groups, both versions, containers that show a part.
+//! Tests with folders of files that imitate systems: nested groups, both versions, and containers that show a part of the groups.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::*;
 const V1_MOUNT: &str = "30 20 0:26 / /sys/fs/cgroup/memory rw,nosuid shared:9 - cgroup cgroup rw,memory\n";
 const V2_MOUNT: &str = "31 20 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n";
 
-/// A system with these files.
+/// Creates a folder with these files, which imitates a system.
 fn system(files: &[(&str, &str)]) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {

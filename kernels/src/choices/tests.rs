@@ -1,10 +1,10 @@
-//! Choices follow from facts.
+//! Tests that the facts of a device determine the choice of kernels.
 
 use lapidary_core::{DeviceKind, Identity};
 
 use super::*;
 
-/// A device with work-groups of `work_group` work-items and `kib` KiB of local memory.
+/// Returns a device of `kind` with work-groups of at most `work_group` work-items and `kibibytes` KiB of local memory.
 fn device(kind: DeviceKind, work_group: usize, kibibytes: usize) -> DeviceFacts {
     let limits = Limits { work_group, local_memory: kibibytes << 10, ..Limits::default() };
     DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
@@ -32,7 +32,7 @@ fn a_gpu_shares_local_memory_in_the_ways_of_its_dialect() {
     assert!(matches!(wgsl.products, [Products::Vector(_), Products::Vector(_)]), "{wgsl:?}");
     assert_eq!((opencl.strips, opencl.pivot_search_group_size, opencl.units, opencl.waits), (STRIP, SEARCHERS, 132, false));
     assert!(wgsl.waits && !Choices::choose(&DeviceFacts { features: Vec::new(), ..gpu.clone() }, Dialect::Wgsl).waits);
-    // what the driver does not tell
+    // a driver that does not report the number of multiprocessors
     let unknown = DeviceFacts { compute_units: None, ..device(DeviceKind::Other, 1024, 48) };
     assert_eq!(Choices::choose(&unknown, Dialect::OpenClC), Choices { units: 1, ..opencl });
 }

@@ -1,4 +1,5 @@
-//! Batches of small problems: one launch for all matrices, or the single instructions of one after the other.
+//! Instructions on batches of small matrices. Either one launch computes all matrices, or the kernels of the single instruction
+//! compute one matrix after the other.
 
 use lapidary_core::{DType, Diag, Instruction, Limits, Op, Result, Side, Swaps, Uplo, Value};
 
@@ -8,51 +9,54 @@ use crate::call::{Arg, Call, Target, View};
 use crate::choices::Choices;
 use crate::program::Program;
 
-/// Terms, times rows and columns, of a product from which on it is a launch of its own: its tiles occupy a large device by
-/// themselves, and those of a batch are smaller.
+/// Minimum of m·n·k from which on the products of a batch are computed one by one. Above this limit, the tiles of one product
+/// occupy a large device. The kernel for single products has larger tiles than the kernel for batches.
 const MAX_PRODUCT: usize = 1 << 26;
-/// Rows and columns of a matrix up to which one group factors it. A larger one takes longer by a single group than all launches of
-/// the single instruction.
+/// Maximum number of rows or columns of a matrix that one work-group factors. For a larger matrix, one work-group takes longer
+/// than all launches of the single instruction.
 const MAX_ORDER: usize = 256;
-/// Rows and columns that a work-item has of a tile of small products, and of larger ones.
+/// Number of rows, and also of columns, of a tile per work-item: for small products, and for larger ones.
 const MICRO: [usize; 2] = [2, 4];
-/// Work-items in a group of [`Program::LuRows`], and the largest order of its matrices: the registers of a work-item hold a row.
+/// Number of work-items in a work-group of [`Program::LuRows`]. The same number is the largest order of a matrix for this
+/// program. Larger matrices would need too many registers, because each work-item holds a row.
 const ROWS: usize = 32;
-/// The smallest order for which there is such a program. Smaller matrices use it too.
+/// Smallest order of a [`Program::LuRows`]. Matrices of a smaller order use the program of order [`LEAST_ROWS`].
 const LEAST_ROWS: usize = 4;
-/// Elements of the smallest room in local memory: matrices of order 16.
+/// Minimum number of elements for which [`Program::LuBatched`] has room in local memory, enough for a matrix of order 16.
 const LEAST_ROOM: usize = 256;
 
-/// Matrix i of `count` that lie side by side.
+/// Returns matrix `i` of `count` matrices that lie side by side.
 fn matrix<B>(all: View<'_, B>, count: usize, i: usize) -> View<'_, B> {
     let cols = all.cols / count;
     all.sub(0, i * cols, all.rows, cols)
 }
 
-/// Piece i of `count` of a column.
+/// Returns part `i` of a column that consists of `count` equal parts.
 fn piece<B>(column: View<'_, B>, count: usize, i: usize) -> View<'_, B> {
     let rows = column.rows / count;
     column.sub(i * rows, 0, rows, 1)
 }
 
-/// Some of the matrices that lie side by side.
+/// Returns `some` matrices, from number `first` on, of `count` matrices that lie side by side.
 fn matrices<B>(all: View<'_, B>, count: usize, first: usize, some: usize) -> View<'_, B> {
     let cols = all.cols / count;
     all.sub(0, first * cols, all.rows, some * cols)
 }
 
-/// Memory, first element, leading dimension, and elements from a matrix to the next.
+/// Returns the arguments for matrices that lie side by side: buffer, first element, leading dimension, and the distance between
+/// two matrices.
 fn args<'a, B>(all: View<'a, B>, count: usize, is_written: bool) -> [Arg<'a, B>; 4] {
     let [memory, at, ld] = if is_written { Arg::output(all) } else { Arg::input(all) };
     [memory, at, ld, Arg::Size(all.cols / count * all.ld)]
 }
 
-/// The largest power of two that is at most `most`, and at least `enough` if there is one.
+/// Returns the smallest power of two that is at least `enough`, or `most` (a power of two) if that is less.
 fn items(enough: usize, most: usize) -> usize {
     enough.next_power_of_two().min(most)
 }
 
-/// The program for factors of `rows` × `cols`, or for so many right-hand sides; `None` if one group would take too long.
+/// Chooses the program that factors matrices of `rows` × `cols`, or solves for `cols` right-hand sides. Returns `None` if one
+/// work-group would take too long or exceed the limits. `rounds` is the number of loop iterations of all work-items together.
 fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [usize; 2], rounds: usize) -> Option<Program> {
     let items = items(rows, choices.batch_group);
     if rows.max(cols) > MAX_ORDER || rounds.div_ceil(items) > limits.loop_iterations {
@@ -64,24 +68,24 @@ fn lu_program(choices: &Choices, limits: &Limits, dtype: DType, [rows, cols]: [u
     Some(inside).filter(fits).or(Some(program(0)).filter(fits))
 }
 
-/// The program of an LU in one launch for all matrices.
+/// Chooses the program that factors all matrices of a batch in one launch.
 fn getrf_program(choices: &Choices, limits: &Limits, dtype: DType, m: usize, n: usize) -> Option<Program> {
     let (order, items) = (m.max(n).next_power_of_two().max(LEAST_ROWS), ROWS.min(choices.batch_group));
     let by_rows = Program::LuRows { dtype, items, order };
     if by_rows.check(limits).is_ok() {
         return Some(by_rows);
     }
-    // a round for each element of each update
+    // each element of each update takes one loop iteration
     lu_program(choices, limits, dtype, [m, n], m.min(n) * (m + 1) * (n + 1))
 }
 
-/// The program of a solve in one launch for all matrices.
+/// Chooses the program that solves for all matrices of a batch in one launch.
 fn getrs_program(choices: &Choices, limits: &Limits, dtype: DType, n: usize, nrhs: usize) -> Option<Program> {
     let rounds = n * (n + 2) * (nrhs + 1);
     lu_program(choices, limits, dtype, [n, nrhs], rounds)
 }
 
-/// The program of products in one launch for all matrices.
+/// Chooses the program that computes all products of a batch in one launch.
 fn gemm_program(choices: &Choices, limits: &Limits, dtype: DType, size: [usize; 3], trans: [bool; 2]) -> Option<Program> {
     let lanes = 1 << (choices.batch_group.ilog2() / 2);
     let [m, n, k] = size;
@@ -92,8 +96,8 @@ fn gemm_program(choices: &Choices, limits: &Limits, dtype: DType, size: [usize; 
     Some(program).filter(|program| !is_large && program.check(limits).is_ok())
 }
 
-/// The single instruction that a batched one consists of on a device, if it is not one launch for all matrices: that of the
-/// first matrix.
+/// Returns the single instruction for the first matrix of a batch, if the device computes the matrices one by one. Returns `None`
+/// if one launch computes all matrices.
 #[must_use]
 pub fn single<'a, B>(
     choices: &Choices,
@@ -124,13 +128,14 @@ pub fn single<'a, B>(
 }
 
 impl<D: Target> Sequence<'_, D> {
-    /// Ranges (first, number) of matrices, each within the groups of a launch, of which each has `of_group` matrices.
+    /// Divides the matrices into ranges (first, number). Each range fits one launch, in which each work-group computes `of_group`
+    /// matrices.
     fn batches(&self, count: usize, of_group: usize) -> impl Iterator<Item = (usize, usize)> + use<D> {
         let most = self.device.facts().limits.groups.saturating_mul(of_group).min(count.max(1));
         (0..count).step_by(most).map(move |first| (first, most.min(count - first)))
     }
 
-    /// C ← α·op(A)·op(B) + β·C of each matrix.
+    /// Computes C ← α·op(A)·op(B) + β·C for each matrix of a batch.
     pub(super) unsafe fn gemm_batched(
         &mut self,
         count: usize,
@@ -146,7 +151,7 @@ impl<D: Target> Sequence<'_, D> {
         let (m, n) = (c.rows, c.cols / count);
         let k = op_a.shape((a.rows, a.cols / count)).1;
         if k == 0 || alpha.is_zero() {
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.scale(beta, c) };
         }
         let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
@@ -154,7 +159,7 @@ impl<D: Target> Sequence<'_, D> {
         let Some(program @ Program::GemmBatched { lanes, micro, .. }) = program else {
             return (0..count).try_for_each(|i| {
                 let (a, b, c) = (matrix(a, count, i), matrix(b, count, i), matrix(c, count, i));
-                // SAFETY: the module's contract for one matrix of each operand.
+                // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
                 unsafe { self.gemm(alpha, (op_a, a), (op_b, b), beta, c) }
             });
         };
@@ -166,12 +171,12 @@ impl<D: Target> Sequence<'_, D> {
             let factors = [args(part(a), some, false), args(part(b), some, false)].concat();
             let args = [&sizes[..], &factors, &[Arg::factor(beta)], &args(part(c), some, true)].concat();
             let global = [tiles * program.local()[0], some];
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel: "gemm_batched", global, args: &args }) }
         })
     }
 
-    /// P·L·U of each matrix.
+    /// Factors each matrix of a batch: A = P·L·U.
     pub(super) unsafe fn getrf_batched(
         &mut self,
         count: usize,
@@ -185,10 +190,10 @@ impl<D: Target> Sequence<'_, D> {
         let (m, n) = (a.rows, a.cols / count);
         let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
         let Some(program) = getrf_program(&choices, &limits, self.dtype, m, n) else {
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             unsafe { self.clear(info)? };
             return (0..count).try_for_each(|i| {
-                // SAFETY: the module's contract for one matrix.
+                // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
                 unsafe { self.getrf(pivoting, 0, matrix(a, count, i), (piece(ipiv, count, i), piece(info, count, i))) }
             });
         };
@@ -210,12 +215,12 @@ impl<D: Target> Sequence<'_, D> {
                 }
                 _ => ("getrf_batched", program.local()[0]),
             };
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel, global: [some * items, 1], args: &args }) }
         })
     }
 
-    /// B ← op(A)⁻¹·B of each matrix.
+    /// Computes B ← op(A)⁻¹·B for each matrix of a batch.
     pub(super) unsafe fn getrs_batched(
         &mut self,
         count: usize,
@@ -231,7 +236,7 @@ impl<D: Target> Sequence<'_, D> {
         let (choices, limits) = (*self.device.choices(), self.device.facts().limits);
         let Some(program) = getrs_program(&choices, &limits, self.dtype, n, nrhs) else {
             return (0..count).try_for_each(|i| {
-                // SAFETY: the module's contract for one matrix.
+                // SAFETY: the caller upholds the contract of this module, also for one matrix of each operand.
                 unsafe { self.getrs(op, matrix(lu, count, i), piece(ipiv, count, i), matrix(b, count, i)) }
             });
         };
@@ -241,17 +246,17 @@ impl<D: Target> Sequence<'_, D> {
             let pivots = [Arg::In(ipiv.buffer), Arg::Size(ipiv.at + first * n)];
             let args = [&sizes[..], &args(part(lu), some, false), &pivots, &args(part(b), some, true)].concat();
             let global = [some * program.local()[0], 1];
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel: "getrs_batched", global, args: &args }) }
         })
     }
 
-    /// B ← op(A)⁻¹·B of one matrix.
+    /// Computes B ← op(A)⁻¹·B for one matrix.
     unsafe fn getrs(&mut self, op: Op, lu: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
         let exchanges = Swaps { side: Side::Left, forward: !op.is_trans(), first_row: 0 };
         let [lower, upper] =
             [(Uplo::Lower, Diag::Unit), (Uplo::Upper, Diag::NonUnit)].map(|(uplo, diag)| (Side::Left, uplo, op, diag));
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe {
             if op.is_trans() {
                 self.trsm(upper, lu, b)?;
@@ -265,7 +270,7 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// The first zero on the diagonal of each matrix.
+    /// Writes to `info`, for each matrix, 1 + the first row with a zero on the diagonal, or 0 if there is no zero.
     pub(super) unsafe fn zero_pivots(&mut self, count: usize, lu: View<'_, D::Buffer>, info: View<'_, D::Buffer>) -> Result<()> {
         if count == 0 {
             return Ok(());
@@ -276,18 +281,18 @@ impl<D: Target> Sequence<'_, D> {
             let lu = args(matrices(lu, count, first, some), some, false);
             let args = [&[Arg::Size(n), Arg::Size(some)][..], &lu, &info].concat();
             let program = Program::Elements { dtype, group };
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel: "zero_pivots", global: [some, 1], args: &args }) }
         })
     }
 
-    /// Zeros in a column of integers.
+    /// Fills a column of integers with zeros.
     unsafe fn clear(&mut self, info: View<'_, D::Buffer>) -> Result<()> {
         let (group, dtype) = (self.device.choices().group, self.dtype);
         self.parts((info.rows, 1), [group, 1], |device, (first, _, some, _)| {
             let args = [Arg::Size(some), Arg::Out(info.buffer), Arg::Size(info.at + first)];
             let program = Program::Elements { dtype, group };
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel: "clear", global: [some, 1], args: &args }) }
         })
     }

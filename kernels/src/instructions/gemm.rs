@@ -1,4 +1,4 @@
-//! C ← α·op(A)·op(B) + β·C.
+//! Enqueues the kernels of a product C ← α·op(A)·op(B) + β·C.
 
 use lapidary_core::{Op, Result, Value};
 
@@ -9,10 +9,10 @@ use crate::params::{PanelParams, TileParams};
 use crate::program::Program;
 use crate::scratch::Purpose;
 
-/// How an operand enters, and the operand.
+/// A factor of a product: the operation op and the matrix to which op is applied.
 pub(super) type Factor<'a, B> = (Op, View<'a, B>);
 
-/// C ← α·op(A)·op(B) + β·C with k terms in each sum; nothing is empty.
+/// A product C ← α·op(A)·op(B) + β·C with k terms in each sum, where no matrix is empty.
 pub(super) struct Product<'a, B> {
     pub k: usize,
     pub alpha: Value,
@@ -22,7 +22,7 @@ pub(super) struct Product<'a, B> {
     pub c: View<'a, B>,
 }
 
-// derived, these would ask for `B: Clone`
+// implemented by hand, because a derived `Clone` would require `B: Clone`
 impl<B> Clone for Product<'_, B> {
     fn clone(&self) -> Self {
         *self
@@ -30,14 +30,14 @@ impl<B> Clone for Product<'_, B> {
 }
 impl<B> Copy for Product<'_, B> {}
 
-/// Rows `first..first + count` of op(A), all of its columns.
+/// Returns rows `first..first + count` of op(A) with all columns.
 fn rows<B>((op, a): Factor<'_, B>, first: usize, count: usize) -> View<'_, B> {
     if op.is_trans() { a.sub(0, first, a.rows, count) } else { a.sub(first, 0, count, a.cols) }
 }
 
-/// Bytes of a line of a packed panel: a panel of B stays in a first-level cache.
+/// Size in bytes of a line of a packed panel, small enough for a panel of B to stay in a first-level cache.
 const DEPTH_BYTES: usize = 4096;
-/// Most rows of A or columns of B that are packed at a time.
+/// Maximum number of rows of A, or of columns of B, that are packed at a time.
 const PACKED: usize = 4096;
 
 impl<D: Target> Sequence<'_, D> {
@@ -50,7 +50,7 @@ impl<D: Target> Sequence<'_, D> {
         c: View<'_, D::Buffer>,
     ) -> Result<()> {
         let k = a.0.shape((a.1.rows, a.1.cols)).1;
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe {
             if c.is_empty() {
                 Ok(())
@@ -74,11 +74,11 @@ impl<D: Target> Sequence<'_, D> {
             trans_a: product.a.0.is_trans(),
             trans_b: product.b.0.is_trans(),
         };
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe { self.tiles(program, "gemm_tile", [params.mwg, params.nwg], product) }
     }
 
-    /// A product by a kernel whose groups compute a tile of C each.
+    /// Computes a product with a kernel in which each work-group computes one tile of C.
     pub(super) unsafe fn tiles(
         &mut self,
         program: Program,
@@ -93,24 +93,24 @@ impl<D: Target> Sequence<'_, D> {
             let sizes = [Arg::Size(m), Arg::Size(n), Arg::Size(k), Arg::factor(alpha)];
             let args = [&sizes[..], &Arg::input(a), &Arg::input(b), &[Arg::factor(beta)], &Arg::output(c)].concat();
             let global = [m.div_ceil(mwg) * local[0], n.div_ceil(nwg) * local[1]];
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
     }
 
-    /// Block sizes for packing: the terms (columns of A, rows of B), rows of A and columns of B that fit scratch memory,
-    /// at least one term of one panel of each.
+    /// Chooses the number of terms, and the number of rows of A and of columns of B, that are packed at a time. The packed block
+    /// fits scratch memory, but contains at least one term of one panel of each factor.
     fn packed(&self, params: &PanelParams, k: usize) -> (usize, [usize; 2]) {
         let (mr, nr) = (params.mr(), params.nr);
         let room = self.device.choices().max_scratch_bytes / self.dtype.size();
-        // if scratch memory is short, the block is about square: as many terms as rows or columns, in whole panels
+        // if scratch memory is short, a block has about as many terms as rows or columns, and consists of whole panels
         let short = (room / 2).isqrt().min(room / (2 * mr.max(nr))).max(1);
         let depth = (DEPTH_BYTES / self.dtype.size()).min(k).min(short);
         let lines = |width: usize| PACKED.min((room / depth / 2 / width * width).max(width));
         (depth, [mr, nr].map(lines))
     }
 
-    /// Block by block, so that the packed panels stay small.
+    /// Computes a product block by block, so that the packed panels stay small.
     unsafe fn panels(&mut self, params: &PanelParams, Product { k, alpha, a, b, beta, c }: Product<'_, D::Buffer>) -> Result<()> {
         let ((depth, [most_rows, most_cols]), (mr, nr)) = (self.packed(params, k), (params.mr(), params.nr));
         let program = Program::GemmPanel { dtype: self.dtype, params: *params };
@@ -123,7 +123,7 @@ impl<D: Target> Sequence<'_, D> {
             let beta = if p == 0 { beta } else { self.value(1.0) };
             for j in (0..c.cols).step_by(most_cols) {
                 let nc = most_cols.min(c.cols - j);
-                // SAFETY: the module's contract; the panels have room for one block of each factor.
+                // SAFETY: the caller upholds the contract of this module, and the panels have room for one block of each factor.
                 unsafe { self.pack(program, (nr, b_at), (nc, kc), lines(b, !b.0.is_trans(), p, j), &panels)? };
                 for i in (0..c.rows).step_by(most_rows) {
                     let mc = most_rows.min(c.rows - i);
@@ -131,7 +131,7 @@ impl<D: Target> Sequence<'_, D> {
                     let packed = [Arg::In(&*panels), Arg::Size(0), Arg::Size(b_at), Arg::factor(beta)];
                     let args = [&sizes[..], &packed, &Arg::output(c.sub(i, j, mc, nc))].concat();
                     let global = [nc.div_ceil(nr), mc.div_ceil(mr)];
-                    // SAFETY: as above; arguments as the kernels list them.
+                    // SAFETY: the panels have room for one block of each factor, and the arguments match the kernels' parameters.
                     unsafe {
                         self.pack(program, (mr, 0), (mc, kc), lines(a, a.0.is_trans(), p, i), &panels)?;
                         self.device.launch(&Call { program, kernel: "gemm_panel", global, args: &args })?;
@@ -142,7 +142,7 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// Packs `count` lines of `kc` elements into panels of `width` lines at `at`.
+    /// Packs `count` lines of `kc` elements into panels of `width` lines, which begin at element `at` of `panels`.
     unsafe fn pack(
         &mut self,
         program: Program,
@@ -154,13 +154,13 @@ impl<D: Target> Sequence<'_, D> {
         let sizes = [width, count, kc].map(Arg::Size);
         let source = [Arg::In(from.buffer), Arg::Size(from.at), Arg::Size(by_line), Arg::Size(by_k)];
         let args = [&sizes[..], &source, &[Arg::Out(panels), Arg::Size(at)]].concat();
-        // SAFETY: as the caller promises; arguments as the kernel lists them.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
         unsafe { self.device.launch(&Call { program, kernel: "pack", global: [count.div_ceil(width), 1], args: &args }) }
     }
 }
 
-/// The lines of a factor from line `first` and element `p` on, with the distances
-/// of lines and of their elements. Lines run along columns or along rows.
+/// Returns the part of a factor from line `first` and element `p` on, the distance between lines, and the distance between
+/// elements of a line. A line is a column of the matrix if `along_columns` is set, and a row otherwise.
 pub(super) fn lines<B>((_, view): Factor<'_, B>, along_columns: bool, p: usize, first: usize) -> (View<'_, B>, usize, usize) {
     let (row, col, by_line, by_k) = if along_columns { (p, first, view.ld, 1) } else { (first, p, 1, view.ld) };
     (View { at: view.element(row, col), ..view }, by_line, by_k)

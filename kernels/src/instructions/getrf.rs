@@ -1,4 +1,4 @@
-//! A = P·L·U of a panel, block by block of its columns: pivots stay on the device.
+//! LU factorisation A = P·L·U of a panel, one block of columns after the other. The pivots stay on the device.
 
 use lapidary_core::{Diag, Op, Result, Side, Swaps, Uplo};
 
@@ -8,14 +8,16 @@ use crate::program::{COLUMNS, PANEL, Program, STRIPS, STRIPS_THAT_WAIT, notes, r
 use crate::scratch::Purpose;
 use crate::strips::{STRIPS_PER_ITEM, StripParams};
 
-/// Maximum number of rows of a panel that is factored column by column. Every group reads the pivot candidates of all groups.
+/// Maximum number of rows of a panel that is factored column by column. More rows would take too long, because every work-group
+/// reads the pivot candidates of all work-groups.
 const MOST_ROWS: usize = 1 << 18;
 
-/// Columns of a panel that the columns beside it are told of at once, rounded up to whole narrow
-/// panels: many, so that most of the work is products with many terms, few beside those columns.
+/// Number of columns that are factored before the columns on their right are updated, rounded up to whole narrow panels. The
+/// number is large, so that most of the work is products with many terms, but small in comparison to the columns on the right.
 const BLOCK: usize = 1024;
 
-/// A panel: whether rows are exchanged, and the matrix's row that is its row 0.
+/// A panel that is to be factored. `pivoting` says whether rows are exchanged, and `first_row` is the row of the matrix that is
+/// row 0 of the panel.
 struct Panel<'a, B> {
     pivoting: bool,
     first_row: usize,
@@ -24,7 +26,7 @@ struct Panel<'a, B> {
     info: View<'a, B>,
 }
 
-// derived, these would ask for `B: Clone`
+// implemented by hand, because a derived `Clone` would require `B: Clone`
 impl<B> Clone for Panel<'_, B> {
     fn clone(&self) -> Self {
         *self
@@ -33,13 +35,13 @@ impl<B> Clone for Panel<'_, B> {
 impl<B> Copy for Panel<'_, B> {}
 
 impl<B> Panel<'_, B> {
-    /// Columns `col..col + cols` from row `col` on.
+    /// Returns the part of the panel that begins at row and column `col` and has `cols` columns.
     fn from(self, col: usize, cols: usize) -> Self {
         let (a, ipiv) = (self.a.sub(col, col, self.a.rows - col, cols), self.ipiv.sub(col, 0, cols, 1));
         Panel { first_row: self.first_row + col, a, ipiv, ..self }
     }
 
-    /// The kernel arguments for the row indices of the pivots and for the first zero pivot.
+    /// Returns the kernel arguments for `ipiv` and `info`.
     fn pivots(&self) -> [Arg<'_, B>; 4] {
         let Panel { ipiv, info, .. } = self;
         [Arg::Out(ipiv.buffer), Arg::Size(ipiv.at), Arg::Out(info.buffer), Arg::Size(info.at)]
@@ -50,18 +52,18 @@ impl<B> Panel<'_, B> {
     }
 }
 
-/// How a narrow panel is factored.
+/// Kernel that factors a narrow panel.
 enum PanelKernel {
-    /// By at most this many strips, each of which one group factors.
+    /// The fields are the shape of a strip and the maximum number of strips. One work-group factors each strip.
     Strips(StripParams, usize),
-    /// Column by column, by many groups.
+    /// Many work-groups factor the panel column by column.
     Columns,
-    /// By one group, at most this many columns.
+    /// One work-group factors the panel. The field is the maximum number of columns.
     Group(usize),
 }
 
 impl PanelKernel {
-    /// Most columns.
+    /// Returns the maximum number of columns of a panel that this kernel factors.
     fn width(&self) -> usize {
         match self {
             PanelKernel::Strips(params, strips) => strips * params.width,
@@ -82,14 +84,14 @@ impl<D: Target> Sequence<'_, D> {
         let order = a.rows.min(a.cols);
         let whole = Panel { pivoting, first_row, a, ipiv, info };
         let (left, right) = (whole.from(0, order), a.sub(0, order, a.rows, a.cols - order));
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe {
             self.factor(left)?;
             self.eliminate(left, right)
         }
     }
 
-    /// A panel of at least as many rows as columns.
+    /// Factors a panel that has at least as many rows as columns.
     unsafe fn factor(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         if a.is_empty() {
@@ -98,7 +100,7 @@ impl<D: Target> Sequence<'_, D> {
         let way = self.choose_panel_kernel(a.rows);
         let width = way.width();
         if a.cols <= width {
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             return unsafe {
                 match way {
                     PanelKernel::Strips(params, _) => self.getrf_strips(params, panel),
@@ -111,11 +113,11 @@ impl<D: Target> Sequence<'_, D> {
         for col in (0..a.cols).step_by(block) {
             let part = panel.from(col, block.min(a.cols - col));
             let end = col + part.a.cols;
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             unsafe {
                 // (A11; A21) ← P·(L11; L21)·U11
                 self.factor(part)?;
-                // the columns of L to the left take the exchanges too
+                // the columns of L on the left take part in the row exchanges
                 self.exchange(part, a.sub(col, 0, a.rows - col, col))?;
                 self.eliminate(part, a.sub(col, end, a.rows - col, a.cols - end))?;
             }
@@ -123,10 +125,10 @@ impl<D: Target> Sequence<'_, D> {
         Ok(())
     }
 
-    /// Chooses how panels of `rows` rows are factored.
+    /// Chooses the kernel that factors narrow panels of `rows` rows.
     fn choose_panel_kernel(&self, rows: usize) -> PanelKernel {
         let choices = self.device.choices();
-        // scratch memory must hold all strips
+        // scratch memory must hold all strips of a panel
         let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
         let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
         match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
@@ -141,20 +143,20 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Number of groups that factor a panel of `rows` rows column by column, and bytes of scratch memory in which they exchange
-    /// pivots.
+    /// Returns the number of work-groups that factor a panel of `rows` rows column by column, and the bytes of scratch memory
+    /// through which these work-groups exchange pivots.
     fn notes(&self, rows: usize) -> (usize, usize) {
         let groups = rows.div_ceil(rows_of_group(self.device.choices().columns(self.dtype).local()[0]));
         (groups, notes(groups) * self.dtype.size())
     }
 
-    /// Loop iterations of one work-item if one group factors a panel. For each column the work-item searches its rows, scales
-    /// them, and updates the remaining columns in them.
+    /// Returns the number of loop iterations of one work-item if one work-group factors a panel. For each column, the work-item
+    /// searches its rows for the pivot, scales them, and updates the remaining columns in them.
     fn rounds(&self, rows: usize, cols: usize) -> usize {
         rows.div_ceil(self.device.choices().pivot_search_group_size) * (2 * cols + cols * (cols + 1) / 2)
     }
 
-    /// The columns right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
+    /// Updates the columns on the right of a factored panel: A12 ← L11⁻¹·(P1ᵀ·A12), A22 ← A22 − A21·A12.
     unsafe fn eliminate(&mut self, left: Panel<'_, D::Buffer>, right: View<'_, D::Buffer>) -> Result<()> {
         if right.is_empty() {
             return Ok(());
@@ -162,7 +164,7 @@ impl<D: Target> Sequence<'_, D> {
         let (n1, below) = (left.a.cols, left.a.rows - left.a.cols);
         let (a12, a22) = (right.sub(0, 0, n1, right.cols), right.sub(n1, 0, below, right.cols));
         let unit_lower = (Side::Left, Uplo::Lower, Op::NoTrans, Diag::Unit);
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe {
             self.exchange(left, right)?;
             self.trsm(unit_lower, left.a.sub(0, 0, n1, n1), a12)?;
@@ -170,19 +172,19 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Applies the row exchanges of a panel to other columns of its rows.
+    /// Applies the row exchanges of a panel to other columns of the same rows.
     unsafe fn exchange(&mut self, panel: Panel<'_, D::Buffer>, others: View<'_, D::Buffer>) -> Result<()> {
         if !panel.pivoting || others.is_empty() {
             return Ok(());
         }
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe { self.laswp(panel.swaps(), others, panel.ipiv) }
     }
 
-    /// Factors a panel by strips. The panel is copied to scratch memory for the strips, factored there, and copied back. Where
-    /// groups may wait for one another, one launch factors all strips. Otherwise launch s eliminates strip s − 1 and factors
-    /// strip s; the first launch eliminates nothing. The row exchanges of a strip reach the columns on its left only when the
-    /// panel is copied back.
+    /// Factors a panel by strips. The panel is copied to scratch memory for the strips, factored there, and copied back. If
+    /// work-groups may wait for one another, one launch factors all strips. If work-groups may not wait, launch s eliminates
+    /// strip s − 1 and factors strip s. The first launch eliminates nothing. The row exchanges of a strip reach the columns on
+    /// its left only when the panel is copied back.
     unsafe fn getrf_strips(&mut self, params: StripParams, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let strips = a.cols.div_ceil(params.width);
@@ -192,8 +194,8 @@ impl<D: Target> Sequence<'_, D> {
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let waits = self.device.choices().waits;
         let turns = waits.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
-        // SAFETY: the module's contract; arguments as the kernels list them; there is room for all strips,
-        // whose numbers are counted from zero: what every launch finds, and leaves.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
+        // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
         let mut launch =
             |kernel, global, args: &[Arg<'_, D::Buffer>]| unsafe { self.device.launch(&Call { program, kernel, global, args }) };
         launch("enter_strips", whole, &[&extents[..], &Arg::input(a), &[Arg::Out(&*place)]].concat())?;
@@ -212,7 +214,7 @@ impl<D: Target> Sequence<'_, D> {
         launch("leave_strips", [params.height(), strips.div_ceil(STRIPS_PER_ITEM)], &[&extents[..], &memory].concat())
     }
 
-    /// A narrow panel, by many work-groups, which are told of one another between two kernels.
+    /// Factors a narrow panel with many work-groups, which exchange pivots between two launches.
     unsafe fn getrf_columns(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { a, .. } = panel;
         let program = self.device.choices().columns(self.dtype);
@@ -223,20 +225,20 @@ impl<D: Target> Sequence<'_, D> {
             let sizes = [a.rows, a.cols, usize::from(pivoting), first_row, step].map(Arg::Size);
             let args = [&sizes[..], &Arg::output(a), &panel.pivots(), &[Arg::Out(&*notes)]].concat();
             let global = [groups * program.local()[0], 1];
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { self.device.launch(&Call { program, kernel: "getrf_column", global, args: &args })? };
         }
         Ok(())
     }
 
-    /// A narrow panel, by one work-group.
+    /// Factors a narrow panel with one work-group.
     unsafe fn getrf_panel(&mut self, panel: Panel<'_, D::Buffer>) -> Result<()> {
         let Panel { pivoting, first_row, a, .. } = panel;
         let items = self.device.choices().pivot_search_group_size;
         let sizes = [a.rows, a.cols, usize::from(pivoting), first_row].map(Arg::Size);
         let args = [&sizes[..], &Arg::output(a), &panel.pivots()].concat();
         let program = Program::Panel { dtype: self.dtype, items };
-        // SAFETY: the module's contract; arguments as the kernel lists them.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
         unsafe { self.device.launch(&Call { program, kernel: "getrf_panel", global: [items, 1], args: &args }) }
     }
 }

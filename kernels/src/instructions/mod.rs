@@ -1,7 +1,7 @@
-//! Instructions as sequences of kernels: the same for every dialect and device.
+//! Instructions as sequences of kernel calls. The sequences do not depend on the dialect of the kernels.
 //!
-//! All functions are `unsafe` under one contract: the views lie in their
-//! buffers and may be read and written as the instruction says.
+//! All `unsafe` functions have one contract: the views lie in their buffers, and kernels may read and write the views as the
+//! instruction says.
 
 mod batched;
 mod gemm;
@@ -16,8 +16,9 @@ use crate::call::{Arg, Call, Target, View};
 use crate::choices::Choices;
 use crate::program::{MOVED, Program};
 
-/// Most groups that exchange rows, some for each multiprocessor: every one finds out the whole
-/// of a set before it moves anything, and what neighbouring rows bring into caches is used while there.
+/// Maximum number of work-groups that exchange rows, a few for each multiprocessor. More work-groups would repeat more work,
+/// because each work-group analyses a whole set of exchanges before it moves elements. With few work-groups, neighbouring rows in
+/// the same cache line are moved while the line is in the cache.
 const EXCHANGE_GROUPS: usize = 256;
 
 /// Enqueues the kernels of an instruction on matrices of `dtype`.
@@ -26,10 +27,10 @@ const EXCHANGE_GROUPS: usize = 256;
 /// The views lie in their buffers, hold elements of `dtype`, and may be read and written as the instruction says.
 ///
 /// # Errors
-/// As [`Target::launch`] and [`Target::scratch`]. Kernels that were enqueued before the error stay enqueued.
+/// The errors of [`Target::launch`] and [`Target::scratch`]. Kernels that were enqueued before the error stay enqueued.
 pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Instruction<View<'_, D::Buffer>>) -> Result<()> {
     let mut sequence = Sequence { device, dtype };
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe {
         match *instruction {
             Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => sequence.gemm(alpha, (op_a, a), (op_b, b), beta, c),
@@ -54,7 +55,7 @@ pub unsafe fn enqueue<D: Target>(device: &mut D, dtype: DType, instruction: &Ins
     }
 }
 
-/// The kernels of one instruction on their way to a device.
+/// A sequence of kernel calls for one instruction on one device.
 struct Sequence<'d, D> {
     device: &'d mut D,
     /// Element type of the matrices.
@@ -62,12 +63,12 @@ struct Sequence<'d, D> {
 }
 
 impl<D: Target> Sequence<'_, D> {
-    /// A factor of the matrices' type.
+    /// Returns a number as a factor in the element type of the matrices.
     fn value(&self, number: f64) -> Value {
         Value::new(self.dtype, number)
     }
 
-    /// C ← β·C.
+    /// Computes C ← β·C.
     unsafe fn scale(&mut self, beta: Value, c: View<'_, D::Buffer>) -> Result<()> {
         if beta.is_one() {
             return Ok(());
@@ -77,24 +78,24 @@ impl<D: Target> Sequence<'_, D> {
             let c = c.sub(i, j, rows, cols);
             let args = [&[Arg::Size(rows), Arg::Size(cols), Arg::factor(beta)][..], &Arg::output(c)].concat();
             let program = Program::Elements { dtype, group };
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel: "scale", global: [rows, cols], args: &args }) }
         })
     }
 
-    /// B ← A.
+    /// Copies a matrix: B ← A.
     unsafe fn copy(&mut self, a: View<'_, D::Buffer>, b: View<'_, D::Buffer>) -> Result<()> {
         let (group, dtype) = (self.device.choices().group, self.dtype);
         self.parts((b.rows, b.cols), [group, 1], |device, (i, j, rows, cols)| {
             let (a, b) = (a.sub(i, j, rows, cols), b.sub(i, j, rows, cols));
             let args = [&[Arg::Size(rows), Arg::Size(cols)][..], &Arg::input(a), &Arg::output(b)].concat();
             let program = Program::Elements { dtype, group };
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             unsafe { device.launch(&Call { program, kernel: "copy", global: [rows, cols], args: &args }) }
         })
     }
 
-    /// Exchanges of rows or columns.
+    /// Exchanges rows or columns of a matrix.
     unsafe fn laswp(&mut self, swaps: Swaps, a: View<'_, D::Buffer>, ipiv: View<'_, D::Buffer>) -> Result<()> {
         let Choices { group, laswp_group_size, .. } = *self.device.choices();
         let Limits { groups, loop_iterations: rounds, .. } = self.device.facts().limits;
@@ -109,7 +110,7 @@ impl<D: Target> Sequence<'_, D> {
             let program = Program::Exchange { dtype, items: laswp_group_size };
             let args = [&[Arg::Size(count), Arg::Size(a.cols), forward, first][..], &Arg::output(a), &pivots].concat();
             let global = [a.cols.div_ceil(MOVED).min(EXCHANGE_GROUPS.min(groups)) * laswp_group_size, 1];
-            // SAFETY: the module's contract; arguments as the kernel lists them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
             return unsafe { self.device.launch(&Call { program, kernel: "exchange", global, args: &args }) };
         }
         let (places, by_line, by_place) = match swaps.side {
@@ -119,7 +120,8 @@ impl<D: Target> Sequence<'_, D> {
         let program = Program::Elements { dtype, group };
         self.parts((places, 1), [group, 1], |device, (place, _, places, _)| {
             let memory = [Arg::Out(a.buffer), Arg::Size(a.at + place * by_place), Arg::Size(by_line), Arg::Size(by_place)];
-            // as many at a time as a loop may take rounds, the last ones first in reverse order
+            // one launch makes at most as many exchanges as a loop may have iterations
+            // in reverse order, the launch with the last exchanges comes first
             let mut begins: Vec<usize> = (0..count).step_by(rounds.min(count)).collect();
             if !swaps.forward {
                 begins.reverse();
@@ -127,14 +129,14 @@ impl<D: Target> Sequence<'_, D> {
             begins.into_iter().try_for_each(|begin| {
                 let sizes = [begin, rounds.min(count - begin), places].map(Arg::Size);
                 let args = [&sizes[..], &[forward, first], &memory, &pivots].concat();
-                // SAFETY: the module's contract; arguments as the kernel lists them.
+                // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
                 unsafe { device.launch(&Call { program, kernel: "laswp", global: [places, 1], args: &args }) }
             })
         })
     }
 
-    /// Rectangles (row, column, rows, columns) that cover an extent, each within the
-    /// groups of a launch, whose groups cover `tile` each. No rectangle is empty.
+    /// Divides an extent into rectangles and calls `launch` with the row, column, number of rows and number of columns of each
+    /// rectangle. One launch covers a rectangle, and each work-group covers `tile` elements. No rectangle is empty.
     fn parts(
         &mut self,
         (rows, cols): (usize, usize),

@@ -1,4 +1,4 @@
-//! Which kernels an instruction becomes.
+//! Tests which kernels an instruction launches.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::choices::{Choices, Dialect};
 use crate::program::{STRIPS, STRIPS_THAT_WAIT};
 use crate::scratch::Purpose;
 
-/// Records the names and work-items of kernels in place of running them, and the scratch memory requested.
+/// Runs no kernel, but records the names and the numbers of work-items of kernels, and the requested scratch memory.
 struct Recorder {
     facts: DeviceFacts,
     choices: Choices,
@@ -40,7 +40,7 @@ impl Target for Recorder {
     }
 }
 
-/// A device of `kind`.
+/// Returns the facts of a device of `kind`.
 fn device(kind: DeviceKind) -> DeviceFacts {
     let limits = Limits { work_group: 1024, local_memory: 48 << 10, groups: 65_535, buffer: 1 << 30, ..Limits::default() };
     DeviceFacts { identity: Identity { kind, ..Identity::default() }, limits, ..DeviceFacts::new("test:0") }
@@ -56,7 +56,7 @@ fn view(rows: usize, cols: usize) -> View<'static, ()> {
 
 fn record(choices: Choices, dtype: DType, instruction: &Instruction<View<'_, ()>>) -> Recorder {
     let mut recorder = Recorder { facts: device(DeviceKind::Gpu), choices, launched: Vec::new(), scratch: Vec::new() };
-    // SAFETY: nothing runs.
+    // SAFETY: the recorder runs no kernel.
     unsafe { enqueue(&mut recorder, dtype, instruction).unwrap() };
     recorder
 }
@@ -66,7 +66,7 @@ fn factor(rows: usize, cols: usize) -> Instruction<View<'static, ()>> {
     Instruction::Getrf { pivoting: true, first_row: 0, a, ipiv, info }
 }
 
-/// The kernels of an LU.
+/// Returns the names of the kernels that factor a matrix, and the number of work-items of each kernel.
 fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> {
     record(choices, DType::F32, &factor(rows, cols)).launched
 }
@@ -79,7 +79,7 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
     let (items, height) = (wide.items, wide.height());
     let all = [("enter_strips", height), ("getrf_strips", 3 * items), ("leave_strips", height)];
     assert_eq!(lu(waiting, 1000, 3 * narrow.width), all);
-    // the first step has nothing to eliminate, the others bring those to the right up to date
+    // the first launch has one work-group because nothing is eliminated; launch s > 0 has a work-group for each strip from s on
     let steps = [items, 2 * items, items].map(|items| ("getrf_strip", items));
     assert_eq!(lu(launched, 1000, 3 * wide.width), [&all[..1], &steps, &all[2..]].concat());
 }
@@ -121,7 +121,7 @@ fn scratch_memory_fits_a_memory_limit() {
     }
 }
 
-/// The kernels of a batch of `count` matrices: a product, a factorisation, a solve, and the search for a zero pivot.
+/// Returns the kernels for batches of `count` matrices: of a product, a factorisation, a solve, and the search for a zero pivot.
 fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
     let dtype = DType::F64;
     let [one, zero] = [1.0, 0.0].map(|number| Value::new(dtype, number));
@@ -145,15 +145,15 @@ fn batches(choices: Choices, n: usize, count: usize) -> [Vec<&'static str>; 4] {
 fn a_batch_of_small_matrices_is_one_launch_and_one_of_large_ones_is_single_instructions() {
     for kind in [DeviceKind::Gpu, DeviceKind::Cpu] {
         for (n, count) in [(1, 10_000), (16, 10_000), (32, 1000), (33, 100), (256, 3)] {
-            // work-items of a CPU are threads, and have no registers of their own
+            // on a CPU, a work-group of a batch has one work-item, but `getrf_rows` needs at least four
             let lu = if kind == DeviceKind::Gpu && n <= 32 { "getrf_rows" } else { "getrf_batched" };
             let one = ["gemm_batched", lu, "getrs_batched", "zero_pivots"];
             assert_eq!(batches(chosen(kind), n, count), one.map(|kernel| vec![kernel]), "{kind:?}, order {n}");
         }
-        // as many launches as the groups of one take
+        // one launch has at most 65,535 work-groups, so that the batch takes two launches
         assert_eq!(batches(chosen(kind), 40, 100_000)[1], ["getrf_batched"; 2]);
     }
-    // a group factors several matrices by rows
+    // a work-group of `getrf_rows` factors several matrices, so that the batch takes one launch
     assert_eq!(batches(chosen(DeviceKind::Gpu), 4, 100_000)[1], ["getrf_rows"]);
     let [products, factors, solves, _] = batches(chosen(DeviceKind::Gpu), 500, 3);
     assert_eq!(products, ["pad", "gemm_vector"].repeat(3));

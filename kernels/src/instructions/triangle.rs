@@ -1,4 +1,4 @@
-//! Triangular solves and inverses: blocks on the diagonal, products for the rest.
+//! Triangular solves and inverses: special kernels for blocks on the diagonal, and products for the rest.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::program::TRIANGLE;
 use crate::scratch::Purpose;
 
 impl<D: Target> Sequence<'_, D> {
-    /// B ← op(A)⁻¹·B or B·op(A)⁻¹, by halves: most of the work is products with many terms.
+    /// Computes B ← op(A)⁻¹·B or B ← B·op(A)⁻¹ by recursive halving, so that most of the work is products with many terms.
     pub(super) unsafe fn trsm(
         &mut self,
         flags @ (side, uplo, op, _): (Side, Uplo, Op, Diag),
@@ -19,14 +19,14 @@ impl<D: Target> Sequence<'_, D> {
         b: View<'_, D::Buffer>,
     ) -> Result<()> {
         let n = a.rows;
-        // first to last for a lower triangle on the left or an upper one on the right
+        // a lower triangle on the left, or an upper triangle on the right, is solved from the first unknown to the last
         let forward = (side == Side::Left) == (uplo.under(op) == Uplo::Lower);
         if n <= self.device.choices().solver(self.dtype).unknowns {
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.trsm_block(flags, forward, a, b) };
         }
         let n1 = (n / 2).next_multiple_of(TRIANGLE);
-        // the unknowns that are solved for first, and the rest
+        // the kernels solve for the unknowns `s` first, then for the unknowns `t`
         let (s, t) = if forward { (0..n1, n1..n) } else { (n1..n, 0..n1) };
         let part = |range: &Range<usize>| match side {
             Side::Left => b.sub(range.start, 0, range.len(), b.cols),
@@ -35,7 +35,7 @@ impl<D: Target> Sequence<'_, D> {
         let block = |rows: &Range<usize>, cols: &Range<usize>| a.sub(rows.start, cols.start, rows.len(), cols.len());
         let across = if (side == Side::Left) == op.is_trans() { block(&s, &t) } else { block(&t, &s) };
         let (solved, rest) = (part(&s), part(&t));
-        // SAFETY: the module's contract; the parts of B do not overlap.
+        // SAFETY: the caller upholds the contract of this module, and the parts of B do not overlap.
         unsafe {
             self.trsm(flags, block(&s, &s), solved)?;
             match side {
@@ -48,7 +48,7 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// One block on the diagonal, by substitution.
+    /// Solves a triangular system with one block on the diagonal by substitution.
     unsafe fn trsm_block(
         &mut self,
         (side, _, op, diag): (Side, Uplo, Op, Diag),
@@ -73,15 +73,16 @@ impl<D: Target> Sequence<'_, D> {
             let unknowns = [Arg::Out(b.buffer), b_at, Arg::Stride(sign * b_i), Arg::Stride(b_r)];
             let args = [&[Arg::Size(n), Arg::Size(nrhs), unit][..], &triangle, &unknowns].concat();
             let global = [nrhs.div_ceil(sides) * program.local()[0], 1];
-            // SAFETY: the module's contract; arguments as the kernels list them.
+            // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters.
             unsafe { device.launch(&Call { program, kernel, global, args: &args }) }
         })
     }
 
-    /// V ← A⁻¹: blocks on the diagonal, then pairs of them of doubling order.
+    /// Computes V ← A⁻¹: first the inverses of blocks on the diagonal, then the block beside each pair of inverted blocks, whose
+    /// order doubles each time.
     pub(super) unsafe fn trtri(&mut self, uplo: Uplo, diag: Diag, a: View<'_, D::Buffer>, v: View<'_, D::Buffer>) -> Result<()> {
         let n = a.rows;
-        // SAFETY: the module's contract.
+        // SAFETY: the caller upholds the contract of this module.
         unsafe {
             self.scale(self.value(0.0), v)?;
             self.trtri_blocks(uplo, diag, a, v)?;
@@ -89,7 +90,7 @@ impl<D: Target> Sequence<'_, D> {
         let mut s = TRIANGLE;
         while s < n {
             for o in (0..n - s).step_by(2 * s) {
-                // SAFETY: the module's contract.
+                // SAFETY: the caller upholds the contract of this module.
                 unsafe { self.trtri_pair(uplo, a, v, (o, s, s.min(n - o - s)))? };
             }
             s *= 2;
@@ -102,11 +103,11 @@ impl<D: Target> Sequence<'_, D> {
         let args = [&sizes[..], &Arg::input(a), &Arg::output(v)].concat();
         let program = self.device.choices().triangle(self.dtype);
         let global = [TRIANGLE, a.rows.div_ceil(TRIANGLE)];
-        // SAFETY: the module's contract; arguments as the kernel lists them.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
         unsafe { self.device.launch(&Call { program, kernel: "trtri_block", global, args: &args }) }
     }
 
-    /// The block beside two inverted blocks of orders s and t at o.
+    /// Computes the block of V beside two inverted blocks of orders s and t, the first of which begins at row o.
     unsafe fn trtri_pair(
         &mut self,
         uplo: Uplo,
@@ -123,14 +124,15 @@ impl<D: Target> Sequence<'_, D> {
         };
         let (a, v) = (a.sub(at.0, at.1, rows, cols), v.sub(at.0, at.1, rows, cols));
         let column = rows * self.dtype.size();
-        // as many columns at a time as fit scratch memory
+        // the product is computed in as many columns at a time as scratch memory holds
         let most = (self.device.choices().max_scratch_bytes / column).clamp(1, cols);
         for j in (0..cols).step_by(most) {
             let cols = most.min(cols - j);
             let product = self.device.scratch(Purpose::Product, column * cols)?;
             let product = View { buffer: &*product, at: 0, rows, cols, ld: rows };
             let (inner, v) = (inner.sub(0, j, inner.rows, cols), v.sub(0, j, rows, cols));
-            // SAFETY: the module's contract; the product is written to scratch memory, which nothing else uses.
+            // SAFETY: the caller upholds the contract of this module. The product is written to scratch memory that nothing else
+            // uses.
             unsafe {
                 self.gemm(self.value(1.0), (Op::NoTrans, a), (Op::NoTrans, inner), self.value(0.0), product)?;
                 self.gemm(self.value(-1.0), (Op::NoTrans, outer), (Op::NoTrans, product), self.value(0.0), v)?;

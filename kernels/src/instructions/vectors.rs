@@ -1,4 +1,4 @@
-//! Products of operands that lie in whole vectors, or are moved so.
+//! Products of operands that are stored in whole vectors, or that are copied to whole vectors first.
 
 use lapidary_core::{DType, Feature, Op, Result};
 
@@ -10,28 +10,29 @@ use crate::params::VectorParams;
 use crate::program::{Program, SIDE};
 use crate::scratch::Purpose;
 
-/// With fewer rows, columns or terms moving the operands costs more than it saves.
+/// Minimum number of rows, of columns and of terms for which copying the operands saves more time than the copy takes.
 const SMALL: usize = 64;
-/// Maximum number of terms (the extent k) whose operands are moved at a time; a multiple of the slice of every kernel.
+/// Maximum number of terms (extent along k) whose operands are copied at a time, a multiple of the slice of every kernel.
 const DEPTH: usize = 4096;
-/// Minimum number of wide tiles. With fewer, multiprocessors of a large device would idle.
+/// Minimum number of wide tiles of a product. With fewer tiles, multiprocessors of a large device would be idle.
 const MANY: usize = 96;
-/// Work-items of a group that moves a square.
+/// Number of work-items in a work-group of the kernel `pad`.
 const MOVERS: usize = 256;
 
-/// Rows and columns from which on it pays to move a B in f32 that is not transposed, since the
-/// kernel is faster without turning its vectors. In f64 it multiplies long enough to hide that.
+/// Minimum number of rows and columns of C for which a transposed copy of B in f32 saves time. The kernel is faster if it need
+/// not transpose the vectors of B. A copy in f64 would save no time, because the multiplications hide the transposition in the
+/// kernel.
 const MIN_EXTENT_TO_REPACK: usize = 2048;
 
-/// Lines of a factor that are moved into vectors: how many, where they lie with the distances
-/// of lines and of their terms, and where they go.
+/// Lines of a factor that the kernel `pad` copies into whole vectors: the number of lines, the source with the distances between
+/// lines and between terms, and the destination.
 struct Moved<'a, B> {
     count: usize,
     source: (View<'a, B>, usize, usize),
     to: View<'a, B>,
 }
 
-// derived, these would ask for `B: Clone`
+// implemented by hand, because a derived `Clone` would require `B: Clone`
 impl<B> Clone for Moved<'_, B> {
     fn clone(&self) -> Self {
         *self
@@ -40,7 +41,7 @@ impl<B> Clone for Moved<'_, B> {
 impl<B> Copy for Moved<'_, B> {}
 
 impl<'a, B> Moved<'a, B> {
-    /// The arguments of the kernel `pad`, except the buffer that it writes.
+    /// Returns the arguments of the kernel `pad`, except the buffer that the kernel writes.
     fn args(&self) -> [Arg<'a, B>; 7] {
         let (source, by_line, by_k) = self.source;
         let [lines, at, by_line, by_k, dst, ld] = [self.count, source.at, by_line, by_k, self.to.at, self.to.ld].map(Arg::Size);
@@ -48,17 +49,17 @@ impl<'a, B> Moved<'a, B> {
     }
 }
 
-/// Whether every column begins with a vector.
+/// Returns whether every column begins at a multiple of `v` elements, the length of a vector.
 fn begins_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
     view.at.is_multiple_of(v) && view.ld.is_multiple_of(v)
 }
 
-/// Whether every column is whole vectors.
+/// Returns whether every column consists of whole vectors of `v` elements.
 fn is_in_vectors<B>(view: &View<'_, B>, v: usize) -> bool {
     begins_in_vectors(view, v) && view.rows.is_multiple_of(v)
 }
 
-/// A factor with its terms `p..p + k`.
+/// Returns the part of a factor with the terms `p..p + k`.
 fn terms<B>((op, x): Factor<'_, B>, along_rows: bool, p: usize, k: usize) -> Factor<'_, B> {
     (op, if op.is_trans() == along_rows { x.sub(p, 0, k, x.cols) } else { x.sub(0, p, x.rows, k) })
 }
@@ -67,27 +68,28 @@ impl<D: Target> Sequence<'_, D> {
     pub(super) unsafe fn vectors(&mut self, products: &VectorProducts, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
         let tiles = |params: &VectorParams| c.rows.div_ceil(params.mwg) * c.cols.div_ceil(params.nwg);
-        // the tiles of the last columns begin inside C
+        // the last tile along the columns begins so early that the tile ends with C, which requires that C has at least `nwg`
+        // columns
         let suits = |params: &VectorParams| tiles(params) >= MANY && c.cols >= params.nwg;
         let params = products.wide.filter(suits).unwrap_or(products.narrow);
         let depth = self.depth(&params, &product);
         let beyond = c.cols < params.nwg || c.cols > params.nwg * self.device.facts().limits.groups;
         if beyond || depth == 0 {
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             return unsafe { self.tile(&products.tile, product) };
         }
         for p in (0..k).step_by(depth) {
             let k = depth.min(k - p);
             let beta = if p == 0 { product.beta } else { self.value(1.0) };
             let slab = Product { k, a: terms(a, true, p, k), b: terms(b, false, p, k), beta, ..product };
-            // SAFETY: the module's contract.
+            // SAFETY: the caller upholds the contract of this module.
             unsafe { self.slab(&params, slab)? };
         }
         Ok(())
     }
 
-    /// Terms of a product that are multiplied at a time: all if nothing must be moved, else
-    /// whole slices for which there is room. None if that does not pay.
+    /// Returns how many terms are multiplied at a time: all terms if no operand must be copied, otherwise as many whole slices as
+    /// scratch memory holds. Returns 0 if the copies would take more time than they save.
     fn depth(&self, params: &VectorParams, product: &Product<'_, D::Buffer>) -> usize {
         let Product { k, c, .. } = *product;
         let (m_pad, n_pad) = self.moves(params, product);
@@ -102,12 +104,14 @@ impl<D: Target> Sequence<'_, D> {
         room.min(DEPTH).min(k.next_multiple_of(params.kwg))
     }
 
-    /// Number of lines of A and of B to be moved into vectors, in whole vectors; 0 for an operand that lies in vectors already.
+    /// Returns the number of lines of A and of B that must be copied, rounded up to whole vectors. The number is 0 for an operand
+    /// that is stored in whole vectors already.
     fn moves(&self, params: &VectorParams, Product { k, a, b, c, .. }: &Product<'_, D::Buffer>) -> (usize, usize) {
         let v = VectorParams::vector(self.dtype);
         let (m_pad, n_pad) = (c.rows.next_multiple_of(v), c.cols.next_multiple_of(v));
         if !k.is_multiple_of(params.kwg) || !is_in_vectors(c, v) {
-            // elements of C may lie in the buffer of a factor, which is then read in elements too
+            // both factors are copied, because C may share the buffer of a factor, and one buffer has one element type in the
+            // kernel
             return (m_pad, n_pad);
         }
         let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= MIN_EXTENT_TO_REPACK;
@@ -117,7 +121,7 @@ impl<D: Target> Sequence<'_, D> {
         (if a_fits { 0 } else { m_pad }, if b_fits { 0 } else { n_pad })
     }
 
-    /// A product with so few terms that operands may be moved.
+    /// Computes a product with so few terms that copies of its operands fit into scratch memory.
     unsafe fn slab(&mut self, params: &VectorParams, product: Product<'_, D::Buffer>) -> Result<()> {
         let Product { k, a, b, c, .. } = product;
         let (m_pad, n_pad) = self.moves(params, &product);
@@ -128,8 +132,8 @@ impl<D: Target> Sequence<'_, D> {
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
         let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0.is_trans(), 0, 0), to: a_place });
         let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0.is_trans(), 0, 0), to: b_place });
-        // SAFETY: the module's contract; the scratch memory holds what is moved, and
-        // the operands then lie as the kernel asks.
+        // SAFETY: the caller upholds the contract of this module. The scratch memory has room for the copies, and all operands
+        // have the layout that the kernel requires.
         unsafe {
             match (left, right) {
                 (Some(first), second) => self.pad(k, first, second)?,
@@ -144,7 +148,7 @@ impl<D: Target> Sequence<'_, D> {
         }
     }
 
-    /// Puts lines of one or two matrices side by side, zeros where there are none.
+    /// Copies lines of one or two matrices side by side, with zeros in the rest of the destination.
     unsafe fn pad(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
         let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.facts().limits.work_group).ilog2() };
         let k_pad = first.to.cols;
@@ -152,7 +156,7 @@ impl<D: Target> Sequence<'_, D> {
         let global = [squares[0] * program.local()[0], squares[1] * if second.is_some() { 2 } else { 1 }];
         let (a, b) = (first.args(), second.unwrap_or(first).args());
         let args = [&[Arg::Size(k), Arg::Size(k_pad)][..], &a, &b, &[Arg::Out(first.to.buffer)]].concat();
-        // SAFETY: as the caller promises; arguments as the kernel lists them.
+        // SAFETY: the caller upholds the contract of this module, and the arguments match the kernel's parameters.
         unsafe { self.device.launch(&Call { program, kernel: "pad", global, args: &args }) }
     }
 }

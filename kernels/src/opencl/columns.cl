@@ -1,10 +1,10 @@
-// One step of A = P·L·U of a panel of at most WIDTH columns by many work-groups, LANES
-// work-items for a row. Step s eliminates column s - 1, and looks for the pivot of
-// column s; there are n + 1 steps. Rules as in `getrf_panel`.
+// One step of the factorisation A = P·L·U of a panel of at most WIDTH columns by many work-groups. LANES work-items share a row.
+// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The rules for
+// choosing pivots are the rules of `getrf_panel`.
 //
-// What a step must know of all rows stands in notes: for each work-group the best pivot
-// among its rows (magnitude, place) and the row that holds it, and at the end the row on
-// the diagonal. There are two sets of notes: one is read while the other is written.
+// The work-groups exchange pivot candidates through records in `notes`. The record of a work-group contains the magnitude, the
+// row number and the row of the work-group's best candidate. An additional record contains the row on the diagonal. `notes`
+// contains two sets of records: each step reads one set and writes the other.
 #define ROWS (ITEMS / LANES)
 #define HELD (WIDTH / LANES)
 #define NOTE (WIDTH + 2)
@@ -12,8 +12,8 @@
 
 #define LINE (ROWS < 16 ? ROWS : 16)
 
-// The first of the largest of so many lines of magnitudes: first the best of each line,
-// then the best of these.
+// Returns the index of the first of the largest magnitudes in `lines` lines. The function finds the best candidate of each line
+// first, and then the best candidate of all lines.
 uint first_largest(__local const real *magnitude, __local real *most_of_line, __local uint *best_of_line, const uint t,
                    const uint lines) {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -49,22 +49,22 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
     __local ulong place[ITEMS];
     __local real most_of_line[ITEMS / LINE];
     __local uint best_of_line[ITEMS / LINE];
-    // column step - 1 of the work-group's rows
+    // column step - 1 in the rows of this work-group
     __local real eliminated[ROWS];
     const uint t = get_local_id(0), row = t % ROWS, lane = t / ROWS;
     const ulong groups = (m + ROWS - 1) / ROWS, group = get_group_id(0), i = group * ROWS + row, s = step;
     __global real *const written = notes + (s % 2) * (groups + 1) * NOTE;
     __global const real *const told = notes + (1 - s % 2) * (groups + 1) * NOTE;
-    // columns lane, lane + LANES, ... of row i
+    // elements of row i in the columns lane, lane + LANES, ...
     real x[HELD];
     #pragma unroll
     for (uint q = 0; q < HELD; ++q) x[q] = i < m && J(q) < n ? AT(a, i, J(q)) : 0;
 
-    // barriers stand outside of conditions, which compilers for processors do not all bear
+    // barriers stand outside of conditions, because some compilers for CPUs do not accept barriers inside conditions
     magnitude[t] = -1;
     place[t] = 0;
     if (s > 0) {
-        // neighbours look at neighbouring work-groups, so that the first of equal magnitudes wins
+        // each work-item compares the candidates of consecutive work-groups, so that the first of equal magnitudes wins
         const ulong each = (groups + ITEMS - 1) / ITEMS;
         for (ulong g = t * each; g < min(t * each + each, groups); ++g) {
             const real here = told[g * NOTE];
@@ -97,7 +97,7 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
             for (uint q = 0; q < HELD; ++q) x[q] = diagonal[J(q)];
         }
         if (pivot != 0) l = fabs(pivot) >= MIN_POSITIVE ? l * (1 / pivot) : l / pivot;
-        // only the exchanged rows change to the left of column c
+        // left of column c, only the two exchanged rows change
         const ulong changes_from = better && (i == p || i == c) ? 0 : c;
         #pragma unroll
         for (uint q = 0; q < HELD; ++q) {
@@ -119,7 +119,7 @@ void getrf_column(const ulong m, const ulong n, const ulong pivoting, const ulon
     for (uint q = 0; q < HELD; ++q)
         if (J(q) == min(s, n - 1)) {
             const real here = fabs(x[q]);
-            // a NaN is no candidate
+            // a NaN is not a pivot candidate
             magnitude[row] = pivoting && i >= s && i < m && here >= 0 ? here : (real)-1;
         }
     const uint leader = first_largest(magnitude, most_of_line, best_of_line, t, ROWS / LINE);

@@ -1,19 +1,19 @@
-// Kernels without arithmetic to speak of: one work-item for each line or element.
+// Kernels with little arithmetic, in which each work-item computes one line or one element.
 
-// C <- beta·C; beta = 0 writes zeros without reading C.
+// C <- beta·C. If beta = 0, the kernel writes zeros and does not read C.
 __kernel void scale(const ulong m, const ulong n, const real beta, OUT(c)) {
     const ulong i = get_global_id(0), j = get_global_id(1);
     if (i < m && j < n) AT(c, i, j) = beta == 0 ? (real)0 : beta * AT(c, i, j);
 }
 
-// B <- A.
+// Copies a matrix: B <- A.
 __kernel void copy(const ulong m, const ulong n, IN(a), OUT(b)) {
     const ulong i = get_global_id(0), j = get_global_id(1);
     if (i < m && j < n) AT(b, i, j) = AT(a, i, j);
 }
 
-// Exchanges lines i and ipiv[i] - first for `count` i from `begin` on, in order or in reverse
-// order: element r of line i is a[a_at + i·by_line + r·by_place]. One place for each work-item.
+// Exchanges lines i and ipiv[i] - first for `count` values of i from `begin` on, in order or in reverse order. Element r of line
+// i is a[a_at + i·by_line + r·by_place]. A work-item makes all exchanges for one value of r.
 __kernel void laswp(const ulong begin, const ulong count, const ulong places, const ulong forward, const ulong first, __global real *a,
                     const ulong a_at, const ulong by_line, const ulong by_place, __global const int *restrict ipiv,
                     const ulong ipiv_at) {
@@ -30,7 +30,8 @@ __kernel void laswp(const ulong begin, const ulong count, const ulong places, co
     }
 }
 
-// info[g] <- 0, or 1 + the first row with a zero on the diagonal of matrix g, which begins g·lu_step elements after the first.
+// info[g] <- 1 + the first row with a zero on the diagonal of matrix g, or 0 if there is no zero. Matrix g begins g·lu_step
+// elements after the first matrix.
 __kernel void zero_pivots(const ulong n, const ulong count, IN(lu), const ulong lu_step, __global int *info, const ulong info_at) {
     const ulong g = get_global_id(0);
     if (g >= count) return;
@@ -40,7 +41,7 @@ __kernel void zero_pivots(const ulong n, const ulong count, IN(lu), const ulong 
     info[info_at + g] = told;
 }
 
-// Zeros.
+// Fills the array info with zeros.
 __kernel void clear(const ulong count, __global int *info, const ulong info_at) {
     if (get_global_id(0) < count) info[info_at + get_global_id(0)] = 0;
 }

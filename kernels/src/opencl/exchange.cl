@@ -1,18 +1,19 @@
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order, SET of
-// them at once: what they do together is found out first, then all that moves in COLUMNS
-// columns is read before anything is written.
+// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of SET exchanges at
+// once. One work-item first computes where the set moves each row. Then the work-items move COLUMNS columns at a time: all
+// elements are read before any element is written.
 //
-// Rows of a set have places: SET for those whose turn it is, in order, and TABLE for others
-// that they name, each at the first free place from its number on.
+// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. Other rows
+// that a set names have places in a hash table of TABLE entries. In the hash table, a row takes the first free entry from entry
+// (row number modulo TABLE) on.
 #define SET (4 * ITEMS)
 #define TABLE (2 * SET)
 #define PLACES (SET + TABLE)
 #define EACH (PLACES / ITEMS)
 #define NONE 0xffffffffu
-// the row of an exchange
+// the row i of exchange number `step`
 #define ROW(step) (forward ? (step) : (uint)count - 1 - (step))
 
-// The place of a row in the table.
+// Returns the place of a row in the hash table, and enters a row that is not in the table yet.
 uint place_of(volatile __local uint *others, const uint row) {
     uint place = row % TABLE;
     for (;;) {
@@ -25,7 +26,7 @@ uint place_of(volatile __local uint *others, const uint row) {
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void exchange(const ulong count, const ulong n, const ulong forward, const ulong first, __global real *a, const ulong a_at,
               const ulong a_ld, __global const int *restrict ipiv, const ulong ipiv_at) {
-    // the place that each exchange of the set names
+    // the place of row ipiv[i] - first for each exchange of the set
     __local uint named[SET];
     // the row at each place of the table, and the row whose elements end at each place
     __local uint others[TABLE], held[PLACES];
@@ -37,7 +38,7 @@ void exchange(const ulong count, const ulong n, const ulong forward, const ulong
         for (uint e = t; e < here; e += ITEMS) {
             held[e] = ROW((uint)begin + e);
             const uint other = (uint)ipiv[ipiv_at + held[e]] - (uint)first;
-            // the rows of a set follow one another
+            // the rows i of a set are consecutive
             const uint turn = forward ? other - turns : turns - other;
             if (turn < here) {
                 named[e] = turn;
@@ -53,9 +54,9 @@ void exchange(const ulong count, const ulong n, const ulong forward, const ulong
                 held[e] = held[named[e]];
                 held[named[e]] = old;
             }
-        // what other work-items wrote for the set before is read now
+        // after this barrier, a work-item sees the elements that other work-items wrote for the previous set
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-        // where the work-item's elements go to: nowhere if they stay
+        // the row to which the elements at each place move, and whether they move at all
         uint to[EACH];
         int moves[EACH];
         #pragma unroll

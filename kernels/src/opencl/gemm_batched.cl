@@ -1,11 +1,11 @@
-// C <- alpha·op(A)·op(B) + beta·C of many small matrices: matrix g of x begins g·x_step elements after the first.
+// C <- alpha·op(A)·op(B) + beta·C for many small matrices. Matrix g of operand x begins g·x_step elements after the first matrix.
 //
-// A work-group computes a tile of TILE x TILE elements of one matrix, MICRO x MICRO of them for each of LANES x LANES
-// work-items, by slices of DEPTH terms in local memory. What stands beyond the edges is zero in a slice and is not stored.
-// beta = 0 never reads C.
+// A work-group computes a tile of TILE x TILE elements of one matrix. Each of its LANES x LANES work-items computes MICRO x MICRO
+// elements. A and B pass through local memory in slices of DEPTH terms. Slices hold zeros beyond the edges of the matrices, and
+// elements beyond the edges of C are not stored. If beta = 0, the kernel does not read C.
 #define TILE (LANES * MICRO)
 #define ITEMS (LANES * LANES)
-// one element more, so that neighbours along k lie in different banks
+// one element of padding, so that neighbours along k lie in different banks
 #define LINE (TILE + 1)
 #define BATCH(x) x##_at, const ulong x##_ld, const ulong x##_step
 

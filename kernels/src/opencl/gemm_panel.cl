@@ -1,9 +1,9 @@
-// C <- alpha·A·B + beta·C without barriers, for devices whose work-items are
-// threads with vector registers: MR x NR elements for each work-item.
+// C <- alpha·A·B + beta·C without barriers, for devices whose work-items are threads with vector registers. Each work-item
+// computes MR x NR elements.
 //
-// A is packed in panels of MR rows and B in panels of NR columns: element p of
-// the k elements of line l of a panel lies p·width + l after its start. The
-// last panel is filled with zeros. beta = 0 never reads C.
+// A is packed in panels of MR rows, and B in panels of NR columns. A panel consists of `width` lines of k elements. Element p of
+// line l is p·width + l elements after the start of the panel. The last panel is filled up with zeros. If beta = 0, the kernel
+// does not read C.
 #define MR (MV * VW)
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
@@ -11,8 +11,8 @@
 #define LOAD JOIN(vload, VW)
 #define STORE JOIN(vstore, VW)
 
-// Packs `lines` lines of k elements each, `width` lines to a panel: element p of
-// line l is src[src_at + l·by_line + p·by_k]. One panel for each work-item.
+// Packs `lines` lines of k elements into panels of `width` lines. Element p of line l is src[src_at + l·by_line + p·by_k]. Each
+// work-item packs one panel.
 __kernel void pack(const ulong width, const ulong lines, const ulong k, __global const real *restrict src, const ulong src_at,
                    const ulong by_line, const ulong by_k, __global real *restrict panels, const ulong panels_at) {
     const ulong first = get_global_id(0) * width;

@@ -1,10 +1,9 @@
-// C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each work-group.
+// C <- alpha·op(A)·op(B) + beta·C. Each work-group computes a tile of MWG x NWG elements.
 //
-// Work-item (ti, tj) holds MR x NR of them: MR / VWM vectors of VWM rows, vector
-// ti + x·WGM of the tile, and columns tj + y·WGN. op(A) and op(B) pass through local
-// memory in slices of KWG along k: while one is used, the next is on its way through
-// registers. With two STAGES it has a place of its own in local memory.
-// Beyond the edges the slices hold zeros; beta = 0 never reads C.
+// Work-item (ti, tj) computes MR x NR elements of the tile: vectors ti + x·WGM, of VWM rows each, in columns tj + y·WGN. The
+// factors op(A) and op(B) pass through local memory in slices of KWG terms along k. While the work-items use one slice, they load
+// the next slice into registers. If STAGES = 2, local memory has a separate place for the next slice. Slices hold zeros beyond
+// the edges of the matrices. If beta = 0, the kernel does not read C.
 #define WGM (MWG / MR)
 #define WGN (NWG / NR)
 #define ITEMS (WGM * WGN)
@@ -17,8 +16,8 @@
 #define VEC JOIN(real, VWM)
 #endif
 
-// Element s of a slice: its place i along the tile and p along k, so that
-// neighbouring work-items read neighbouring memory.
+// Element s of a slice has index i (or j) along the tile and index p along k. The order of the elements lets neighbouring
+// work-items read neighbouring memory.
 #if TRANS_A
 #define A_I(s) ((s) / KWG)
 #define A_P(s) ((s) % KWG)
@@ -40,7 +39,7 @@
 
 __kernel __attribute__((reqd_work_group_size(WGM, WGN, 1)))
 void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN(a), IN(b), const real beta, OUT(c)) {
-    // one more vector in each line keeps transposed stores off one bank of local memory
+    // one vector of padding in each line distributes transposed stores over the banks of local memory
     __local VEC slice_a[STAGES][KWG][MWG / VWM + 1];
     __local real slice_b[STAGES][KWG][NWG + 1];
     const int ti = get_local_id(0), tj = get_local_id(1), t = ti + tj * WGM;
@@ -56,7 +55,7 @@ void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN
     real next_a[MWG * KWG / ITEMS], next_b[NWG * KWG / ITEMS];
     int used = STAGES - 1;
     for (ulong p0 = 0; p0 < k + KWG; p0 += KWG) {
-        // the slice at p0 is fetched while the one before it is multiplied
+        // the slice at p0 is fetched while the previous slice is multiplied
         const int depth = p0 < k ? (int)min((ulong)KWG, k - p0) : 0;
         if (depth > 0) {
             #pragma unroll
@@ -86,7 +85,7 @@ void gemm_tile(const ulong m, const ulong n, const ulong k, const real alpha, IN
             }
         }
         used = (used + 1) % STAGES;
-        // the only place is free when everyone has used what it held
+        // with one stage, all work-items must have used the current slice before the next slice overwrites it
         if (STAGES == 1) barrier(CLK_LOCAL_MEM_FENCE);
         if (depth > 0) {
             #pragma unroll

@@ -1,6 +1,6 @@
-// LU of many small matrices, and solves with the factors: a work-group of ITEMS work-items for each matrix. Matrix g of x begins
-// g·x_step elements after the first. The matrix that is written is in local memory if that has room for ROOM elements of it,
-// else (ROOM = 0) in global memory.
+// LU of many small matrices, and solves with the factors. A work-group of ITEMS work-items computes one matrix. Matrix g of
+// operand x begins g·x_step elements after the first matrix. If ROOM is not zero, the kernel works on a copy of the matrix in
+// local memory, which has room for ROOM elements. If ROOM is zero, the kernel works in global memory.
 #if ROOM
 #define COPY __local real w[ROOM];
 #define W(i, j) w[(uint)(i) + (uint)(j) * rows]
@@ -20,8 +20,10 @@
 #define SYNC barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #endif
 
-// A = P·L·U. The largest magnitude from the diagonal down is the pivot; ties keep the first row; a NaN wins only where it already
-// stands. A zero pivot leaves its column unscaled; the first one is told by info.
+// LU factorisation A = P·L·U of each matrix. The pivot of a column is the element with the largest magnitude, from the diagonal
+// down. Among equal magnitudes, the kernel chooses the first row. A NaN is chosen as pivot only if the NaN stands on the
+// diagonal. If the pivot is zero, the kernel does not scale the column. The kernel sets info to 1 + the row of the first zero
+// pivot, or to 0.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_batched(const ulong m, const ulong n, const ulong pivoting, __global real *a, const ulong a_at, const ulong a_ld,
                    const ulong a_step, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at) {
@@ -87,7 +89,7 @@ void getrf_batched(const ulong m, const ulong n, const ulong pivoting, __global 
     LEAVE(a, cols)
 }
 
-// Rows of B exchanged as the pivots say, in order or in reverse order.
+// Exchanges the rows of B as the pivots say, in reverse order if `trans` is set.
 #define EXCHANGE \
     for (uint r = t; r < sides; r += ITEMS) \
         for (uint step = 0; step < rows; ++step) { \
@@ -97,7 +99,7 @@ void getrf_batched(const ulong m, const ulong n, const ulong pivoting, __global 
             W(p, r) = old; \
         } \
     SYNC;
-// Takes unknown c out of the equations first .. end.
+// Eliminates unknown c from the equations first, ..., end - 1.
 #define ELIMINATE(first, end, x_of_side) \
     for (uint e = t; e < ((end) - (first)) * sides; e += ITEMS) { \
         const uint i = (first) + e % ((end) - (first)), r = e / ((end) - (first)); \
@@ -105,8 +107,8 @@ void getrf_batched(const ulong m, const ulong n, const ulong pivoting, __global 
     } \
     SYNC;
 
-// B <- op(A)^-1·B from P·L·U = A. A pivot divides its unknown for each equation that this is taken out of, and at the end, which
-// saves a barrier for each unknown.
+// B <- op(A)^-1·B from P·L·U = A. The kernel divides an unknown by the pivot in each elimination with U, and stores the quotients
+// only at the end. The repeated divisions save one barrier for each unknown.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrs_batched(const ulong n, const ulong nrhs, const ulong trans, __global const real *lu, const ulong lu_at, const ulong lu_ld,
                    const ulong lu_step, __global const int *ipiv, const ulong ipiv_at, __global real *b, const ulong b_at,

@@ -1,32 +1,32 @@
-// A = P·L·U of many matrices of at most ORDER rows and columns. Each work-item holds a row of a matrix, each group
-// ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first.
+// LU factorisation A = P·L·U of many matrices of at most ORDER rows and columns. Each work-item holds one row of a matrix, and
+// each work-group holds ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first matrix.
 //
-// Registers hold the columns that are not eliminated yet. With each step they move by one register, so that the column of the
-// pivot is always in r[0]; a row that was the pivot stays as it is, and is a row of U. Local memory holds L. Rows are exchanged at
-// the end: until then, `at` is the place of the row after the exchanges so far.
+// Registers hold the columns that are not eliminated yet. In each step, the remaining columns move by one register, so that the
+// column of the pivot is always in r[0]. A pivot row is a row of U, and its registers no longer change. Local memory holds L. The
+// kernel exchanges rows only at the end. Until then, `at` is the place of the work-item's row after the exchanges so far.
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
 #define VEC JOIN(real, 4)
 #define UNROLLED _Pragma("unroll")
-// Element (row of work-item t, column j).
+// Element in column j of the row of work-item t.
 #define DONE(t, j) done[(t) + (j) * ITEMS]
 
-// Rules as in `getrf_batched`.
+// The rules for choosing pivots are the rules of `getrf_batched`.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global real *a, const ulong a_at, const ulong a_ld,
                 const ulong a_step, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at,
                 const ulong count) {
     __local real done[ITEMS * ORDER];
-    // the row of the pivot of each matrix
+    // the pivot row of each matrix
     __local VEC upper[ITEMS / 4];
-    // for each place the magnitude in the column of the pivot; -1 if the place has no row, or its pivot is already chosen
+    // for each place, the magnitude of the element in the pivot column, or -1 if the place has no row or a former pivot row
     __local real magnitude[ITEMS];
-    // for each four places the largest magnitude, and where it is
+    // for every four places, the largest magnitude and the place of this magnitude
     __local real largest[ITEMS / 4];
     __local uint place[ITEMS / 4];
     const uint rows = (uint)m, cols = (uint)n, order = min(rows, cols), t = get_local_id(0), row = t % ORDER, first = t - row;
     const ulong g = get_group_id(0) * (ITEMS / ORDER) + t / ORDER;
-    // the last group may have fewer matrices: zeros for the others
+    // the last work-group may have fewer matrices, so work-items without a matrix compute with zeros
     const int is_there = g < count && row < rows;
     a += a_at + g * a_step;
     ipiv += ipiv_at + g * order;
@@ -56,7 +56,7 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
                 place[first / 4 + row] = found;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
-            // the first of several that are equal; a NaN on the diagonal stays
+            // the first of equal magnitudes wins, and a NaN on the diagonal remains the pivot
             real most = magnitude[first + c];
             UNROLLED
             for (uint i = first / 4; i < (first + ORDER) / 4; ++i) {
@@ -81,7 +81,7 @@ void getrf_rows(const ulong m, const ulong n, const ulong pivoting, __global rea
             if (fabs(pivot) >= MIN_POSITIVE) l *= 1 / pivot;
             else if (!(pivot == 0)) l /= pivot;
             DONE(t, c) = l;
-            // columns that the matrix lacks are computed along, and not stored
+            // columns beyond the last column of the matrix are computed, but not stored
             UNROLLED
             for (uint j = 0; j < ORDER; j += 4) {
                 if (c + j < ORDER) {

@@ -1,9 +1,9 @@
-// A = P·L·U of a narrow panel by one work-group of ITEMS work-items, which take
-// the rows in turn. With ITEMS = 1 it is the textbook loop.
+// LU factorisation A = P·L·U of a narrow panel by one work-group. Each work-item has every ITEMS-th row. With ITEMS = 1, the
+// kernel is the unblocked textbook algorithm.
 //
-// The largest magnitude from the diagonal down is the pivot; ties keep the first
-// row; a NaN wins only where it already stands. A zero pivot leaves its column
-// unscaled and sets info, unless it is set, to 1 + its row.
+// The pivot of a column is the element with the largest magnitude, from the diagonal down. Among equal magnitudes, the kernel
+// chooses the first row. A NaN is chosen as pivot only if the NaN stands on the diagonal. If the pivot is zero, the kernel does
+// not scale the column, and sets info to 1 + the row of the pivot if info is zero.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong first, __global real *a, const ulong a_at,
                  const ulong a_ld, __global int *ipiv, const ulong ipiv_at, __global int *info, const ulong info_at) {
@@ -20,7 +20,7 @@ void getrf_panel(const ulong m, const ulong n, const ulong pivoting, const ulong
                 row = i;
             }
         }
-        // PoCL 5.0 aborts while it compiles a barrier inside an `if`, so barriers stand outside
+        // barriers stand outside of `if` statements, because PoCL 5.0 aborts when it compiles a barrier inside an `if`
         magnitude[t] = most;
         place[t] = row;
         for (int step = pivoting ? ITEMS / 2 : 0; step > 0; step /= 2) {

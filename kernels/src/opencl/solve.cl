@@ -1,12 +1,12 @@
-// Triangles of at most ORDER unknowns, forward substitution: coefficient k of equation i is
-// a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. Backward
-// substitution starts at the last unknown, with negative strides. A unit diagonal and what stands
-// above are loaded with the rest, and never computed with.
+// Solves triangular systems of at most ORDER unknowns by forward substitution. Coefficient k of equation i is a[a_at + i·a_i +
+// k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of
+// the last unknown and negative strides. The kernel also loads the coefficients above the diagonal and a unit diagonal, but does
+// not use them.
 //
-// A work-group has WIDTH right-hand sides, a work-item MR unknowns of NR of them, in registers.
-// In each step the work-items that have the next MR unknowns solve for them and tell those
-// after them, which take them out of their equations; the coefficients of the next step are on
-// their way meanwhile.
+// A work-group has WIDTH right-hand sides. Each work-item holds MR unknowns of NR right-hand sides in registers. In each step,
+// the work-items with the next MR unknowns compute these unknowns and write them to local memory. After a barrier, the work-items
+// with later unknowns eliminate the solved unknowns from their own equations. During a step, all work-items load the coefficients
+// of the next step.
 #define ORDER (ITEMS / LANES * MR)
 #define WIDTH (LANES * NR)
 #define SLICE (ORDER * MR)
@@ -18,14 +18,14 @@
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void solve(const ulong n, const ulong nrhs, const ulong unit, __global const real *a, const ulong a_at, const long a_i,
            const long a_k, __global real *b, const ulong b_at, const long b_i, const long b_r) {
-    // columns of coefficients for a step and for the next; the unknowns of a step
+    // the coefficients of this step and of the next one, and the unknowns that are solved in this step
     __local real coefficients[2 * SLICE], solved[MR * WIDTH];
     const int t = get_local_id(0), last = (int)n - 1, own = t / LANES * MR;
     a += a_at;
     b += b_at;
-// What would stand beyond the last coefficient is taken from there, for unknowns that there are none of.
+// Indices beyond the last unknown are replaced by the last index, so that work-items without unknowns load valid elements.
 #define COEFFICIENT(i, k) a[min(i, last) * a_i + min(k, last) * a_k]
-// the right-hand side of registers c
+// the right-hand side in registers x[...][c]
 #define SIDE(c) ((ulong)get_group_id(0) * WIDTH + (c) * LANES + t % LANES)
     EACH_FETCHED(f) coefficients[FETCHED(f)] = COEFFICIENT(FETCHED(f) % ORDER, FETCHED(f) / ORDER);
     real x[MR][NR], next[SLICE / ITEMS];

@@ -1,25 +1,25 @@
-// A = P·L·U of a panel by strips of WIDTH columns, which stand side by side in memory of
-// their own while that goes on: row i of strip s is PARTS vectors of V elements. A strip
-// has HEIGHT rows, and the last one all its columns: zeros where the panel has none.
+// LU factorisation A = P·L·U of a panel by strips of WIDTH columns. During the factorisation, the strips lie one after the other
+// in scratch memory. Row i of a strip is PARTS vectors of V elements. A strip has HEIGHT rows. Rows and columns of a strip beyond
+// the panel are zero.
 #define JOIN_(x, y) x##y
 #define JOIN(x, y) JOIN_(x, y)
 #define vec JOIN(real, V)
 #define PARTS (WIDTH / V)
 #define HEIGHT (ITEMS * ROWS)
-// Where a row of a strip begins.
+// Index of the first vector of row i of a strip.
 #define ROW_AT(strip, i) (((strip) * HEIGHT + (i)) * PARTS)
 #define UNROLLED _Pragma("unroll")
 #define EACH_ROW UNROLLED for (uint r = 0; r < ROWS; ++r)
 #define EACH_COLUMN(c) UNROLLED for (uint c = 0; c < WIDTH; ++c)
 #define EACH_PART UNROLLED for (uint q = 0; q < PARTS; ++q)
 
-// The elements of a row, by its vectors.
+// A row of a strip, as vectors and as elements.
 typedef union {
     vec part[PARTS];
     real at[WIDTH];
 } row_t;
 
-// The panel, to its strips: a row of a strip for each work-item.
+// Copies the panel to its strips. Each work-item copies one row of one strip.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void enter_strips(const ulong m, const ulong n, IN(a), __global vec *restrict strips) {
     const uint i = get_global_id(0), strip = get_global_id(1);
@@ -28,13 +28,13 @@ void enter_strips(const ulong m, const ulong n, IN(a), __global vec *restrict st
     EACH_PART strips[ROW_AT(strip, i) + q] = row.part[q];
 }
 
-// The strips, to their panel: a row of TOGETHER strips for each work-item.
+// Copies the strips back to their panel. Each work-item copies one row of TOGETHER strips.
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void leave_strips(const ulong m, const ulong n, const ulong first, __global const vec *restrict strips, OUT(a),
                   __global const int *restrict ipiv, const ulong ipiv_at) {
     const uint i = get_global_id(0), least = get_global_id(1) * TOGETHER;
     if (i >= m) return;
-    // the row that the exchanges of later strips bring here
+    // the row that the exchanges of later strips bring to row i
     uint from = i;
     for (uint strip = (n + WIDTH - 1) / WIDTH; strip-- > least;) {
         if (strip < least + TOGETHER) {
@@ -50,7 +50,7 @@ void leave_strips(const ulong m, const ulong n, const ulong first, __global cons
     }
 }
 
-// The first of the largest of so many lines, one each `stride` candidates.
+// Finds the largest magnitude of `lines` candidates, which lie `stride` apart. Among equal magnitudes, the smallest row wins.
 void largest(__local const real *magnitude, __local const uint *row, const uint lines, const uint stride, real *most, uint *best) {
     *most = magnitude[0];
     *best = row[0];
@@ -63,16 +63,17 @@ void largest(__local const real *magnitude, __local const uint *row, const uint 
     }
 }
 
-// One step: step s eliminates the columns of strip s - 1 from those to the right, with
-// its exchanges; the work-group that has strip s factors it then.
-// Rules as in `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
-// registers, in slots: row begin + i is in slot i / ITEMS of work-item i % ITEMS, so that
-// the first work-items have the strip's rows on the diagonal, and those that are done are last.
+// One launch of the kernel is one step of the factorisation. Step s applies the row exchanges of strip s - 1 to the strips on the
+// right, and eliminates the columns of strip s - 1 from these strips. Then the work-group that has strip s factors this strip.
 //
-// While a strip is factored rows that are done are zero in registers, as are those beyond
-// the panel: a zero is never larger than the diagonal, and so no candidate. Rows that are
-// done are computed along otherwise, and not stored. Barriers stand outside of conditions,
-// which compilers for processors do not all bear.
+// The rules for choosing pivots are the rules of `getrf_panel`. A work-item holds ROWS rows of its work-group's strip in
+// registers. Row begin + i is in slot i / ITEMS of work-item i % ITEMS. The first work-items hold the rows of the strip on the
+// diagonal. The last slots hold the finished rows, which lie above row `begin`.
+//
+// While a strip is factored, the registers of finished rows and of rows beyond the panel hold zero. Finished rows and rows beyond
+// the panel are never chosen as pivot row, because zero is not larger than any magnitude on the diagonal. During the elimination,
+// finished rows are computed like other rows, but not stored. Barriers stand outside of conditions, because some compilers for
+// CPUs do not accept barriers inside conditions.
 #define I(r) ((begin + t + (r) * ITEMS) % HEIGHT)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
@@ -82,19 +83,20 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
     __local uint row[ITEMS];
     __local real most_of_line[LINES];
     __local uint best_of_line[LINES];
-    // the rows on the diagonal and of the pivot
+    // the row on the diagonal, and the pivot row
     __local real diagonal[WIDTH];
     __local real pivots[WIDTH];
-    // the rows that strip s - 1 exchanged its own with
+    // row numbers: strip s - 1 has exchanged these rows with the rows of strip s - 1 on the diagonal
     __local uint named[WIDTH];
-    // what comes to the rows of strip s - 1, then to those that it named
+    // the rows that the exchanges bring to the rows of strip s - 1 on the diagonal, followed by the rows that the exchanges bring
+    // to the rows in `named`
     __local row_t moved[2 * WIDTH];
-    // rows of L and U beside one another: those of strip s - 1 on the diagonal
+    // the factors in the rows of strip s - 1 on the diagonal: L in the columns of strip s - 1, and U in the columns of this strip
     __local row_t lower[WIDTH];
     __local row_t upper[WIDTH];
     const uint t = get_local_id(0), s = step;
     const uint strip = s + get_group_id(0);
-    // the first row that is not done, and that of strip s - 1
+    // the first row that is not finished, and the first row of strip s - 1 on the diagonal
     const uint begin = s * WIDTH, done = begin - WIDTH;
     const int eliminates = s > 0;
 
@@ -109,7 +111,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         EACH_PART lower[t].part[q] = strips[ROW_AT(s - 1, done + t) + q];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // work-item e has the row that comes to row e of strip s - 1, or to one that it named
+    // work-item e loads the row that the exchanges bring to row e of strip s - 1, or to row named[e - WIDTH]
     if (eliminates && t < 2 * WIDTH) {
         uint from = t < WIDTH ? done + t : named[t - WIDTH];
         for (uint e = WIDTH; e > 0; --e) {
@@ -118,7 +120,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         }
         EACH_PART moved[t].part[q] = strips[ROW_AT(strip, from) + q];
     }
-    // rows go where others were read
+    // all work-items have read their rows before any work-item writes a row
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (eliminates) {
         for (uint e = 0; e < WIDTH; ++e) {
@@ -126,7 +128,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
             if (p >= begin && t == (p - begin) % ITEMS)
                 EACH_ROW if (r == (p - begin) / ITEMS) EACH_COLUMN(c) x[r][c] = moved[WIDTH + e].at[c];
         }
-        // U of strip s - 1, a vector of columns for each work-item
+        // U in the rows of strip s - 1: each work-item computes one vector of columns
         if (t < PARTS) {
             vec u[WIDTH];
             EACH_COLUMN(k) u[k] = moved[k].part[t];
@@ -144,13 +146,13 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
             EACH_COLUMN(k) EACH_COLUMN(c) x[r][c] -= l.at[k] * upper[k].at[c];
         }
 
-    // column 0 of the registers is the next one; the others follow, then those that are done
+    // x[r][0] is the next column to factor, followed by later columns and then by finished columns
     const uint count = strip == s ? min((uint)WIDTH, (uint)n - begin) : 0;
     if (strip == s)
         EACH_ROW EACH_COLUMN(c) x[r][c] = I(r) >= begin ? x[r][c] : 0;
     for (uint c = 0; c < count; ++c) {
         const uint j = begin + c;
-        // the first of the largest; a NaN is none
+        // finds the first row with the largest magnitude (a NaN is never chosen, because comparisons with a NaN are false)
         real most = 0;
         uint best = 0;
         EACH_ROW {
@@ -166,7 +168,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (t < LINES) {
-            // neighbours read neighbours
+            // neighbouring work-items read neighbouring elements
             largest(magnitude + t, row + t, LINE, LINES, &most, &best);
             most_of_line[t] = most;
             best_of_line[t] = best;
@@ -205,7 +207,7 @@ void getrf_strip(const ulong n, const ulong pivoting, const ulong first, const u
             x[r][WIDTH - 1] = l;
         }
     }
-    // columns that the panel lacks go last
+    // rotates the registers past the columns that the panel lacks, so that every column returns to its original register
     if (strip == s)
         for (uint c = count; c < WIDTH; ++c) EACH_ROW {
             const real here = x[r][0];

@@ -1,10 +1,9 @@
-// Triangles of at most NB unknowns.
+// Kernels for triangles of at most NB unknowns.
 
-// Forward substitution, one right-hand side for each work-item: coefficient k of
-// equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
-// b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
-// with negative strides. A unit diagonal is not read. Written out, so that the unknowns
-// stay in registers; those beyond n, which are not stored, follow equation n - 1.
+// Solves a triangular system by forward substitution, one right-hand side for each work-item. Coefficient k of equation i is
+// a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller
+// passes the position of the last unknown and negative strides. The kernel does not read a unit diagonal. The loops are unrolled,
+// so that the unknowns stay in registers. Unknowns beyond the last one repeat equation n - 1 and are not stored.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global const real *a, const ulong a_at,
                          const long a_i, const long a_k, __global real *b, const ulong b_at, const long b_i,
@@ -30,9 +29,9 @@ void trsm_block(const ulong n, const ulong nrhs, const ulong unit, __global cons
         if (i <= last) b[i * b_i] = x[i];
 }
 
-// V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one
-// block for each work-item; the opposite triangles become zero. An upper block
-// is a lower one seen from its last element.
+// V <- the inverses of the NB x NB blocks on the diagonal of A. Each work-item computes one column of one block. The opposite
+// triangle of each block becomes zero. The kernel treats an upper block as a lower block whose rows and columns are in reverse
+// order.
 __kernel void trtri_block(const ulong n, const ulong upper, const ulong unit, IN(a), OUT(v)) {
     const ulong o = get_global_id(1) * (ulong)NB;
     const int size = (int)min((ulong)NB, n - o), j = get_global_id(0);

@@ -1,10 +1,10 @@
-// One step of A = P·L·U of a panel of at most WIDTH columns by many workgroups, LANES
-// invocations for a row. Step s eliminates column s - 1, and looks for the pivot of
-// column s; there are n + 1 steps. Rules as in `getrf_panel`.
+// One step of the factorisation A = P·L·U of a panel of at most WIDTH columns by many workgroups. LANES invocations share a row.
+// Step s eliminates column s - 1 and searches column s for the pivot. A panel of n columns takes n + 1 steps. The rules for
+// choosing pivots are the rules of `getrf_panel`.
 //
-// What a step must know of all rows stands in notes: for each workgroup the best pivot
-// among its rows (magnitude, place) and the row that holds it, and at the end the row on
-// the diagonal. There are two sets of notes: one is read while the other is written.
+// The workgroups exchange pivot candidates through records in `notes`. The record of a workgroup contains the magnitude, the row
+// number and the row of the workgroup's best candidate. An additional record contains the row on the diagonal. `notes` contains
+// two sets of records: each step reads one set and writes the other.
 {%- set ROWS = ITEMS // LANES %}
 {%- set HELD = WIDTH // LANES %}
 {%- set LINE = [16, ROWS] | min %}
@@ -15,17 +15,17 @@ var<workgroup> magnitude: array<real, ITEMS>;
 var<workgroup> place: array<u32, ITEMS>;
 var<workgroup> most_of_line: array<real, {{ ITEMS // LINE }}>;
 var<workgroup> best_of_line: array<u32, {{ ITEMS // LINE }}>;
-// column s - 1 of the workgroup's rows
+// column s - 1 in the rows of this workgroup
 var<workgroup> eliminated: array<real, {{ ROWS }}>;
 
 fn element(i: u32, j: u32) -> u32 { return args.a_at + i + j * args.a_ld; }
 
 fn groups() -> u32 { return (args.m + ROWS - 1u) / ROWS; }
 
-// Where the note of a workgroup begins that it wrote in that step.
+// Returns the index of the first element in the record that a workgroup writes in a step.
 fn note(step: u32, group: u32) -> u32 { return ((step % 2u) * (groups() + 1u) + group) * NOTE; }
 
-{#- The first of the largest of so many lines of magnitudes: first the best of each line, then the best of these. -#}
+{#- Finds the first of the largest magnitudes in `lines` lines: first the best candidate of each line, then the best of all lines. -#}
 {%- macro first_largest(best, lines) %}
     workgroupBarrier();
     if (t < {{ lines }}u) {
@@ -57,7 +57,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     let lane = t / ROWS;
     let i = group.x * ROWS + row;
     let s = args.step;
-    // columns lane, lane + LANES, ... of row i
+    // elements of row i in the columns lane, lane + LANES, ...
     {%- for q in range(HELD) %}
     let j_{{ q }} = lane + {{ q * LANES }}u;
     var x_{{ q }} = real();
@@ -66,7 +66,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
 
     if (s > 0u) {
         let c = s - 1u;
-        // neighbours look at neighbouring workgroups, so that the first of equal magnitudes wins
+        // each invocation compares the candidates of consecutive workgroups, so that the first of equal magnitudes wins
         let each = (groups() + ITEMS - 1u) / ITEMS;
         let diagonal = note(c, groups()) + 2u;
         let on_diagonal = {{ notes }}[diagonal + c];
@@ -109,7 +109,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         if (!(pivot == real())) {
             if (abs(pivot) >= MIN_POSITIVE) { l = l * (real(1) / pivot); } else { l = l / pivot; }
         }
-        // only the exchanged rows change to the left of column c
+        // left of column c, only the two exchanged rows change
         let changes_from = select(c, 0u, better && (i == p || i == c));
         {%- for q in range(HELD) %}
         if (i < args.m && i >= c && j_{{ q }} < args.n && j_{{ q }} >= changes_from) {
@@ -129,7 +129,7 @@ fn getrf_column(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         workgroupBarrier();
         {%- for q in range(HELD) %}
         if (j_{{ q }} == s) {
-            // a NaN is no candidate
+            // a NaN is not a pivot candidate
             magnitude[row] = select(real(-1), abs(x_{{ q }}), args.pivoting != 0u && i >= s && i < args.m && abs(x_{{ q }}) >= real());
         }
         {%- endfor %}

@@ -1,6 +1,6 @@
-// Kernels without arithmetic to speak of: one invocation for each line or element.
+// Kernels with little arithmetic, in which each invocation computes one line or one element.
 {% if kernel == "scale" %}
-// C <- beta·C; beta = 0 writes zeros without reading C.
+// C <- beta·C. If beta = 0, the kernel writes zeros and does not read C.
 @compute @workgroup_size(GROUP)
 fn scale(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.m || id.y >= args.n) { return; }
@@ -12,15 +12,15 @@ fn scale(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 {% elif kernel == "copy" %}
-// B <- A.
+// Copies a matrix: B <- A.
 @compute @workgroup_size(GROUP)
 fn copy(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.m || id.y >= args.n) { return; }
     {{ b }}[args.b_at + id.x + id.y * args.b_ld] = {{ a }}[args.a_at + id.x + id.y * args.a_ld];
 }
 {% elif kernel == "laswp" %}
-// Exchanges lines i and ipiv[i] - first for `count` i from `begin` on, in order or in reverse
-// order: element r of line i is a[a_at + i·by_line + r·by_place]. One place for each invocation.
+// Exchanges lines i and ipiv[i] - first for `count` values of i from `begin` on, in order or in reverse order. Element r of line
+// i is a[a_at + i·by_line + r·by_place]. An invocation makes all exchanges for one value of r.
 @compute @workgroup_size(GROUP)
 fn laswp(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.places) { return; }
@@ -36,7 +36,8 @@ fn laswp(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 {% elif kernel == "zero_pivots" %}
-// info[g] <- 0, or 1 + the first row with a zero on the diagonal of matrix g, which begins g·lu_step elements after the first.
+// info[g] <- 1 + the first row with a zero on the diagonal of matrix g, or 0 if there is no zero. Matrix g begins g·lu_step
+// elements after the first matrix.
 @compute @workgroup_size(GROUP)
 fn zero_pivots(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x >= args.count) { return; }
@@ -48,7 +49,7 @@ fn zero_pivots(@builtin(global_invocation_id) id: vec3<u32>) {
     {{ info }}[args.info_at + id.x] = told;
 }
 {% elif kernel == "clear" %}
-// Zeros.
+// Fills the array info with zeros.
 @compute @workgroup_size(GROUP)
 fn clear(@builtin(global_invocation_id) id: vec3<u32>) {
     if (id.x < args.count) { {{ info }}[args.info_at + id.x] = 0; }

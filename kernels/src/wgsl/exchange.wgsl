@@ -1,30 +1,31 @@
-// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order, SET of
-// them at once: what they do together is found out first, then all that moves in COLUMNS
-// columns is read before anything is written.
+// Exchanges rows i and ipiv[i] - first of A for all i, in order or in reverse order. The kernel makes a set of SET exchanges at
+// once. One invocation first computes where the set moves each row. Then the invocations move COLUMNS columns at a time: all
+// elements are read before any element is written.
 //
-// Rows of a set have places: SET for those whose turn it is, in order, and TABLE for others
-// that they name, each at the first free place from its number on.
+// Each row that a set moves has a place. The rows i of a set have the first SET places, in the order of the exchanges. Other rows
+// that a set names have places in a hash table of TABLE entries. In the hash table, a row takes the first free entry from entry
+// (row number modulo TABLE) on.
 {%- set SET = 4 * ITEMS %}
 {%- set TABLE = 2 * SET %}
 const SET = {{ SET }}u;
 const TABLE = {{ TABLE }}u;
 const NONE = 0xffffffffu;
-// the place that each exchange of the set names
+// the place of row ipiv[i] - first for each exchange of the set
 var<workgroup> named: array<u32, SET>;
 // the row at each place of the table, and the row whose elements end at each place
 var<workgroup> others: array<atomic<u32>, TABLE>;
 var<workgroup> held: array<u32, {{ SET + TABLE }}>;
 
-// The row of exchange `step`.
+// Returns the row i of exchange number `step`.
 fn row(step: u32) -> u32 { return select(args.count - 1u - step, step, args.forward != 0u); }
 
-// The place of a row in the table.
+// Returns the place of a row in the hash table, and enters a row that is not in the table yet.
 fn place_of(i: u32) -> u32 {
     var place = i % TABLE;
     loop {
         let found = atomicCompareExchangeWeak(&others[place], NONE, i);
         if (found.exchanged || found.old_value == i) { return place; }
-        // one that was free and is not yet taken is tried again
+        // a weak exchange may fail although the entry is free, in which case the loop tries the same entry again
         if (found.old_value != NONE) { place = (place + 1u) % TABLE; }
     }
     return NONE;
@@ -44,7 +45,7 @@ fn exchange(
         for (var e = t; e < count; e += ITEMS) {
             held[e] = row(begin + e);
             let other = u32({{ ipiv }}[args.ipiv_at + held[e]]) - args.first;
-            // the rows of a set follow one another
+            // the rows i of a set are consecutive
             let turn = select(first - other, other - first, args.forward != 0u);
             if (turn < count) {
                 named[e] = turn;
@@ -61,10 +62,10 @@ fn exchange(
                 held[named[e]] = old;
             }
         }
-        // what other invocations wrote for the set before is read now
+        // after these barriers, an invocation sees the elements that other invocations wrote for the previous set
         workgroupBarrier();
         storageBarrier();
-        // where the invocation's elements come from and go to: nowhere if they stay
+        // the row from which the elements at each place come, the row to which they move, and whether they move at all
         {%- for q in range((SET + TABLE) // ITEMS) %}
         {%- if q < SET // ITEMS %}
         let e_{{ q }} = t + {{ q }}u * ITEMS;

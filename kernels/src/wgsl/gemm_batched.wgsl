@@ -1,13 +1,13 @@
-// C <- alpha·op(A)·op(B) + beta·C of many small matrices: matrix g of x begins g·x_step elements after the first.
+// C <- alpha·op(A)·op(B) + beta·C for many small matrices. Matrix g of operand x begins g·x_step elements after the first matrix.
 //
-// A workgroup computes a tile of TILE x TILE elements of one matrix, MICRO x MICRO of them for each of LANES x LANES
-// invocations, by slices of DEPTH terms in workgroup memory. What stands beyond the edges is zero in a slice and is not
-// stored. beta = 0 never reads C.
+// A workgroup computes a tile of TILE x TILE elements of one matrix. Each of its LANES x LANES invocations computes MICRO x MICRO
+// elements. A and B pass through workgroup memory in slices of DEPTH terms. Slices hold zeros beyond the edges of the matrices,
+// and elements beyond the edges of C are not stored. If beta = 0, the kernel does not read C.
 {%- set TILE = LANES * MICRO %}
 {%- set ITEMS = LANES * LANES %}
 const TILE = {{ TILE }}u;
 const ITEMS = {{ ITEMS }}u;
-// one element more, so that neighbours along k lie in different banks
+// one element of padding, so that neighbours along k lie in different banks
 const LINE = {{ TILE + 1 }}u;
 var<workgroup> slice_a: array<real, {{ DEPTH * (TILE + 1) }}>;
 var<workgroup> slice_b: array<real, {{ DEPTH * (TILE + 1) }}>;
@@ -63,7 +63,7 @@ fn gemm_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     {%- endfor %}{% endfor %}
 }
 
-// Element (i, j) of the result that begins at c_at, from the sum of products.
+// Computes element (i, j) of the matrix that begins at c_at from the sum of products, and stores the element.
 fn store(c_at: u32, i: u32, j: u32, sum: real) {
     if (i >= args.m || j >= args.n) { return; }
     let at = c_at + i + j * args.c_ld;

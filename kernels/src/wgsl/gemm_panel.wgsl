@@ -1,8 +1,8 @@
-// C <- alpha·A·B + beta·C without barriers: MR x NR elements for each invocation.
+// C <- alpha·A·B + beta·C without barriers. Each invocation computes MR x NR elements.
 //
-// A is packed in panels of MR rows and B in panels of NR columns: element p of
-// the k elements of line l of a panel lies p·width + l after its start. The
-// last panel is filled with zeros. beta = 0 never reads C.
+// A is packed in panels of MR rows, and B in panels of NR columns. A panel consists of `width` lines of k elements. Element p of
+// line l is p·width + l elements after the start of the panel. The last panel is filled up with zeros. If beta = 0, the kernel
+// does not read C.
 {%- set MR = MV * VW %}
 const MR = {{ MR }}u;
 @compute @workgroup_size(GROUP)

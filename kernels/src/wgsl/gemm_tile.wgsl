@@ -1,10 +1,9 @@
-// C <- alpha·op(A)·op(B) + beta·C: a tile of MWG x NWG elements for each workgroup.
+// C <- alpha·op(A)·op(B) + beta·C. Each workgroup computes a tile of MWG x NWG elements.
 //
-// Invocation (ti, tj) holds MR x NR of them: MR / VWM vectors of VWM rows, vector
-// ti + x·WGM of the tile, and columns tj + y·WGN. op(A) and op(B) pass through
-// workgroup memory in slices of KWG along k: while one is used, the next is on its
-// way through registers. With two STAGES it has a place of its own.
-// Beyond the edges the slices hold zeros; beta = 0 never reads C.
+// Invocation (ti, tj) computes MR x NR elements of the tile: vectors ti + x·WGM, of VWM rows each, in columns tj + y·WGN. The
+// factors op(A) and op(B) pass through workgroup memory in slices of KWG terms along k. While the invocations use one slice, they
+// load the next slice into registers. If STAGES = 2, workgroup memory has a separate place for the next slice. Slices hold zeros
+// beyond the edges of the matrices. If beta = 0, the kernel does not read C.
 {%- set WGM = MWG // MR %}
 {%- set WGN = NWG // NR %}
 {%- set ITEMS = WGM * WGN %}
@@ -18,24 +17,24 @@ alias vec = real;
 {%- else %}
 alias vec = vec{{ VWM }}<real>;
 {%- endif %}
-// one more vector in each line keeps transposed stores off one bank
+// one vector of padding in each line distributes transposed stores over the banks of workgroup memory
 var<workgroup> slice_a: array<vec, {{ STAGES * KWG * LINE_A }}>;
 var<workgroup> slice_b: array<real, {{ STAGES * KWG * LINE_B }}>;
 
-// Element (i, p) of op(A), zero beyond the edges.
+// Returns element (i, p) of op(A), or zero beyond the edges.
 fn op_a(i: u32, p: u32) -> real {
     if (i >= args.m || p >= args.k) { return real(); }
     return {{ a }}[args.a_at + {% if TRANS_A %}p + i * args.a_ld{% else %}i + p * args.a_ld{% endif %}];
 }
 
-// Element (p, j) of op(B), zero beyond the edges.
+// Returns element (p, j) of op(B), or zero beyond the edges.
 fn op_b(p: u32, j: u32) -> real {
     if (j >= args.n || p >= args.k) { return real(); }
     return {{ b }}[args.b_at + {% if TRANS_B %}j + p * args.b_ld{% else %}p + j * args.b_ld{% endif %}];
 }
 
-// Neighbouring invocations read neighbouring memory: vector s of a slice of A is
-// vector a_v(s) at a_p(s) along k, likewise element s of a slice of B.
+// Vector s of a slice of A has index a_v(s) along the tile and index a_p(s) along k. Element s of a slice of B has index b_j(s)
+// along the tile and index b_p(s) along k. The order of the elements lets neighbouring invocations read neighbouring memory.
 {%- if TRANS_A %}
 fn a_v(s: u32) -> u32 { return s / KWG; }
 fn a_p(s: u32) -> u32 { return s % KWG; }
@@ -70,7 +69,7 @@ fn gemm_tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
 
     var used = {{ STAGES - 1 }}u;
     for (var p0 = 0u; p0 < args.k + KWG; p0 += KWG) {
-        // the slice at p0 is fetched while the one before it is multiplied
+        // the slice at p0 is fetched while the previous slice is multiplied
         if (p0 < args.k) {
             {%- for e in range(LOADS_A) %}
             {
@@ -98,7 +97,7 @@ fn gemm_tile(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_
             }
         }
         {%- if STAGES == 1 %}
-        // the only place is free when everyone has used what it held
+        // with one stage, all invocations must have used the current slice before the next slice overwrites it
         workgroupBarrier();
         used = 0u;
         {%- else %}

@@ -1,13 +1,13 @@
-// C <- alpha·A·op(B) + beta·C for operands in whole vectors: k is a multiple of KWG,
-// positions and leading dimensions of A and B are multiples of a vector{% if VEC_C %}, and so are those of C, and m{% endif %};
-// a line of A{% if TRANS_B %}, and of B,{% endif %} is followed by elements that fill its last vector.
+// C <- alpha·A·op(B) + beta·C for operands in whole vectors. The extent k is a multiple of KWG.
+// Positions and leading dimensions of A and B are multiples of the vector length.{% if VEC_C %}
+// Position and leading dimension of C, and m, are multiples of the vector length too.{% endif %}
+// Elements that fill the last vector follow each line of A{% if TRANS_B %} and of B{% endif %}.
 //
-// A tile of MWG x NWG elements for each workgroup, in strips of 32 invocations that lie
-// {{ 32 // LANES_N }} x {{ LANES_N }}, MR x NR elements each: vectors of rows, {{ 32 // LANES_N }} apart, and columns in groups of a vector.
-// A and op(B) pass through workgroup memory in slices of KWG along k, two of which are
-// there at once: the next is on its way through registers while one is used. The loop
-// over a slice is written out. What lies beyond an edge, or twice in tiles, is read from
-// inside and not stored; beta = 0 never reads C.
+// A workgroup computes a tile of MWG x NWG elements. The invocations form strips of {{ 32 // LANES_N }} x {{ LANES_N }} = 32.
+// Each invocation computes MR x NR elements: vectors of rows that are {{ 32 // LANES_N }} vectors apart, in groups of as many
+// columns as a vector has elements. A and op(B) pass through workgroup memory in slices of KWG terms along k. While the invocations
+// use one slice, they load the next slice into registers. The kernel text unrolls the loop over a slice. Invocations
+// beyond an edge read elements inside the matrices and store nothing. If beta = 0, the kernel does not read C.
 {%- set LANES_M = 32 // LANES_N %}
 {%- set T = (MWG // MR) * (NWG // NR) %}
 {%- set STRIPS_M = MWG // (LANES_M * MR) %}
@@ -23,7 +23,7 @@
 {%- set ROWS_A = T // LINE_A %}
 {%- set ROWS_B = T // LINE_B if TRANS_B else T // KV %}
 {%- set SWIZZLE = 0 if TRANS_B else 8 // KV %}
-// the slices of B, then those of A, each in lines of vectors along its side of the tile
+// the slices of B, followed by the slices of A, each stored in lines of vectors along the side of the tile
 var<workgroup> slices: array<vec, {{ 2 * SLICES }}>;
 
 @compute @workgroup_size({{ T }})
@@ -42,7 +42,7 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     let strip_m = strip % {{ STRIPS_M }}u;
     let strip_n = strip / {{ STRIPS_M }}u;
 
-    // where this invocation reads A: vector row_a of the tile, line p_a of the slice
+    // this invocation reads vector row_a of the tile in line p_a of each slice of A
     let row_a = t % {{ LINE_A }}u;
     let p_a = t / {{ LINE_A }}u;
     var from_a = args.a_at / {{ V }}u + min(group.x * {{ LINE_A }}u + row_a, (args.m - 1u) / {{ V }}u) + p_a * a_ld;
@@ -55,9 +55,9 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     let step_b = KWG * b_ld;
     let to_b = p_b * {{ LINE_B }}u + col_b;
     {%- else %}
-    // column col_b of the tile, vector p_b of the slice; elements of a vector go to
-    // neighbouring lines, shuffled so that they meet few banks. The last tile begins
-    // early enough to end with B: n is not below NWG
+    // This invocation reads vector p_b of each slice of B in column col_b of the tile. The invocation stores the elements of a
+    // vector to neighbouring lines, in a shuffled order in which few stores meet in one bank. The last tile begins so early that
+    // the tile ends with the last column of B. This is possible because n is at least NWG.
     let j0 = min(group.y * NWG, args.n - NWG);
     let col_b = t / {{ KV }}u;
     let p_b = t % {{ KV }}u;
@@ -104,7 +104,7 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     var load_b_{{ e }}: vec;
     {%- endfor %}
     {{ fetch() }}
-    // after the last slice the same one is fetched again, and not used
+    // after the last slice, the same slice is fetched again and not used
     let count = args.k / KWG;
     from_a += select(0u, step_a, 1u < count);
     from_b += select(0u, step_b, 1u < count);
@@ -132,7 +132,7 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
         {%- endfor %}
     {%- endmacro %}
     {%- if AHEAD %}
-    // what a step multiplies is read in the one before, across the barrier too
+    // the kernel reads the operands of a step during the previous step, even across the barrier
     {{- read("var ", 0) }}
     {%- endif %}
     for (var s = 1u; s <= count; s++) {
@@ -167,14 +167,14 @@ fn gemm_vector(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocatio
     {%- endfor %}{% endfor %}
 }
 
-// Vector i of the result, in column `col` of a tile.
+// Computes vector i of C in column `col` of a tile from the vector's sums of products, and stores the vector.
 fn store(tile: u32, i: u32, col: u32, sum: vec) {
     {%- if TRANS_B %}
     let j = tile * NWG + col;
     if (i * {{ V }}u >= args.m || j >= args.n) { return; }
     {%- else %}
     let j = min(tile * NWG, args.n - NWG) + col;
-    // columns that the tile before holds too are stored there
+    // the previous tile stores the columns that both tiles contain
     if (i * {{ V }}u >= args.m || j < tile * NWG) { return; }
     {%- endif %}
     let product = args.alpha * sum;

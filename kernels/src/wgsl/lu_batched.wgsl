@@ -1,6 +1,6 @@
-// LU of many small matrices, and solves with the factors: a workgroup of ITEMS invocations for each matrix. Matrix g of x begins
-// g·x_step elements after the first. The matrix that is written is in workgroup memory if that has room for ROOM elements of it,
-// else (ROOM = 0) in storage memory.
+// LU of many small matrices, and solves with the factors. A workgroup of ITEMS invocations computes one matrix. Matrix g of
+// operand x begins g·x_step elements after the first matrix. If ROOM is not zero, the kernel works on a copy of the matrix in
+// workgroup memory, which has room for ROOM elements. If ROOM is zero, the kernel works in storage memory.
 {%- if ROOM > 0 %}
 var<workgroup> w: array<real, ROOM>;
 {%- macro W(i, j) -%} w[{{ i }} + ({{ j }}) * rows] {%- endmacro %}
@@ -25,8 +25,10 @@ var<workgroup> w: array<real, ROOM>;
 var<workgroup> magnitude: array<real, ITEMS>;
 var<workgroup> place: array<u32, ITEMS>;
 
-// A = P·L·U. The largest magnitude from the diagonal down is the pivot; ties keep the first row; a NaN wins only where it already
-// stands. A zero pivot leaves its column unscaled; the first one is told by info.
+// LU factorisation A = P·L·U of each matrix. The pivot of a column is the element with the largest magnitude, from the diagonal
+// down. Among equal magnitudes, the kernel chooses the first row. A NaN is chosen as pivot only if the NaN stands on the
+// diagonal. If the pivot is zero, the kernel does not scale the column. The kernel sets info to 1 + the row of the first zero
+// pivot, or to 0.
 @compute @workgroup_size(ITEMS)
 fn getrf_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let rows = args.m;
@@ -94,7 +96,7 @@ fn getrf_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocat
 }
 {% elif kernel == "getrs_batched" %}
 {%- set written = b %}
-{#- Rows of B exchanged as the pivots say, in order or in reverse order. #}
+{#- Exchanges the rows of B as the pivots say, in reverse order if `trans` is set. #}
 {%- macro exchange() %}
         for (var r = t; r < sides; r += ITEMS) {
             for (var step = 0u; step < rows; step++) {
@@ -107,7 +109,7 @@ fn getrf_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocat
         }
         {{ SYNC }}
 {%- endmacro %}
-{#- Takes unknown c out of the equations first .. first + count. #}
+{#- Eliminates unknown c from the equations first, ..., first + count - 1. #}
 {%- macro eliminate(x) %}
         for (var e = t; e < count * sides; e += ITEMS) {
             let i = first + e % count;
@@ -116,8 +118,8 @@ fn getrf_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocat
         }
         {{ SYNC }}
 {%- endmacro %}
-// B <- op(A)^-1·B from P·L·U = A. A pivot divides its unknown for each equation that this is taken out of, and at the end, which
-// saves a barrier for each unknown.
+// B <- op(A)^-1·B from P·L·U = A. The kernel divides an unknown by the pivot in each elimination with U, and stores the quotients
+// only at the end. The repeated divisions save one barrier for each unknown.
 @compute @workgroup_size(ITEMS)
 fn getrs_batched(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let rows = args.n;

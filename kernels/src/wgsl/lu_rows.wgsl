@@ -1,31 +1,32 @@
-// A = P·L·U of many matrices of at most ORDER rows and columns. Each invocation holds a row of a matrix, each workgroup
-// ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first.
+// LU factorisation A = P·L·U of many matrices of at most ORDER rows and columns. Each invocation holds one row of a matrix, and
+// each workgroup holds ITEMS / ORDER matrices. Matrix g begins g·a_step elements after the first matrix.
 //
-// Registers hold the columns that are not eliminated yet. With each step they move by one register, so that the column of the
-// pivot is always in r0; a row that was the pivot stays as it is, and is a row of U. Workgroup memory holds L. Rows are exchanged
-// at the end: until then, `at` is the place of the row after the exchanges so far.
+// Registers hold the columns that are not eliminated yet. In each step, the remaining columns move by one register, so that the
+// column of the pivot is always in r0. A pivot row is a row of U, and its registers no longer change. Workgroup memory holds L.
+// The kernel exchanges rows only at the end. Until then, `at` is the place of the invocation's row after the exchanges so far.
 var<workgroup> done: array<real, {{ ITEMS * ORDER }}>;
-// the row of the pivot of each matrix
+// the pivot row of each matrix
 var<workgroup> upper: array<vec2<real>, {{ ITEMS // 2 }}>;
-// for each place the magnitude in the column of the pivot; -1 if the place has no row, or its pivot is already chosen
+// for each place, the magnitude of the element in the pivot column, or -1 if the place has no row or a former pivot row
 var<workgroup> magnitude: array<real, ITEMS>;
-// for each four places the largest magnitude, and where it is
+// for every four places, the largest magnitude and the place of this magnitude
 var<workgroup> largest: array<real, {{ ITEMS // 4 }}>;
 var<workgroup> place: array<u32, {{ ITEMS // 4 }}>;
-{#- Element (row of invocation t, column j). -#}
+{#- Element in column j of the row of invocation t. -#}
 {%- macro done(t, j) -%} done[{{ t }} + ({{ j }}) * ITEMS] {%- endmacro %}
 
-// Rules as in `getrf_batched`.
+// The rules for choosing pivots are the rules of `getrf_batched`.
 @compute @workgroup_size(ITEMS)
 fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
     let order = min(args.m, args.n);
     let row = t % ORDER;
     let first = t - row;
     let g = group.x * (ITEMS / ORDER) + t / ORDER;
-    // the last workgroup may have fewer matrices: zeros for the others
+    // the last workgroup may have fewer matrices, so invocations without a matrix compute with zeros
     let is_there = g < args.count && row < args.m;
     let a_at = args.a_at + g * args.a_step;
-    // indices out of range are clamped, and zeros replace those values below: loads without branches are issued together
+    // The device issues several loads together if no branch lies between them. To avoid branches, indices out of range are
+    // replaced by valid ones, and the loaded values by zeros.
     let safe = args.a_at + min(g, args.count - 1u) * args.a_step + min(row, args.m - 1u);
     {%- for j in range(ORDER) %}
     var r{{ j }} = {{ a }}[safe + min({{ j }}u, args.n - 1u) * args.a_ld];
@@ -53,7 +54,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
                 place[first / 4u + row] = found;
             }
             workgroupBarrier();
-            // the first of several that are equal; a NaN on the diagonal stays
+            // the first of equal magnitudes wins, and a NaN on the diagonal remains the pivot
             var most = magnitude[first + c];
             for (var i = first / 4u; i < (first + ORDER) / 4u; i++) {
                 if (largest[i] > most) {
@@ -79,7 +80,7 @@ fn getrf_rows(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation
             var l = r0;
             if (abs(pivot) >= MIN_POSITIVE) { l *= real(1) / pivot; } else if (!(pivot == real())) { l /= pivot; }
             {{ done("t", "c") }} = l;
-            // columns that the matrix lacks are computed along, and not stored
+            // columns beyond the last column of the matrix are computed, but not stored
             {%- for j in range(0, ORDER, 4) %}
             if (c + {{ j }}u < ORDER) {
                 let u = upper[first / 2u + {{ j // 2 }}u];

@@ -1,5 +1,5 @@
-// Packs `lines` lines of k elements each, `width` lines to a panel: element p of
-// line l is src[src_at + l·by_line + p·by_k]. One panel for each invocation.
+// Packs `lines` lines of k elements into panels of `width` lines. Element p of line l is src[src_at + l·by_line + p·by_k]. Each
+// invocation packs one panel.
 @compute @workgroup_size(GROUP)
 fn pack(@builtin(global_invocation_id) id: vec3<u32>) {
     let first = id.x * args.width;

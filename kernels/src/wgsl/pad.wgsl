@@ -1,15 +1,14 @@
-// Lines of one or two matrices side by side in whole vectors, filled up with zeros: element
-// (l, p) of a_lines lines of k elements, a[a_at + l·a_by_line + p·a_by_k], goes to
-// dst[a_dst + l + p·a_ld] for l below a_ld and p below k_pad; those of b, if there is one,
-// likewise. A workgroup moves SIDE x SIDE elements, so that both sides are read and written
-// in runs.
+// Copies lines of one or two matrices side by side into whole vectors of dst, with zeros for missing lines and terms. Element (l,
+// p) of a, which has a_lines lines of k elements, is a[a_at + l·a_by_line + p·a_by_k]. The kernel copies this element to
+// dst[a_dst + l + p·a_ld], for l below a_ld and p below k_pad. The lines of b, if there is a second matrix, are copied in the
+// same way. A workgroup copies SIDE x SIDE elements, so that it reads and writes contiguous elements in both directions.
 {%- set LINE = SIDE // V %}
 {%- set ACROSS = ITEMS // SIDE %}
 var<workgroup> square: array<real, {{ SIDE * (SIDE + 1) }}>;
 
 @compute @workgroup_size(ITEMS)
 fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) t: u32) {
-    // the squares of the first matrix, then those of the second
+    // the workgroups copy the squares of the first matrix, then the squares of the second matrix
     let squares = (args.k_pad + SIDE - 1u) / SIDE;
     let second = group.y >= squares;
     let l0 = group.x * SIDE;
@@ -20,7 +19,7 @@ fn pad(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index)
     let by_k = select(args.a_by_k, args.b_by_k, second);
     let dst_at = select(args.a_dst, args.b_dst, second);
     let dst_ld = select(args.a_ld, args.b_ld, second);
-    // neighbours along the side on which the source is contiguous, rows of them ACROSS apart
+    // `near` counts elements in the direction in which the source is contiguous, and `far` counts in the other direction
     let along = by_line == 1u;
     let near = t % SIDE;
     let far = t / SIDE;

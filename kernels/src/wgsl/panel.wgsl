@@ -1,9 +1,8 @@
-// A = P·L·U of a narrow panel by one workgroup of ITEMS invocations, which take
-// the rows in turn.
+// LU factorisation A = P·L·U of a narrow panel by one workgroup. Each invocation has every ITEMS-th row.
 //
-// The largest magnitude from the diagonal down is the pivot; ties keep the first
-// row; a NaN wins only where it already stands. A zero pivot leaves its column
-// unscaled and sets info, unless it is set, to 1 + its row.
+// The pivot of a column is the element with the largest magnitude, from the diagonal down. Among equal magnitudes, the kernel
+// chooses the first row. A NaN is chosen as pivot only if the NaN stands on the diagonal. If the pivot is zero, the kernel does
+// not scale the column, and sets info to 1 + the row of the pivot if info is zero.
 var<workgroup> magnitude: array<real, ITEMS>;
 var<workgroup> place: array<u32, ITEMS>;
 

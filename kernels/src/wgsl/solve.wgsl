@@ -1,12 +1,12 @@
-// Triangles of at most ORDER unknowns, forward substitution: coefficient k of equation i is
-// a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. Backward
-// substitution starts at the last unknown, with negative strides. A unit diagonal and what stands
-// above are loaded with the rest, and never computed with.
+// Solves triangular systems of at most ORDER unknowns by forward substitution. Coefficient k of equation i is a[a_at + i·a_i +
+// k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller passes the position of
+// the last unknown and negative strides. The kernel also loads the coefficients above the diagonal and a unit diagonal, but does
+// not use them.
 //
-// A workgroup has WIDTH right-hand sides, an invocation MR unknowns of NR of them, in registers.
-// In each step the invocations that have the next MR unknowns solve for them and tell those
-// after them, which take them out of their equations; the coefficients of the next step are on
-// their way meanwhile.
+// A workgroup has WIDTH right-hand sides. Each invocation holds MR unknowns of NR right-hand sides in registers. In each step,
+// the invocations with the next MR unknowns compute these unknowns and write them to workgroup memory. After a barrier, the
+// invocations with later unknowns eliminate the solved unknowns from their own equations. During a step, all invocations load the
+// coefficients of the next step.
 {%- set ORDER = ITEMS // LANES * MR %}
 {%- set SLICE = ORDER * MR // V %}
 {%- set EACH = SLICE // ITEMS %}
@@ -14,18 +14,19 @@
 const WIDTH = {{ LANES * NR }}u;
 const SLICE = {{ SLICE }}u;
 const PARTS = {{ PARTS }}u;
-// columns of coefficients for a step and for the next
+// the coefficients of this step and of the next one
 var<workgroup> coefficients: array<vec, {{ 2 * SLICE }}>;
-// the unknowns of a step, a right-hand side after the other
+// the unknowns that are solved in a step, one right-hand side after the other
 var<workgroup> solved: array<vec, {{ LANES * NR * PARTS }}>;
 
-// What would stand beyond the last coefficient is taken from there, for unknowns that there are none of.
+// Returns coefficient k of equation i. Indices beyond the last unknown are replaced by the last index, so that invocations
+// without unknowns load valid elements.
 fn coefficient(i: u32, k: u32) -> real {
     let last = args.n - 1u;
     return {{ a }}[i32(args.a_at) + i32(min(i, last)) * args.a_i + i32(min(k, last)) * args.a_k];
 }
 
-// Coefficients i, ..., i + V - 1 of column k.
+// Returns the coefficients i, ..., i + V - 1 of column k.
 fn coefficients_of(i: u32, k: u32) -> vec {
     return vec({% for e in range(V) %}coefficient(i + {{ e }}u, k), {% endfor %});
 }
@@ -39,7 +40,7 @@ fn solve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let place_{{ e }} = k_{{ e }} * {{ ORDER // V }}u + i_{{ e }} / V % PARTS * {{ ORDER // MR }}u + i_{{ e }} / MR;
     coefficients[place_{{ e }}] = coefficients_of(i_{{ e }}, k_{{ e }});
     {%- endfor %}
-    // those beyond the last unknown and the last right-hand side are copies of it
+    // unknowns and right-hand sides beyond the last ones are copies of the last ones
     {%- for i in range(MR) %}
     let row_{{ i }} = i32(args.b_at) + i32(min(own + {{ i }}u, args.n - 1u)) * args.b_i;
     {%- endfor %}

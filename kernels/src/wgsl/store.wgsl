@@ -1,5 +1,5 @@
 
-// Element (i, j) of the result, from the sum of products.
+// Computes element (i, j) of C from the sum of products, and stores the element.
 fn store(i: u32, j: u32, sum: real) {
     if (i >= args.m || j >= args.n) { return; }
     let at = args.c_at + i + j * args.c_ld;

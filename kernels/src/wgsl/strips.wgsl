@@ -1,14 +1,14 @@
-// A = P·L·U of a panel by strips of WIDTH columns, in memory of their own while that goes
-// on: its columns side by side, HEIGHT rows each, in vectors of V rows. The last strip has all its
-// columns: zeros where the panel has none.
+// LU factorisation A = P·L·U of a panel by strips of WIDTH columns. During the factorisation, the columns of the strips lie one
+// after the other in scratch memory. Each column has HEIGHT rows, in vectors of V rows. Rows and columns of a strip beyond the
+// panel are zero.
 {%- set PARTS = WIDTH // V %}
 {%- set SLOTS = ROWS // V %}
 const HEIGHT = {{ ITEMS * ROWS }}u;
 
-// The vector that holds row i of a column.
+// Returns the index of the vector that holds row i of a column.
 fn at(column: u32, i: u32) -> u32 { return (column * HEIGHT + i) / {{ V }}u; }
 {% if kernel == "enter_strips" %}
-// The panel, to its strips: a vector of rows in {{ PARTS }} columns for each invocation.
+// Copies the panel to its strips. Each invocation copies a vector of rows in {{ PARTS }} columns.
 @compute @workgroup_size(ITEMS)
 fn enter_strips(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.x * {{ V }}u % HEIGHT;
@@ -22,12 +22,12 @@ fn enter_strips(@builtin(global_invocation_id) id: vec3<u32>) {
     }
 }
 {% elif kernel == "leave_strips" %}
-// The strips, to their panel: a row of TOGETHER strips for each invocation.
+// Copies the strips back to their panel. Each invocation copies one row of TOGETHER strips.
 @compute @workgroup_size(ITEMS)
 fn leave_strips(@builtin(global_invocation_id) id: vec3<u32>) {
     let i = id.x;
     if (i >= args.m) { return; }
-    // the row that the exchanges of later strips bring here
+    // the row that the exchanges of later strips bring to row i
     var came = i;
     let first = id.y * (TOGETHER * WIDTH);
     for (var end = args.n; end > first; end = (end - 1u) / WIDTH * WIDTH) {
@@ -46,52 +46,55 @@ fn leave_strips(@builtin(global_invocation_id) id: vec3<u32>) {
 {% else %}
 {%- set CHAIN = kernel == "getrf_strips" %}
 {%- if CHAIN %}
-// All strips in one launch. Workgroups take strips in the order in which they begin, and eliminate
-// from their own what those before them have told of theirs: turns[0] counts the strips that are taken,
-// turns[1] those that are done. So they wait only for workgroups that began before them.
+// One launch of the kernel factors all strips. A workgroup takes the next strip when the workgroup begins. The workgroup
+// eliminates each earlier strip from the strip that it has taken, as soon as the earlier strip is factored. The counter turns[0]
+// counts the strips that workgroups have taken, and turns[1] counts the strips that workgroups have factored. A workgroup waits
+// only for workgroups that began before it.
 {%- else %}
-// One step: step s eliminates the columns of strip s - 1 from those to the right, with
-// its exchanges; the workgroup that has strip s factors it then.
+// One launch of the kernel is one step of the factorisation. Step s applies the row exchanges of strip s - 1 to the strips on the
+// right, and eliminates the columns of strip s - 1 from these strips. Then the workgroup that has strip s factors this strip.
 {%- endif %}
-// Rules as in `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
-// registers, V side by side in each slot: rows begin + i * V and on are in slot i / ITEMS of invocation
-// i % ITEMS, so that the first invocations have the strip's rows on the diagonal, and those that
-// are done are last.
+// The rules for choosing pivots are the rules of `getrf_panel`. An invocation holds ROWS rows of its workgroup's strip in
+// registers. Each slot holds V neighbouring rows: the rows from begin + i * V on are in slot i / ITEMS of invocation i % ITEMS.
+// The first invocations hold the rows of the strip on the diagonal. The last slots hold the finished rows, which lie above row
+// `begin`.
 //
-// While a strip is factored rows that are done are zero in registers, as are those beyond
-// the panel, or NaN once U held one or an infinity: neither is ever larger than the diagonal, and so no candidate.
-// Rows that are done are computed along otherwise, and not stored. So are columns that the panel
-// lacks, zero or NaN.
+// While a strip is factored, the registers of finished rows and of rows beyond the panel hold zero, or NaN if U contains a NaN or
+// an infinity. Finished rows and rows beyond the panel are never chosen as pivot row, because neither zero nor NaN is larger than
+// any magnitude on the diagonal. During the elimination, finished rows are computed like other rows, but not stored. Columns that
+// the panel lacks hold zero or NaN, are computed like other columns, and are not copied to the panel.
 //
-// The largest magnitude of each invocation, of lines of them
+// the largest magnitude of each invocation, and of each line of invocations
 var<workgroup> magnitudes: array<real, ITEMS>;
 var<workgroup> most_of_line: array<real, LINES>;
-// and the first place that has the largest of all
+// the first place that has the largest magnitude of all
 var<workgroup> best: atomic<u32>;
-// the rows on the diagonal and of the pivot
+// the row on the diagonal, and the pivot row
 var<workgroup> diagonal: array<real, WIDTH>;
 var<workgroup> pivots: array<real, WIDTH>;
-// the rows of strip e on the diagonal, then those that it exchanged them with, as they were,
-// and which of them comes to each
+// `held` holds the rows of strip e on the diagonal and their exchange partners, as before the exchanges, in this strip's columns.
+// `comes` holds, for each row in `held`, the index of the row that the exchanges bring to its position.
 var<workgroup> held: array<vec, {{ 2 * WIDTH * PARTS }}>;
 var<workgroup> comes: array<u32, {{ 2 * WIDTH }}>;
-// rows of L and U beside one another: those of strip e on the diagonal; then U of the strip itself
+// `lower` holds the rows of L on the diagonal of strip e, and `upper` holds the same rows of U in the columns of this strip.
+// After the loop over e, `upper` holds the rows of U on the diagonal of this strip.
 var<workgroup> lower: array<vec, {{ WIDTH * PARTS }}>;
 var<workgroup> upper: array<vec, {{ WIDTH * PARTS }}>;
 {%- if CHAIN %}
 var<workgroup> ticket: u32;
 {%- endif %}
 
-// The larger one, as it is.
+// Returns y if y is larger than x, and x otherwise, even if x or y is a NaN.
 fn larger(x: real, y: real) -> real { return select(x, y, y > x); }
 
-// The place of a row among those that a workgroup holds, from the first that is not done.
+// Returns the place of row i among the rows that a workgroup holds. Places count from row `begin`, the first row that is not
+// finished.
 fn place_of(i: u32, begin: u32) -> u32 { return select(i + HEIGHT - begin, i - begin, i >= begin); }
 
-// The invocation that holds a place, and which of its rows that is.
+// Return the invocation that holds a place, and the number of the place among the rows of this invocation.
 fn item_of(place: u32) -> u32 { return place / {{ V }}u % ITEMS; }
 fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + place % {{ V }}u; }
-{#- The largest of candidates `x` 0, 1, ..., whose number is a power of two, in the first of them. -#}
+{#- Computes the largest of the candidates x_0, x_1, ... in x_0. The number of candidates is a power of two. -#}
 {%- macro largest(x, number) %}
     {%- for half in halves(number) %}
     {%- for q in range(half) %}
@@ -99,22 +102,22 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
     {%- endfor %}
     {%- endfor %}
 {%- endmacro %}
-{#- Runs of rows that are searched at once, so that one comparison need not wait for another. -#}
+{#- Number of runs of rows. The runs are searched independently, so that a comparison in one run need not wait for another run. -#}
 {%- set RUNS = 4 %}
 {%- set RUN = ROWS // RUNS %}
-{#- Rows that one condition leads to. -#}
+{#- Number of rows for which one chain of conditions selects the code. -#}
 {%- set CHUNK = 4 %}
 {%- set CHUNKS = ROWS // CHUNK %}
-{#- Columns whose text is written out: for more it no longer fits the caches for instructions. -#}
+{#- Number of columns over which the loop is unrolled. With more columns, the code would no longer fit the instruction caches. -#}
 {%- set NEXT = WIDTH if WIDTH <= 4 else 1 %}
-{#- The row that row q of strip e was exchanged with. -#}
+{#- Sets p to the row with which strip e exchanged row q on the diagonal. -#}
 {%- macro partner() %}
             var p = p_0;
             {%- for q in range(1, WIDTH) %}
             p = select(p, p_{{ q }}, q == {{ q }}u);
             {%- endfor %}
 {%- endmacro %}
-{#- What is done for the chunk that holds `slot`, by halves. -#}
+{#- Runs the operation `what` on the chunk of rows that contains `slot`, which nested conditions find by halving. -#}
 {%- macro chunks(first, end, what) %}
     {%- if end - first == 1 %}
         {%- for r in range(first * CHUNK, end * CHUNK) %}
@@ -136,7 +139,7 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
         }
     {%- endif %}
 {%- endmacro %}
-{#- Finds the row of a slot. -#}
+{#- Copies the row in a slot to row_0, row_1, ... -#}
 {%- macro take(slot) %}
             let slot = {{ slot }};
             {%- for c in range(WIDTH) %}
@@ -144,13 +147,13 @@ fn slot_of(place: u32) -> u32 { return place / {{ V * ITEMS }}u * {{ V }}u + pla
             {%- endfor %}
             {{- chunks(0, CHUNKS, "take") }}
 {%- endmacro %}
-{#- A vector of what it found. -#}
+{#- Vector number `part` of the row that `take` has copied. -#}
 {%- macro row_part(part) %}vec({% for c in range(part * V, (part + 1) * V) %}row_{{ c }}, {% endfor %}){% endmacro %}
-{#- Stores a column of the rows of slot r, column c of those in registers. -#}
+{#- Stores column c of the registers in slot r to column `column` of the strips. -#}
 {%- macro store(column, r, c) %}
     {{- strips }}[at({{ column }}, i_{{ r }})] = vec({% for v in range(V) %}x_{{ r * V + v }}_{{ c }}, {% endfor %});
 {%- endmacro %}
-{#- Stores rows on the diagonal from `first` on: a vector of columns for each invocation, of rows u. -#}
+{#- Stores the rows u_0, u_1, ... on the diagonal from row `first` on. Each invocation stores one vector of columns. -#}
 {%- macro store_upper(first) %}
             {%- for v in range(V) %}
             {%- for part in range(PARTS) %}
@@ -171,7 +174,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     let s = args.step;
     let strip = s + group.x;
     {%- endif %}
-    // the first row that is not done when strip s is factored
+    // the first row that is not finished when strip s is factored
     let begin = s * WIDTH;
     {%- for r in range(SLOTS) %}
     let i_{{ r }} = (begin + (t + {{ r }}u * ITEMS) * {{ V }}u) % HEIGHT;
@@ -191,7 +194,8 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
         storageBarrier();
         {%- endif %}
         let done = e * WIDTH;
-        // the rows that it exchanged its own with, and which of them this invocation has
+        // p_q is the row with which strip e exchanged row q on the diagonal, and bit q of `own` says whether this invocation
+        // holds the row
         {%- for q in range(WIDTH) %}
         let p_{{ q }} = u32({{ ipiv }}[args.ipiv_at + done + {{ q }}u]) - args.first;
         {%- endfor %}
@@ -206,7 +210,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
             );
             {%- endfor %}
         }
-        // its rows on the diagonal are in one slot of invocations side by side
+        // the rows of strip e on the diagonal are in one slot of neighbouring invocations
         let place = place_of(done, begin);
         let k = (t - item_of(place)) * {{ V }}u;
         if (k < WIDTH) {
@@ -248,7 +252,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
             let slot = slot_of(place_of(p, begin));
             {{- chunks(0, CHUNKS, "put") }}
         }
-        // U of strip e, a vector of columns for each invocation
+        // U in the rows of strip e: each invocation computes one vector of columns
         if (t < {{ PARTS }}u) {
             {%- for k in range(WIDTH) %}
             var u_{{ k }} = held[comes[{{ k }}] * {{ PARTS }}u + t];
@@ -294,15 +298,15 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     x_{{ r }}_{{ c }} = select(real(), x_{{ r }}_{{ c }}, i_{{ r // V }} >= begin);
     {%- endfor %}
     {%- endfor %}
-    // slots with rows that were exchanged when columns of theirs had been stored
+    // bit set of the slots in which a row was exchanged after columns of the row had been stored
     var exchanged = 0u;
-    // the next columns are the first in registers; others follow, then those that are done
+    // the first registers hold the next columns to factor, then come later columns, then finished columns
     for (var c = 0u; c < WIDTH; c += {{ NEXT }}u) {
         {%- for e in range(NEXT) %}
         {
             let row = c + {{ e }}u;
             let j = begin + row;
-            // the first of the largest; a NaN is none, nor is zero
+            // finds the first row with the largest magnitude, where neither a NaN nor zero is chosen
             {%- for q in range(RUNS) %}
             var best_{{ q }} = real();
             var slot_{{ q }} = 0u;
@@ -328,7 +332,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
             }
             workgroupBarrier();
             if (t < LINES) {
-                // neighbours read neighbours
+                // neighbouring invocations read neighbouring elements
                 {%- for q in range(LINE) %}
                 var next_{{ q }} = magnitudes[t + {{ q * LINES }}u];
                 {%- endfor %}
@@ -432,7 +436,7 @@ fn {{ kernel }}(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocati
     {%- if CHAIN %}
     storageBarrier();
     if (t == 0u) {
-        // nobody waits for the last one: the next launch counts from the beginning
+        // no workgroup waits for the last strip, so that the counters can be reset for the next launch
         let last = begin + WIDTH >= args.n;
         if (last) { atomicStore(&{{ turns }}[0], 0u); }
         atomicStore(&{{ turns }}[1], select(strip + 1u, 0u, last));

@@ -1,10 +1,9 @@
-// Triangles of at most NB unknowns.
+// Kernels for triangles of at most NB unknowns.
 {% if kernel == "trsm_block" %}
-// Forward substitution, one right-hand side for each invocation: coefficient k of
-// equation i is a[a_at + i·a_i + k·a_k], unknown i of right-hand side r is
-// b[b_at + i·b_i + r·b_r]. Backward substitution starts at the last unknown,
-// with negative strides. A unit diagonal is not read. Written out, so that the unknowns
-// stay in registers; those beyond n, which are not stored, follow equation n - 1.
+// Solves a triangular system by forward substitution, one right-hand side for each invocation. Coefficient k of equation i is
+// a[a_at + i·a_i + k·a_k]. Unknown i of right-hand side r is b[b_at + i·b_i + r·b_r]. For backward substitution, the caller
+// passes the position of the last unknown and negative strides. The kernel does not read a unit diagonal. The loops are unrolled,
+// so that the unknowns stay in registers. Unknowns beyond the last one repeat equation n - 1 and are not stored.
 {%- macro coefficient(i, k) -%}
     {{ a }}[a_at + row_{{ i }} * args.a_i + {{ k }} * args.a_k]
 {%- endmacro %}
@@ -31,9 +30,9 @@ fn trsm_block(@builtin(global_invocation_id) id: vec3<u32>) {
     {%- endfor %}
 }
 {% elif kernel == "trtri_block" %}
-// V <- the inverses of the NB x NB blocks on the diagonal of A, one column of one
-// block for each invocation; the opposite triangles become zero. An upper block
-// is a lower one seen from its last element.
+// V <- the inverses of the NB x NB blocks on the diagonal of A. Each invocation computes one column of one block. The opposite
+// triangle of each block becomes zero. The kernel treats an upper block as a lower block whose rows and columns are in reverse
+// order.
 @compute @workgroup_size(GROUP)
 fn trtri_block(@builtin(global_invocation_id) id: vec3<u32>) {
     let o = id.y * NB;

@@ -1,26 +1,26 @@
-//! The surface of the unit cube, cut into rectangles.
+//! The surface of the unit cube, divided into rectangular panels.
 
-/// A rectangle in a face. With the axis `k` normal to the face, `u` runs along
-/// axis `k + 1` and `v` along axis `k + 2`, cyclically.
+/// A rectangle in a face of the cube. If axis `k` is normal to the face, `u` is the coordinate along axis `k + 1` and `v` along
+/// axis `k + 2`, cyclically.
 #[derive(Clone, Copy, Debug)]
 pub struct Panel {
-    /// The axis normal to the face: 0, 1 or 2.
+    /// Index of the axis normal to the face: 0, 1 or 2.
     pub axis: usize,
-    /// Where the face lies along that axis: 0 or 1.
+    /// Coordinate of the face along that axis: 0 or 1.
     pub level: f64,
-    /// From and to along the first axis of the face.
+    /// Ends of the panel along the first axis of the face.
     pub u: [f64; 2],
-    /// From and to along the second axis of the face.
+    /// Ends of the panel along the second axis of the face.
     pub v: [f64; 2],
 }
 
 impl Panel {
-    /// Surface.
+    /// Area of the panel.
     pub fn area(&self) -> f64 {
         (self.u[1] - self.u[0]) * (self.v[1] - self.v[0])
     }
 
-    /// The point of the panel's plane at `(u, v)`.
+    /// Returns the point with coordinates `(u, v)` in the plane of the panel.
     pub fn point(&self, u: f64, v: f64) -> [f64; 3] {
         let mut point = [self.level; 3];
         point[(self.axis + 1) % 3] = u;
@@ -28,13 +28,13 @@ impl Panel {
         point
     }
 
-    /// The middle of the panel.
+    /// Returns the centre of the panel.
     pub fn centre(&self) -> [f64; 3] {
         self.point((self.u[0] + self.u[1]) / 2.0, (self.v[0] + self.v[1]) / 2.0)
     }
 }
 
-/// All 6·m² panels, face by face.
+/// Returns all 6·m² panels, face by face.
 pub fn panels(m: usize, grading: u32) -> Vec<Panel> {
     let lines = lines(m, grading);
     let spans: Vec<[f64; 2]> = lines.windows(2).map(|pair| [pair[0], pair[1]]).collect();
@@ -46,13 +46,14 @@ pub fn panels(m: usize, grading: u32) -> Vec<Panel> {
     faces.flat_map(cells).collect()
 }
 
-/// Where the m panels along an edge begin and end: t ↦ ½(2t)^g, mirrored at ½.
+/// Returns the ends of the m panels along an edge: t ↦ ½(2t)^g for t ≤ ½, mirrored for t > ½.
 fn lines(m: usize, grading: u32) -> Vec<f64> {
     let low = |i: usize| 0.5 * power(2.0 * i as f64 / m as f64, grading);
     (0..=m).map(|i| if 2 * i <= m { low(i) } else { 1.0 - low(m - i) }).collect()
 }
 
-/// `powi` may round otherwise on another platform; the shipped system must not.
+/// Computes a power by repeated multiplication. `powi` may round differently on other platforms, and the files in
+/// `data/capacitance` must not depend on the platform.
 fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }

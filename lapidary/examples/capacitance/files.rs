@@ -1,4 +1,4 @@
-//! The system as files.
+//! Writes the linear system to files.
 
 use std::io::Result;
 use std::path::Path;
@@ -7,10 +7,10 @@ use crate::atomic::write_atomically;
 use crate::potential::matrix;
 use crate::study::{KNOWN, Solved};
 
-/// The matrix, the right-hand side, and what must come out.
+/// Names of the files: the matrix, the right-hand side, and the expected result.
 pub const NAMES: [&str; 3] = ["A.npy", "b.npy", "expected.json"];
 
-/// Writes the system and what must come out of it.
+/// Writes the system and its expected result.
 pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> {
     let (n, [a, b, about]) = (solved.x.len(), NAMES);
     write_atomically(&folder.join(a), &npy(&format!("({n}, {n})"), &matrix(&solved.panels)))?;
@@ -18,10 +18,10 @@ pub fn write_system(folder: &Path, solved: &Solved, grading: u32) -> Result<()> 
     write_atomically(&folder.join(about), expected(solved, grading).as_bytes())
 }
 
-/// NumPy's array file, version 1.0, in Fortran order.
+/// Formats data as a NumPy array file, version 1.0, in Fortran order.
 fn npy(shape: &str, data: &[f64]) -> Vec<u8> {
     let header = format!("{{'descr': '<f8', 'fortran_order': True, 'shape': {shape}, }}");
-    // the format wants the data aligned to 64 bytes and a newline before it
+    // The format requires that the data are aligned to 64 bytes and follow a newline.
     let length = (10 + header.len() + 1).next_multiple_of(64) - 10;
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend(u16::try_from(length).expect("the header is short").to_le_bytes());
@@ -30,7 +30,7 @@ fn npy(shape: &str, data: &[f64]) -> Vec<u8> {
     file
 }
 
-/// Ten digits of the sum: the last ones of an f64 depend on the device.
+/// Formats the expected result. The sum of x has ten digits, since further digits of an f64 depend on the device.
 fn expected(solved: &Solved, grading: u32) -> String {
     let (n, m, sum) = (solved.x.len(), solved.m, solved.capacitance());
     format!(

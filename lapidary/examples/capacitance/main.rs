@@ -1,19 +1,16 @@
 //! Capacitance of the unit cube by the method of moments.
 //!
-//! A conducting cube is held at potential 1. Its surface is cut into panels of
-//! constant charge density; the potential of a panel is the closed form of
-//! [`potential`], exact at any distance. The potential at the centre of every
-//! panel must be 1, which is a dense system A·x = b. The unknowns are the
-//! charges over 4πε₀, so that their plain sum is the capacitance in units of
-//! 4πε₀·edge, known as 0.660678 (Hwang and Mascagni, J. Appl. Phys. 95, 2004;
-//! more digits: Helsing and Perfekt, ACHA 34, 2013).
+//! A conducting cube is held at potential 1. The surface of the cube is divided into panels of constant charge density. The
+//! potential of a panel is the closed form in [`potential`], which is exact at any distance. The potential at the centre of every
+//! panel must be 1; this condition is a dense system A·x = b. The unknowns are the charges over 4πε₀, so their sum is the
+//! capacitance in units of 4πε₀·edge. The known value of the capacitance is 0.660678 (Hwang and Mascagni, Journal of Applied
+//! Physics 95, 2004; more digits: Helsing and Perfekt, ACHA 34, 2013).
 //!
-//! The charge density grows like d^(-1/3) at distance d from an edge. With equal
-//! panels that singularity sets the error, m^(-4/3) for m panels along an edge.
-//! Grading the panels towards the edges by t^g moves it to m^(-4g/3), until the
-//! panels' own m^(-3) is the larger part: g = 3 is the default, as more costs
-//! panels in the middle of the faces and condition. An error of one known order is
-//! also what Richardson's extrapolation needs.
+//! The charge density grows like d^(-1/3) at distance d from an edge. With panels of equal size, this singularity dominates the
+//! error, which is m^(-4/3) for m panels along an edge. Grading the panels towards the edges by t^g reduces the error of the
+//! singularity to m^(-4g/3). For large g, the error m^(-3) of the constant charge density on each panel dominates. The default is
+//! g = 3, since a larger g leaves fewer panels in the middle of the faces and increases the condition number. Richardson's
+//! extrapolation requires that the error has one known order.
 
 #[path = "../support/atomic.rs"]
 mod atomic;
@@ -33,23 +30,23 @@ use lapidary::{Machine, Select, Settings};
 
 use study::Solved;
 
-/// Capacitance of the unit cube, from finer and finer panels on its surface
+/// Computes the capacitance of the unit cube, from finer and finer panels on its surface
 #[derive(Parser)]
 #[command(after_help = "Without --device the devices are those of $LAPIDARY_DEVICE, else all.")]
 struct Options {
-    /// Panels along an edge of the cube in the last system, of n = 6·MAX² unknowns and 16·n² bytes
+    /// Panels along an edge of the cube in the last system, which has n = 6·MAX² unknowns and 16·n² bytes
     #[arg(default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=100))]
     max: u32,
-    /// How strongly panels shrink towards the edges; 1: all are equal
+    /// Exponent by which panels shrink towards the edges; 1: all panels are equal
     #[arg(long, value_name = "G", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=5))]
     grading: u32,
     /// Devices: all, cpu, cpu:0,1, opencl:0, wgpu:0 or cpu+opencl:0
     #[arg(long, value_name = "SEL")]
     device: Option<Select>,
-    /// Draw the charge density of the last system here, as SVG
+    /// Write the charge density of the last system to this file, as an SVG picture
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write the last system here, as A.npy, b.npy and expected.json
+    /// Write the last system to this folder, as A.npy, b.npy and expected.json
     #[arg(long, value_name = "DIR")]
     write_system: Option<PathBuf>,
 }
@@ -81,7 +78,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     write_files(options, done.last().expect("there is at least one size"))
 }
 
-/// What could fail about the outputs does so before the work.
+/// Checks the output files before the computation, and makes the output folder.
 fn make_folders(options: &Options) -> io::Result<()> {
     options.out.as_deref().map_or(Ok(()), atomic::check_file)?;
     options.write_system.as_deref().map_or(Ok(()), |folder| {
@@ -90,7 +87,7 @@ fn make_folders(options: &Options) -> io::Result<()> {
     })
 }
 
-/// 4, 8, … and `max` itself.
+/// Returns 4, 8, … and `max`.
 fn sizes(max: usize) -> Vec<usize> {
     (4..max).step_by(4).chain([max]).collect()
 }

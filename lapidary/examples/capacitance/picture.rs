@@ -1,4 +1,4 @@
-//! The charge density as a picture: the cube in isometric view, and a scale.
+//! Draws the charge density: the cube in isometric projection, and a colour scale.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use crate::cube::Panel;
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 640.0;
-/// Pixels of an edge of the cube.
+/// Length of an edge of the cube in pixels.
 const EDGE: f64 = 250.0;
-/// Where the corner (1, 1, 1) is drawn.
+/// Position in pixels of the corner (1, 1, 1).
 const ORIGIN: [f64; 2] = [290.0, 325.0];
-/// Left, top, width and height of the scale.
+/// Left, top, width and height of the colour scale in pixels.
 const SCALE: [f64; 4] = [600.0, 125.0, 26.0, 400.0];
-/// Colours of the scale: viridis, dark to light.
+/// Colours of the scale: viridis, from dark to light.
 const COLOURS: [[f64; 3]; 9] = [
     [68.0, 1.0, 84.0],
     [71.0, 44.0, 122.0],
@@ -24,11 +24,11 @@ const COLOURS: [[f64; 3]; 9] = [
     [170.0, 220.0, 50.0],
     [253.0, 231.0, 37.0],
 ];
-/// Part of the surface whose density may lie beyond the end of the scale: the
-/// density is infinite at edges, a scale to the last panel would show only them.
+/// Fraction of the surface whose density may exceed the end of the scale. The density is infinite at the edges, so a scale up to
+/// the largest density would show only the panels at the edges.
 const BEYOND: f64 = 0.03;
 
-/// Draws the panels with their charges over 4πε₀.
+/// Draws the panels and the colour scale as an SVG picture. `charges` are the charges of the panels over 4πε₀.
 pub fn svg(panels: &[Panel], charges: &[f64]) -> String {
     let density = densities(panels, charges);
     let range = range(panels, &density);
@@ -42,12 +42,13 @@ pub fn svg(panels: &[Panel], charges: &[f64]) -> String {
     out
 }
 
-/// σ = q / area, in units of ε₀·V/edge.
+/// Returns the charge densities σ = q / area, in units of ε₀·V/edge.
 fn densities(panels: &[Panel], charges: &[f64]) -> Vec<f64> {
     panels.iter().zip(charges).map(|(panel, x)| 4.0 * std::f64::consts::PI * x / panel.area()).collect()
 }
 
-/// From the smallest density to the one that a small part of the surface exceeds.
+/// Returns the range of the scale. The range begins at the smallest density and ends at the density that a fraction [`BEYOND`] of
+/// the surface exceeds.
 fn range(panels: &[Panel], density: &[f64]) -> [f64; 2] {
     let mut order: Vec<usize> = (0..density.len()).collect();
     order.sort_by(|&i, &j| density[j].total_cmp(&density[i]));
@@ -58,11 +59,11 @@ fn range(panels: &[Panel], density: &[f64]) -> [f64; 2] {
     });
     let highest = last.map_or(1.0, |&i| density[i]);
     let lowest = order.last().map_or(0.5, |&i| density[i]);
-    // equal charges leave no range to show: any will do
+    // if all densities are equal, any non-empty range is valid
     [lowest, highest.max(lowest * 1.01)]
 }
 
-/// Where a density stands between the ends of the scale, which is logarithmic.
+/// Returns the position of a density on the logarithmic scale, from 0 to 1.
 fn position(density: f64, [low, high]: [f64; 2]) -> f64 {
     ((density / low).ln() / (high / low).ln()).clamp(0.0, 1.0)
 }
@@ -75,7 +76,7 @@ fn colour(position: f64) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// Isometric: the three axes make angles of 120°.
+/// Isometric projection: the three axes make angles of 120°.
 fn project([x, y, z]: [f64; 3]) -> [f64; 2] {
     let across = (y - x) * (3.0_f64.sqrt() / 2.0);
     let down = (x + y) / 2.0 - z;
@@ -86,7 +87,7 @@ fn polygon(out: &mut String, panel: &Panel, colour: &str) {
     let ([u0, u1], [v0, v1]) = (panel.u, panel.v);
     let corners = [(u0, v0), (u1, v0), (u1, v1), (u0, v1)].map(|(u, v)| project(panel.point(u, v)));
     let points = corners.map(|[x, y]| format!("{x:.2},{y:.2}")).join(" ");
-    // a stroke of the same colour closes the hairlines between neighbours
+    // a stroke of the same colour covers the hairlines between neighbouring panels
     let _ = writeln!(out, r#"<polygon points="{points}" fill="{colour}" stroke="{colour}"/>"#);
 }
 
@@ -117,14 +118,15 @@ fn scale(out: &mut String, range: [f64; 2]) {
     }
 }
 
-/// The ends, and round numbers between them that leave room for the ends' labels.
+/// Returns the ends of the scale and round numbers between them. Numbers too close to an end of the scale are omitted, since
+/// their labels would overlap.
 fn ticks([low, high]: [f64; 2]) -> Vec<f64> {
     let round = (0..10).map(|i| f64::from(1 << i)).flat_map(|power| [power, 1.5 * power]);
     let inside = round.filter(|&value| (0.06..0.94).contains(&position(value, [low, high])) && value > low);
     [low].into_iter().chain(inside).chain([high]).collect()
 }
 
-/// A tick's number; the last one stands for all above it.
+/// Formats the number of a tick. The last tick stands for all densities above it.
 fn label(value: f64, [_, high]: [f64; 2]) -> String {
     format!("{}{value:.2}", if value >= high { "≥ " } else { "" })
 }

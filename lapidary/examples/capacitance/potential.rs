@@ -1,23 +1,22 @@
-//! The potential of a charged rectangle, and the matrix of all of them.
+//! The potential of a charged rectangle, and the matrix of the potentials of all panels.
 //!
-//! Over a rectangle at height 0 with corners at (x, y) from the foot of the
-//! point, which is at height z,
+//! Let the point be at height z above the plane of the rectangle, and let (x, y) be the coordinates of a corner relative to the
+//! foot of the point in this plane. The integral of 1/r over the rectangle is
 //!
 //! ```text
 //! ∬ 1/r = Σ ± F(x, y),   F = y·asinh(x/√(y²+z²)) + x·asinh(y/√(x²+z²)) − z·atan(x·y/(z·r))
 //! ```
 //!
-//! with + for the corners that are both the upper or both the lower ends (Wilton
-//! et al., IEEE Trans. Antennas Propag. 32, 1984, have ln(x + r) for the first
-//! asinh; what differs cancels between corners, and asinh keeps its digits where
-//! x is negative).
+//! The sign is + for corners that are the upper ends or the lower ends of both intervals (Wilton and others, IEEE Transactions on
+//! Antennas and Propagation 32, 1984). Wilton and others have ln(x + r) in place of the first asinh; the difference cancels
+//! between corners, and asinh does not lose digits if x is negative.
 //!
-//! Functions are those of `libm`: the same bits on every platform.
+//! Mathematical functions are those of `libm`, which returns the same bits on every platform.
 
 use crate::cube::Panel;
 
-/// The mean of 1/r over the panel, r being the distance to the point: the
-/// potential, times 4πε₀, of a unit charge spread over the panel.
+/// Returns the mean of 1/r over the panel, where r is the distance to the point. Multiplied by 1/(4πε₀), this mean is the
+/// potential of a unit charge that is distributed evenly over the panel.
 pub fn potential(panel: &Panel, point: [f64; 3]) -> f64 {
     let [u, v] = [point[(panel.axis + 1) % 3], point[(panel.axis + 2) % 3]];
     let z = (point[panel.axis] - panel.level).abs();
@@ -25,19 +24,19 @@ pub fn potential(panel: &Panel, point: [f64; 3]) -> f64 {
     (corner(1, 1) - corner(0, 1) - corner(1, 0) + corner(0, 0)) / panel.area()
 }
 
-/// F(x, y) at height z ≥ 0.
+/// Computes F(x, y) at height z ≥ 0.
 fn antiderivative(x: f64, y: f64, z: f64) -> f64 {
     let r = (x * x + y * y + z * z).sqrt();
     times_asinh(y, x, z) + times_asinh(x, y, z) - z * libm::atan2(x * y, z * r)
 }
 
-/// `a·asinh(b/√(a²+z²))`, continued to 0 at a = 0.
+/// Computes `a·asinh(b/√(a²+z²))`, continued to 0 at a = 0.
 fn times_asinh(a: f64, b: f64, z: f64) -> f64 {
     if a == 0.0 { 0.0 } else { a * libm::asinh(b / (a * a + z * z).sqrt()) }
 }
 
-/// Column j holds the potential of panel j at the centres of all panels.
-/// Every hardware thread fills some columns.
+/// Returns the matrix of the system. Column j holds the potential of panel j at the centres of all panels. Each hardware thread
+/// computes some columns of the matrix.
 pub fn matrix(panels: &[Panel]) -> Vec<f64> {
     let n = panels.len();
     let mut a = vec![0.0; n * n];
@@ -65,7 +64,7 @@ mod tests {
 
     const PANEL: Panel = Panel { axis: 1, level: 1.0, u: [0.2, 0.5], v: [0.1, 0.9] };
 
-    /// The mean of 1/r by the midpoint rule with n² points.
+    /// Computes the mean of 1/r by the midpoint rule with n² points.
     fn midpoint(panel: &Panel, to: [f64; 3], n: usize) -> f64 {
         let at = |[from, to]: [f64; 2], i: usize| from + (to - from) * (i as f64 + 0.5) / n as f64;
         let distance = |from: [f64; 3]| (0..3).map(|k| (from[k] - to[k]).powi(2)).sum::<f64>().sqrt();
@@ -73,14 +72,14 @@ mod tests {
         cells.map(|from| 1.0 / distance(from)).sum::<f64>() / (n * n) as f64
     }
 
-    /// Richardson's extrapolation of the midpoint rule: the error is of order n⁻⁴.
+    /// Richardson's extrapolation of the midpoint rule; its error is of order n⁻⁴.
     fn quadrature(panel: &Panel, to: [f64; 3]) -> f64 {
         (4.0 * midpoint(panel, to, 256) - midpoint(panel, to, 128)) / 3.0
     }
 
     #[test]
     fn the_closed_form_agrees_with_quadrature() {
-        let beside = [0.6, 1.0, 0.75]; // in the plane of the panel
+        let beside = [0.6, 1.0, 0.75]; // a point in the plane of the panel, beside the panel
         let over_a_corner = [0.5, 1.3, 0.2];
         for to in [[0.0, 0.0, 0.0], over_a_corner, beside, [0.4, 0.9, 0.3], [-3.0, 7.0, 2.0]] {
             let (exact, approximate) = (potential(&PANEL, to), quadrature(&PANEL, to));
@@ -113,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_matrix_is_nearly_symmetric() {
-        // entries (i, j) and (j, i) differ most for neighbours across an edge, at any size
+        // entries (i, j) and (j, i) differ most for neighbours across an edge of the cube, for any number of panels
         let panels = panels(6, 1);
         let (n, a) = (panels.len(), matrix(&panels));
         let asymmetry = (0..n * n).map(|k| (a[k] / a[k / n + k % n * n] - 1.0).abs()).fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! One system after another: solve, check, report.
+//! Solves one system after another, checks each solution, and formats the results.
 
 use std::time::Instant;
 
@@ -7,37 +7,36 @@ use lapidary::{Gemm, Machine, MatMut, MatRef, Result};
 use crate::cube::{Panel, panels};
 use crate::potential::matrix;
 
-/// Capacitance of the unit cube in units of 4πε₀·edge: Helsing and Perfekt,
-/// *On the polarizability and capacitance of the cube*, Applied and
-/// Computational Harmonic Analysis 34 (2013).
+/// Capacitance of the unit cube in units of 4πε₀·edge, from Helsing and Perfekt, *On the polarizability and capacitance of the
+/// cube*, Applied and Computational Harmonic Analysis 34 (2013).
 pub const KNOWN: f64 = 0.660_678_154;
 
-/// Systems from this order on are announced: they take seconds.
+/// Smallest order of a system whose steps take seconds; these steps are announced on standard error.
 const LONG: usize = 1000;
 
-/// The title of the table.
+/// Header line of the printed table.
 pub const HEAD: &str = "  m      n  capacitance    error  order   fill s  solve s  backward error    rcond";
 
-/// A solved system.
+/// A solved system, with its accuracy and its times.
 pub struct Solved {
-    /// Panels along an edge.
+    /// Number of panels along an edge.
     pub m: usize,
     /// The panels, in the order of the unknowns.
     pub panels: Vec<Panel>,
-    /// Charges over 4πε₀.
+    /// Charges of the panels over 4πε₀.
     pub x: Vec<f64>,
-    /// Seconds for filling the matrix.
+    /// Seconds to fill the matrix.
     fill: f64,
-    /// Seconds for solving.
+    /// Seconds to solve the system.
     solve: f64,
-    /// `‖b − A·x‖₁ / (‖A‖₁·‖x‖₁)`.
+    /// The backward error `‖b − A·x‖₁ / (‖A‖₁·‖x‖₁)`.
     backward_error: f64,
-    /// Reciprocal condition number.
+    /// Reciprocal condition number of A.
     rcond: f64,
 }
 
 impl Solved {
-    /// The sum of the charges.
+    /// Returns the capacitance, the sum of the charges.
     pub fn capacitance(&self) -> f64 {
         self.x.iter().sum()
     }
@@ -47,7 +46,7 @@ impl Solved {
     }
 }
 
-/// Builds and solves the system of `m` panels along an edge.
+/// Builds and solves the system with `m` panels along an edge.
 pub fn solve(machine: &Machine, m: usize, grading: u32) -> Result<Solved> {
     let panels = panels(m, grading);
     let n = panels.len();
@@ -76,12 +75,12 @@ fn announce(n: usize, what: &str) {
     }
 }
 
-/// The largest sum of magnitudes of a column.
+/// Returns the one-norm: the largest sum of magnitudes of a column.
 fn one_norm(a: &[f64], rows: usize) -> f64 {
     a.chunks(rows).map(|column| column.iter().map(|v| v.abs()).sum()).fold(0.0, f64::max)
 }
 
-/// b − A·x, where all entries of b are 1.
+/// Computes b − A·x, where all elements of b are 1.
 fn residual(machine: &Machine, a: &[f64], x: &[f64]) -> Result<Vec<f64>> {
     let n = x.len();
     let mut r = vec![1.0; n];
@@ -90,7 +89,7 @@ fn residual(machine: &Machine, a: &[f64], x: &[f64]) -> Result<Vec<f64>> {
     Ok(r)
 }
 
-/// A line of the table; the order is that of the error since the line before.
+/// Formats a row of the table. The observed order of convergence is computed from the errors of this system and the previous one.
 pub fn row(solved: &Solved, before: Option<&Solved>) -> String {
     let order = before.map_or_else(|| "-".to_owned(), |before| format!("{:.2}", observed_order(before, solved)));
     let Solved { m, x, fill, solve, backward_error, rcond, .. } = solved;
@@ -110,18 +109,19 @@ fn ratio(coarse: &Solved, fine: &Solved) -> f64 {
     fine.m as f64 / coarse.m as f64
 }
 
-/// Richardson's extrapolation from two systems.
+/// Richardson's extrapolation of the capacitance from two systems.
 fn richardson(coarse: &Solved, fine: &Solved, grading: u32) -> f64 {
     let (before, last) = (coarse.capacitance(), fine.capacitance());
     last + (last - before) / (ratio(coarse, fine).powf(order(grading)) - 1.0)
 }
 
-/// The order that theory predicts: of the edges' singularity or of the panels.
+/// Returns the theoretical order of convergence. The result is the smaller of two orders: that of the singularity at the edges,
+/// and that of the panels.
 fn order(grading: u32) -> f64 {
     (4.0 * f64::from(grading) / 3.0).min(3.0)
 }
 
-/// The extrapolated value, in words.
+/// Formats a line with the extrapolated capacitance.
 pub fn extrapolated(coarse: &Solved, fine: &Solved, grading: u32) -> String {
     let value = richardson(coarse, fine, grading);
     let (error, order) = (value / KNOWN - 1.0, order(grading));

@@ -1,11 +1,12 @@
-//! Files that appear whole or not at all.
+//! Writes files atomically: a file appears with its whole content or not at all.
 
 use std::io::{Error, Result, Write};
 use std::path::Path;
 
 use tempfile::Builder;
 
-/// Fails early where [`write_atomically`] would fail late, after minutes of work, or replace what is no file.
+/// Checks before a long computation that [`write_atomically`] can write to `path`: the folder exists, and `path` is a regular
+/// file or does not exist.
 pub fn check_file(path: &Path) -> Result<()> {
     let refusal = |reason: String| Err(Error::other(format!("{}: {reason}", path.display())));
     match path.symlink_metadata() {
@@ -21,10 +22,10 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Fills a temporary file beside `path` and renames it.
+/// Writes a temporary file beside `path` and renames it to `path`.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let mut builder = Builder::new();
-    // a temporary file is private by default; a result gets what the umask allows
+    // A temporary file is private by default; the final file gets the permissions that the umask allows.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let write = || {

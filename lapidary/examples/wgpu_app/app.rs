@@ -1,4 +1,4 @@
-//! What the application has of its own: a device, buffers, shaders, a texture.
+//! The wgpu objects of the application: a device, buffers, shaders and a texture.
 
 use std::error::Error;
 
@@ -7,12 +7,12 @@ use lapidary::wgpu::{required_features, required_limits};
 
 use crate::Capacitor;
 
-/// Pixels of a row: their bytes are a multiple of 256, as copies from a texture want it.
+/// Pixels in a row of the picture. A row has a multiple of 256 bytes, as wgpu requires for copies from a texture.
 pub const WIDTH: u32 = 768;
 
 const FORMAT: wgpu::TextureFormat = wgpu::TextureFormat::Rgba8Unorm;
 
-/// The application's device and what both of its shaders read.
+/// The device of the application, and the buffers that both of its shaders read.
 pub struct App {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
@@ -21,7 +21,7 @@ pub struct App {
 }
 
 impl App {
-    /// Makes a device that Lapidary can share, and takes the problem there.
+    /// Opens a device that Lapidary can share, and copies the problem to it.
     pub fn open(adapter: &wgpu::Adapter, problem: &Capacitor) -> Result<Self, Box<dyn Error>> {
         let wanted = wgpu::DeviceDescriptor {
             required_features: required_features(adapter),
@@ -40,12 +40,12 @@ impl App {
         Ok(App { device, queue, grid, points })
     }
 
-    /// A buffer that Lapidary may work in.
+    /// Makes a buffer of `count` `f32` elements that Lapidary can use.
     pub fn shared(&self, count: u32) -> wgpu::Buffer {
         buffer(&self.device, 4 * u64::from(count), BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST)
     }
 
-    /// Writes the matrix and the right-hand side of so many unknowns.
+    /// Writes the matrix and the right-hand side of `n` unknowns.
     pub fn fill(&self, n: u32, a: &wgpu::Buffer, b: &wgpu::Buffer) {
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some("fill"),
@@ -65,8 +65,7 @@ impl App {
         self.queue.submit([encoder.finish()]);
     }
 
-    /// Draws the solution from the buffer that it lies in; the picture has so many rows of
-    /// [`WIDTH`] pixels, four bytes each.
+    /// Draws the solution from its buffer. Returns `rows` rows of [`WIDTH`] pixels with four bytes each.
     pub fn draw(&self, solution: &wgpu::Buffer, rows: u32) -> Result<Vec<u8>, Box<dyn Error>> {
         let size = wgpu::Extent3d { width: WIDTH, height: rows, depth_or_array_layers: 1 };
         let texture = self.device.create_texture(&wgpu::TextureDescriptor {
@@ -102,7 +101,7 @@ impl App {
         self.mapped(&copy)
     }
 
-    /// The numbers in a buffer, for tests.
+    /// Returns the numbers in a buffer, for tests.
     #[cfg(test)]
     pub fn read(&self, from: &wgpu::Buffer) -> Vec<f32> {
         let copy = buffer(&self.device, from.size(), BufferUsages::COPY_DST | BufferUsages::MAP_READ);
@@ -144,7 +143,7 @@ impl App {
             .create_shader_module(wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl(text.into()) })
     }
 
-    /// The problem and what a shader has besides.
+    /// Binds the buffers of the problem, followed by the other buffers of a shader.
     fn bindings(&self, layout: &wgpu::BindGroupLayout, others: &[&wgpu::Buffer]) -> wgpu::BindGroup {
         let buffers = [&self.grid, &self.points].into_iter().chain(others.iter().copied());
         let entries: Vec<_> = (0..)
@@ -154,7 +153,7 @@ impl App {
         self.device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries })
     }
 
-    /// What a buffer holds once everything submitted is done.
+    /// Waits for all submitted commands and returns the bytes of a buffer.
     fn mapped(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, Box<dyn Error>> {
         buffer.map_async(wgpu::MapMode::Read, .., |_| {});
         self.device.poll(wgpu::PollType::wait_indefinitely())?;

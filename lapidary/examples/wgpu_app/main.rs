@@ -1,13 +1,12 @@
-//! An application that computes and draws with one wgpu device: Lapidary solves in the
-//! application's buffers and its shaders draw from them. Neither the matrix nor the
-//! solution ever leaves the device.
+//! An application that computes and draws with one wgpu device. Lapidary solves a system in the buffers of the application, and
+//! the shaders of the application draw the solution from these buffers. Neither the matrix nor the solution leaves the device.
 //!
 //! `cargo run --release -p lapidary --example wgpu_app -- potential.png`
 //!
-//! The electric potential of a plate capacitor in a grounded box. Laplace's equation on a
-//! grid is a system of one equation for each point, here with its whole matrix: a compute
-//! shader of the application writes it, LU solves it, and a render pass colours the
-//! potential and draws a line at every tenth of a volt.
+//! The application computes the electric potential of a plate capacitor in a grounded box. Laplace's equation on a grid is a
+//! linear system with one equation for each point; the example stores its matrix as a dense matrix. A compute shader of the
+//! application writes the matrix, LU solves the system, and a render pass colours the potential and draws a line at every tenth
+//! of a volt.
 
 mod app;
 #[path = "../support/atomic.rs"]
@@ -26,14 +25,14 @@ use lapidary::{Machine, Settings};
 
 use app::{App, WIDTH};
 
-/// Draws the electric potential of a plate capacitor, by wgpu alone
+/// Draws the electric potential of a plate capacitor; computes and draws with wgpu only
 #[derive(Parser)]
 struct Options {
-    /// The picture, as PNG; without it a file in the temporary folder
+    /// The picture, as PNG; by default potential.png in the temporary folder
     out: Option<PathBuf>,
 }
 
-/// A grid with a wall around it, and the potentials that its points are held at.
+/// A grid with a wall around it, and the fixed potentials of its points.
 #[derive(Debug)]
 pub struct Capacitor {
     width: u32,
@@ -42,7 +41,7 @@ pub struct Capacitor {
 }
 
 impl Capacitor {
-    /// Two plates, at one volt and at minus one, in a box at zero, with so many points inside.
+    /// Two plates at potentials of one volt and minus one volt, in a box at zero, with `width` × `height` points inside.
     fn new(width: u32, height: u32) -> Self {
         let held = |x, y| match (x, y) {
             _ if x == 0 || y == 0 || x > width || y > height => Some(0.0),
@@ -62,19 +61,19 @@ impl Capacitor {
         self.width * self.height
     }
 
-    /// Every point as the shaders read it.
+    /// Returns all points in the format that the shaders read.
     fn bytes(&self) -> Vec<u8> {
         let point = |held: &Option<f32>| [u32::from(held.is_some()).to_le_bytes(), held.unwrap_or(0.0).to_le_bytes()].concat();
         self.held.iter().flat_map(point).collect()
     }
 
-    /// Rows of a picture with square cells.
+    /// Returns the number of rows of a picture whose grid cells are square.
     fn rows(&self) -> u32 {
         WIDTH * (self.height + 1) / (self.width + 1)
     }
 }
 
-/// The potential in a buffer of the application's.
+/// Computes the potential in a buffer of the application.
 fn solve(app: &App, problem: &Capacitor) -> Result<wgpu::Buffer, Box<dyn Error>> {
     let n = problem.unknowns();
     let (a, b) = (app.shared(n * n), app.shared(n));

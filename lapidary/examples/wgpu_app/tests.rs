@@ -1,10 +1,10 @@
-//! On every adapter the potential solves the equations, and the picture shows it.
+//! Tests, on every adapter, that the potential solves the equations and that the picture shows the potential.
 
 use lapidary::wgpu::list;
 
 use super::{App, Capacitor, WIDTH, encoded, solve};
 
-/// What the equation of a point is off by, and whether the point lies among its neighbours.
+/// Returns the residual of the equation of a point, and whether the value of the point lies between the values of its neighbours.
 fn equation(problem: &Capacitor, u: impl Fn(u32, u32) -> f32, [x, y]: [u32; 2]) -> (f32, bool) {
     let (here, around) = (u(x, y), [u(x - 1, y), u(x + 1, y), u(x, y - 1), u(x, y + 1)]);
     match problem.held[(x + y * (problem.width + 2)) as usize] {
@@ -25,7 +25,7 @@ fn the_potential_solves_the_equations_and_is_drawn() {
         let solution = app.read(&buffer);
         let wall = |x, y| x == 0 || y == 0 || x > problem.width || y > problem.height;
         let u = |x, y| if wall(x, y) { 0.0 } else { solution[(x - 1 + (y - 1) * problem.width) as usize] };
-        // bound 9 of docs/numerics.md without its factor n: ‖A‖ is 8, ‖x‖ and ‖b‖ are 1
+        // The limit is bound 9 of docs/numerics.md without its factor n, for ‖A‖ = 8 and ‖x‖ = ‖b‖ = 1.
         let limit = 16.0 * f32::EPSILON * (8.0 + 1.0);
         for y in 1..=problem.height {
             for x in 1..=problem.width {
@@ -36,7 +36,7 @@ fn the_potential_solves_the_equations_and_is_drawn() {
         }
 
         let pixels = app.draw(&buffer, problem.rows()).unwrap();
-        // in the middle of a plate
+        // returns red and blue of the pixel in the middle of the plate with this potential
         let pixel = |volts: f32| {
             let plate: Vec<usize> = (0..problem.held.len()).filter(|&at| problem.held[at] == Some(volts)).collect();
             let at = u32::try_from(plate[plate.len() / 2]).unwrap();

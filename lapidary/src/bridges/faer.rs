@@ -1,4 +1,4 @@
-//! Matrices of `faer`.
+//! Views of `faer` matrices.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
 
@@ -10,7 +10,7 @@ fn strided<T>(matrix: faer::MatRef<'_, T>) -> Strided {
     Strided { rows, cols, row_stride: matrix.row_stride(), col_stride: matrix.col_stride() }
 }
 
-/// Views; the same goes for owned matrices and views for writing.
+/// Implemented for views, mutable views and owned matrices.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
@@ -33,7 +33,7 @@ impl<T: Element> AsLapidary for faer::MatRef<'_, T> {
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the view lends the elements that its strides reach.
+        // SAFETY: the borrowed view covers all elements that its strides reach.
         unsafe { strided(*self).view(self.as_ptr()) }
     }
 }
@@ -43,7 +43,7 @@ impl<T: Element> AsLapidary for faer::MatMut<'_, T> {
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
         let view = self.as_ref();
-        // SAFETY: the view lends the elements that its strides reach.
+        // SAFETY: the borrowed view covers all elements that its strides reach.
         unsafe { strided(view).view(view.as_ptr()) }
     }
 }
@@ -51,7 +51,7 @@ impl<T: Element> AsLapidary for faer::MatMut<'_, T> {
 impl<T: Element> AsLapidaryMut for faer::MatMut<'_, T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self.as_ref());
-        // SAFETY: the view lends the elements that its strides reach, uniquely.
+        // SAFETY: the mutably borrowed view covers all elements that its strides reach.
         unsafe { strided.view_mut(self.as_ptr_mut()) }
     }
 }
@@ -61,7 +61,7 @@ impl<T: Element> AsLapidary for faer::Mat<T> {
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
         let view = self.as_ref();
-        // SAFETY: the matrix lends the elements that its strides reach.
+        // SAFETY: the borrowed matrix covers all elements that its strides reach.
         unsafe { strided(view).view(view.as_ptr()) }
     }
 }
@@ -69,7 +69,7 @@ impl<T: Element> AsLapidary for faer::Mat<T> {
 impl<T: Element> AsLapidaryMut for faer::Mat<T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self.as_ref());
-        // SAFETY: the matrix lends the elements that its strides reach, uniquely.
+        // SAFETY: the mutably borrowed matrix covers all elements that its strides reach.
         unsafe { strided.view_mut(self.as_mut().as_ptr_mut()) }
     }
 }

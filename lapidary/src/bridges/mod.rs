@@ -1,15 +1,13 @@
-//! Views of other crates' matrices, without copying. Each crate is a feature:
-//! `ndarray`, `nalgebra`, `faer`.
+//! Views of matrices of other crates, without copying. The bridge to each crate is enabled by a feature with the name of the
+//! crate: `ndarray`, `nalgebra`, `faer`.
 //!
-//! [`AsLapidary::as_lapidary`] gives a [`MatRef`] of a matrix or view of the
-//! other crate, [`AsLapidaryMut::as_lapidary_mut`] a [`MatMut`]. The names are
-//! long because all three crates have a `view` or an `as_ref` of their own.
+//! [`AsLapidary::as_lapidary`] returns a [`MatRef`] of a matrix or view of another crate; [`AsLapidaryMut::as_lapidary_mut`]
+//! returns a [`MatMut`]. The methods have long names because each of the three crates has a method `view` or `as_ref` of its own.
 //!
-//! One stride must be 1 and the other at least the length of such a line; a
-//! stride over an extent of 0 or 1 does not matter. So row- and column-major
-//! matrices, their rectangles and their transposes can be viewed; reversed,
-//! broadcast and every-other-element views are refused, and the error names
-//! their strides.
+//! One of the two strides of a matrix must be 1. The other stride must be at least the number of elements in a line, where a line
+//! is a column or a row of stride 1. A stride over an extent of 0 or 1 does not matter. Row- and column-major matrices,
+//! rectangles of such matrices and their transposes can therefore be viewed. Reversed views, broadcast views and views of every
+//! other element are errors that name the strides.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
 
@@ -24,10 +22,10 @@ mod strided;
 
 /// A matrix of another crate that can be read in place.
 pub trait AsLapidary {
-    /// Type of the elements.
+    /// Type of the matrix elements.
     type Elem: Element;
 
-    /// The matrix, for reading.
+    /// Returns a view of the matrix for reading.
     ///
     /// # Errors
     /// The strides are not those of a row- or column-major matrix.
@@ -36,9 +34,9 @@ pub trait AsLapidary {
 
 /// A matrix of another crate that can be read and written in place.
 pub trait AsLapidaryMut: AsLapidary {
-    /// The matrix, for reading and writing.
+    /// Returns a view of the matrix for reading and writing.
     ///
     /// # Errors
-    /// As [`AsLapidary::as_lapidary`].
+    /// The errors of [`AsLapidary::as_lapidary`].
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, Self::Elem>>;
 }

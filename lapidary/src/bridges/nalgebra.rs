@@ -1,4 +1,4 @@
-//! Matrices of `nalgebra`.
+//! Views of `nalgebra` matrices.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
 use nalgebra::{Dim, Matrix, RawStorage, RawStorageMut};
@@ -9,12 +9,12 @@ use super::{AsLapidary, AsLapidaryMut};
 fn strided<T, R: Dim, C: Dim, S: RawStorage<T, R, C>>(matrix: &Matrix<T, R, C, S>) -> Strided {
     let (rows, cols) = matrix.shape();
     let (row_stride, col_stride) = matrix.strides();
-    // a stride beyond isize is none that memory can have: it is refused as a negative one
+    // memory cannot have a stride beyond `isize`: such a stride is refused like a negative one
     let signed = |stride: usize| isize::try_from(stride).unwrap_or(-1);
     Strided { rows, cols, row_stride: signed(row_stride), col_stride: signed(col_stride) }
 }
 
-/// Matrices, vectors and views of static or dynamic size.
+/// Implemented for matrices, vectors and views of static or dynamic size.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
@@ -45,7 +45,7 @@ impl<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>> AsLapidary for Matrix<T
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the matrix lends the elements that its strides reach.
+        // SAFETY: the borrowed matrix covers all elements that its strides reach.
         unsafe { strided(self).view(self.as_ptr()) }
     }
 }
@@ -53,7 +53,7 @@ impl<T: Element, R: Dim, C: Dim, S: RawStorage<T, R, C>> AsLapidary for Matrix<T
 impl<T: Element, R: Dim, C: Dim, S: RawStorageMut<T, R, C>> AsLapidaryMut for Matrix<T, R, C, S> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self);
-        // SAFETY: the matrix lends the elements that its strides reach, uniquely.
+        // SAFETY: the mutably borrowed matrix covers all elements that its strides reach.
         unsafe { strided.view_mut(self.as_mut_ptr()) }
     }
 }

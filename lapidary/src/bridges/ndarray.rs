@@ -1,4 +1,4 @@
-//! Arrays of `ndarray` with two axes.
+//! Views of `ndarray` arrays with two axes.
 
 use lapidary_core::{Element, MatMut, MatRef, Result};
 use ndarray::ArrayRef2;
@@ -12,7 +12,7 @@ fn strided<T>(array: &ArrayRef2<T>) -> Strided {
     Strided { rows, cols, row_stride, col_stride }
 }
 
-/// Owned arrays and views: all of them dereference to `ArrayRef2`.
+/// Implemented for owned arrays and views, since all of them dereference to `ArrayRef2`.
 ///
 /// ```
 /// use lapidary::bridges::{AsLapidary, AsLapidaryMut};
@@ -36,7 +36,7 @@ impl<T: Element> AsLapidary for ArrayRef2<T> {
     type Elem = T;
 
     fn as_lapidary(&self) -> Result<MatRef<'_, T>> {
-        // SAFETY: the array lends the elements that its strides reach.
+        // SAFETY: the borrowed array covers all elements that its strides reach.
         unsafe { strided(self).view(self.as_ptr()) }
     }
 }
@@ -44,7 +44,7 @@ impl<T: Element> AsLapidary for ArrayRef2<T> {
 impl<T: Element> AsLapidaryMut for ArrayRef2<T> {
     fn as_lapidary_mut(&mut self) -> Result<MatMut<'_, T>> {
         let strided = strided(self);
-        // SAFETY: the array lends the elements that its strides reach, uniquely.
+        // SAFETY: the mutably borrowed array covers all elements that its strides reach.
         unsafe { strided.view_mut(self.as_mut_ptr()) }
     }
 }

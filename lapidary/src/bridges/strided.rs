@@ -1,40 +1,40 @@
-//! What the bridges share: from two strides to lines and the stride between them.
+//! Converts the two strides of a foreign matrix to a leading dimension and a layout.
 
 use lapidary_core::{Element, Error, Layout, MatMut, MatRef, Result};
 
-/// How a foreign matrix lies in memory, in the words of the other crates.
+/// Size and strides of a matrix of another crate, in elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Strided {
     pub(super) rows: usize,
     pub(super) cols: usize,
-    /// Elements from a row to the next.
+    /// Distance in elements from a row to the next row.
     pub(super) row_stride: isize,
-    /// Elements from a column to the next.
+    /// Distance in elements from a column to the next column.
     pub(super) col_stride: isize,
 }
 
 impl Strided {
-    /// A view of the elements that begin at `data`.
+    /// Returns a view of the elements that begin at `data`.
     ///
     /// # Safety
-    /// As [`MatRef::from_raw`], for all elements that the strides reach.
+    /// The contract of [`MatRef::from_raw`], for all elements that the strides reach.
     pub(super) unsafe fn view<'a, T: Element>(self, data: *const T) -> Result<MatRef<'a, T>> {
         let (ld, layout) = self.lines()?;
-        // SAFETY: the caller's promise; the lines reach what the strides reach.
+        // SAFETY: the caller fulfils the contract of this function; the view covers the same elements as the strides.
         unsafe { MatRef::from_raw(data, self.rows, self.cols, ld, layout) }
     }
 
-    /// A view of the elements that begin at `data`, for writing too.
+    /// Returns a view for reading and writing of the elements that begin at `data`.
     ///
     /// # Safety
-    /// As [`MatMut::from_raw`], for all elements that the strides reach.
+    /// The contract of [`MatMut::from_raw`], for all elements that the strides reach.
     pub(super) unsafe fn view_mut<'a, T: Element>(self, data: *mut T) -> Result<MatMut<'a, T>> {
         let (ld, layout) = self.lines()?;
-        // SAFETY: the caller's promise; the lines reach what the strides reach.
+        // SAFETY: the caller fulfils the contract of this function; the view covers the same elements as the strides.
         unsafe { MatMut::from_raw(data, self.rows, self.cols, ld, layout) }
     }
 
-    /// The stride between lines, and which way the lines run.
+    /// Returns the leading dimension and the layout, or an error if the strides are those of neither layout.
     fn lines(self) -> Result<(usize, Layout)> {
         let Strided { rows, cols, row_stride, col_stride } = self;
         if rows == 0 || cols == 0 {
@@ -52,7 +52,8 @@ impl Strided {
     }
 }
 
-/// The stride between `count` lines of `length` elements, if they are lines.
+/// Returns the distance between `count` contiguous lines of `length` elements. Returns `None` if lines are not contiguous or
+/// overlap.
 fn leading(length: usize, step: isize, count: usize, gap: isize) -> Option<usize> {
     if length > 1 && step != 1 {
         return None;

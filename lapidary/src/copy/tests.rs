@@ -1,4 +1,4 @@
-//! How long devices keep the factors of a matrix.
+//! Tests of how long devices keep the factors of a matrix.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use lapidary_core::{Gemm, MatMut, MatRef};
 use crate::{Lu, Machine, Settings};
 
 const N: usize = 240;
-/// Bytes of a matrix of order N.
+/// Size in bytes of a matrix of order N.
 const BYTES: usize = N * N * size_of::<f64>();
 
-/// Bytes for columns, such as pivots.
+/// Number of bytes for columns, such as pivots.
 const COLUMNS: usize = 64 << 10;
 
-/// A machine whose only device has memory for so many matrices of order N, and some columns.
+/// A machine whose only device has memory for `matrices` matrices of order N and some columns.
 fn machine(matrices: usize) -> Machine {
     let device = NullDevice::new(Some(matrices * BYTES + COLUMNS));
     Machine::of(vec![Box::new(device)], &Settings::default())
@@ -25,7 +25,7 @@ fn record(machine: &Machine) -> Record {
     machine.drivers()[0].device().downcast::<NullDevice>().expect("a null device").record()
 }
 
-/// Ones.
+/// Returns a matrix of ones of order N.
 fn matrix() -> Vec<f64> {
     vec![1.0; N * N]
 }
@@ -38,7 +38,7 @@ fn factor<'a>(machine: &Machine, a: &'a mut [f64]) -> Lu<'a, f64> {
     machine.getrf(MatMut::col_major(a, N, N).unwrap()).unwrap()
 }
 
-/// Elements that a call moves to the device.
+/// Returns the number of elements that a call transfers to the device.
 fn moved(machine: &Machine, call: impl FnOnce()) -> usize {
     let before = record(machine).requests.len();
     call();
@@ -46,7 +46,7 @@ fn moved(machine: &Machine, call: impl FnOnce()) -> usize {
     record(machine).requests[before..].iter().map(written).sum()
 }
 
-/// Elements that a solve with so many right-hand sides moves to the device.
+/// Returns the number of elements that a solve with `nrhs` right-hand sides transfers to the device.
 fn solve(machine: &Machine, lu: &Lu<'_, f64>, nrhs: usize) -> usize {
     moved(machine, || lu.solve(MatMut::col_major(&mut vec![1.0; N * nrhs], N, nrhs).unwrap()).unwrap())
 }
@@ -65,7 +65,8 @@ fn a_solve_does_not_move_the_factors_again() {
     let machine = machine(8);
     let mut a = matrix();
     let lu = factor(&machine, &mut a);
-    // the right-hand side and the pivots; several right-hand sides are moved for the exchanges, for L and for U
+    // A solve with one right-hand side transfers this column and the pivots. A solve with several right-hand sides transfers them
+    // three times: for the row exchanges, for L and for U.
     assert_eq!([1, 1, 20].map(|nrhs| solve(&machine, &lu, nrhs)), [2 * N, 2 * N, 3 * 20 * N + N]);
     machine.trim();
     assert_eq!(record(&machine).held, 0);
@@ -92,17 +93,17 @@ fn factors_give_way_to_other_calls_oldest_first() {
     let factors = matrices.each_mut().map(|a| factor(&machine, a));
     let are_kept = || factors.each_ref().map(|lu| solve(&machine, lu, 1) < N * N);
     assert_eq!(are_kept(), [true; 6]);
-    // a product in one tile takes three matrices, so that five stay
+    // a product in one tile uses three matrices, so the device keeps five factors
     let a = matrix();
     machine.gemm(Gemm::new(view(&a), view(&a), MatMut::col_major(&mut matrix(), N, N).unwrap())).unwrap();
     assert_eq!(are_kept(), [false, true, true, true, true, true]);
     assert!(record(&machine).most <= 8 * BYTES + COLUMNS, "{} bytes", record(&machine).most);
-    // an upload takes one, beside those that stay
+    // each upload uses one matrix in addition to those that the device keeps
     let uploaded = [(); 4].map(|()| machine.upload(view(&a)).unwrap());
     // factors without a copy are checked last, since a solve with them may free copies of other factors
     let is_kept = |number: usize| solve(&machine, &factors[number], 1) < N * N;
     assert_eq!([2, 3, 4, 5, 1].map(is_kept), [true, true, true, true, false]);
-    // a call on these may need scratch memory
+    // a call on resident matrices may need scratch memory
     let [a, mut c, ..] = uploaded;
     machine.gemm(Gemm::new(a.view(), a.view(), c.view_mut())).unwrap();
     assert_eq!(are_kept(), [false; 6]);
@@ -123,7 +124,8 @@ fn factors_that_no_solve_takes_are_not_kept() {
     assert_eq!([(N, N), (N, N / 2), (N / 2, N)].map(|shape| held(shape, &mut a)), [BYTES, 0, 0]);
 }
 
-/// A solve on a copy that runs out of memory takes the factors from host memory, unless B is written.
+/// A solve with a device's copy that runs out of memory starts again with the factors in host memory, unless elements of B have
+/// been written.
 #[test]
 fn a_solve_that_lacks_memory_begins_again_with_the_factors_in_host_memory() {
     let (mut first, mut last) = (0, 0);
@@ -150,7 +152,7 @@ fn a_solve_that_lacks_memory_begins_again_with_the_factors_in_host_memory() {
     assert!(last - first >= 5, "columns are written, kernels run, and the solution is read");
 }
 
-/// Threads that factor and solve, and one that multiplies, stay within the memory limit.
+/// Two threads that factor and solve, and one thread that multiplies, stay within the memory limit.
 #[test]
 fn threads_that_share_a_device_stay_within_its_memory() {
     let (machine, factoring, start) = (machine(4), AtomicUsize::new(2), Instant::now());

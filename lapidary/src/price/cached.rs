@@ -1,5 +1,6 @@
-//! A cache of choices of devices. To price a call takes 1.3 µs in a series of calls, but 20 to 30 µs after a rest and a call on
-//! another device, since the data that it reads has left the processor's caches. That is a tenth of the time of a product of order 300.
+//! A cache of choices of devices. Pricing a call takes 1.3 µs in a series of calls. After a pause and a call on another device,
+//! pricing takes 20 to 30 µs, since the data of the records have left the CPU caches (`bench/results/2026-11-25-pricing.txt`). A
+//! tenth of the time of a product of order 300 is 20 to 30 µs.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -10,12 +11,12 @@ use super::choice::{self, Price};
 use super::runs::{Bucket, RUNS_KEPT};
 use super::{Priced, Run};
 
-/// Number of calls that reuse a choice. The call after them is priced again.
+/// Number of calls that reuse a choice. The call after these calls is priced again.
 const CALLS: u32 = 8;
-/// A choice is cached only if the price of the call is at most this many seconds. For a longer call the time to price it is
-/// negligible.
+/// Maximum price in seconds of a call whose choice of devices is cached. Compared with the time of a longer call, the time of
+/// pricing is negligible.
 const SHORT: f64 = 5e-3;
-/// Maximum number of cached choices. A new one replaces the oldest.
+/// Maximum number of cached choices. If the cache is full, a new choice replaces the oldest choice.
 const KEPT: usize = 8;
 
 #[derive(Debug)]
@@ -25,21 +26,22 @@ struct Choice {
     capable: Vec<usize>,
     price: Price,
     bucket: Bucket,
-    /// Number of calls that may still reuse it.
+    /// Number of calls that may still reuse the choice.
     calls: u32,
 }
 
-/// The cached choices.
+/// A cache of choices of devices.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// The newest choice comes first.
+    /// The cached choices, in order from the newest to the oldest.
     choices: VecDeque<Choice>,
-    /// Completed calls that reused a choice, with their times in seconds. The next call that is priced moves them to the records.
+    /// Completed calls that reused a choice, with their times in seconds. The next call that is priced adds these times to the
+    /// records.
     pub ended: Vec<(Run, f64)>,
 }
 
 impl Cache {
-    /// The devices that are cached for a problem, with their price when they were chosen.
+    /// Returns the cached devices of a problem, with their price at the time of the choice.
     pub fn price(&self, problem: &Problem, capable: &[usize]) -> Option<&Price> {
         self.position(problem, capable).map(|at| &self.choices[at].price)
     }
@@ -48,7 +50,7 @@ impl Cache {
         self.choices.iter().position(|choice| choice.problem == *problem && choice.capable == capable)
     }
 
-    /// Begins a call on the devices that are cached for its problem; `None` if there are none.
+    /// Starts a call on the cached devices of its problem. Returns `None` if no choice is cached for the problem.
     pub fn begin(&mut self, problem: &Problem, capable: &[usize]) -> Option<Run> {
         let at = self.position(problem, capable)?;
         let Choice { price: Price { devices, estimate, .. }, bucket, calls, .. } = &mut self.choices[at];
@@ -60,8 +62,8 @@ impl Cache {
         Some(run)
     }
 
-    /// Caches a choice if its price comes from enough runs, and no other set of devices is to be tried during the calls that would
-    /// reuse it.
+    /// Caches a choice if its price comes from enough runs and no other set is due for a trial during the calls that would reuse
+    /// the choice.
     pub fn add(&mut self, problem: &Problem, capable: &[usize], Priced { prices, bucket }: &Priced) {
         let Some(first) = prices.first().filter(|first| first.runs == RUNS_KEPT && first.seconds <= SHORT) else { return };
         if !choice::is_settled(prices, f64::from(CALLS) * first.seconds) || self.position(problem, capable).is_some() {
@@ -72,7 +74,7 @@ impl Cache {
         self.choices.truncate(KEPT);
     }
 
-    /// Forgets all choices.
+    /// Removes all choices from the cache.
     pub fn clear(&mut self) {
         self.choices.clear();
     }
@@ -89,7 +91,8 @@ mod tests {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }
 
-    /// Devices 0 and 1 with these seconds and numbers of runs, after 1 was passed over for so many seconds.
+    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Device 1 has been passed over for `passed_over`
+    /// seconds.
     fn priced(seconds: [f64; 2], runs: [usize; 2], passed_over: f64) -> Priced {
         let price = |device, passed_over| Price {
             devices: vec![device],
@@ -125,9 +128,9 @@ mod tests {
             ([1e-3, 2e-3], [RUNS_KEPT - 1, ENOUGH_RUNS], 0.0, false),
             ([1e-3, 1.4e-3], [RUNS_KEPT, ENOUGH_RUNS - 1], 0.0, false),
             ([6e-3, 2e-2], enough, 0.0, false),
-            // first in spite of its price
+            // device 0 comes first as a trial, although its price is higher
             ([2e-3, 1e-3], enough, 0.0, false),
-            // tried again after 50 ms, within eight calls
+            // a trial of device 1 is due after 50 ms of calls; eight calls take 8 ms
             ([1e-3, 2e-3], enough, 41e-3, true),
             ([1e-3, 2e-3], enough, 43e-3, false),
         ] {

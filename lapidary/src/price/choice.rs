@@ -1,24 +1,25 @@
 //! The choice among sets of devices by their prices.
 
-/// From this number of runs on, one disturbed run does not decide the median.
+/// Number of runs from which on the median does not depend on a single disturbed run.
 pub(super) const ENOUGH_RUNS: usize = 3;
 /// A single device that has run fewer than [`ENOUGH_RUNS`] times at a size is tried if its price is at most this many times the
 /// lowest price.
 const WORTH_A_TRY: f64 = 1.5;
-/// A disturbance lasts for milliseconds. If a device has run fewer than [`ENOUGH_RUNS`] times at a size and its price is at most
-/// this many seconds, a disturbance may have hit all of these runs. The device is then also tried if the estimate from its
-/// measured speeds is at most [`WORTH_A_TRY`] times the lowest price.
+/// Maximum price in seconds at which a disturbance may have slowed down all runs of a device that has run fewer than
+/// [`ENOUGH_RUNS`] times at a size; a disturbance lasts for milliseconds. A device below this price is also tried if the estimate
+/// from its measured speeds is at most [`WORTH_A_TRY`] times the lowest price.
 const DISTURBANCE: f64 = 0.05;
-/// Any set of devices is also tried if that is expected to cost little. The cost is its price minus the lowest price; it is at most
-/// this fraction of the total time of the calls of that size since the set last ran. The price may be too high, since another
-/// program may have slowed down the runs that it comes from.
+/// A set is also tried if its expected loss, its price minus the lowest price, is at most this fraction of the total time of the
+/// calls of that size since the set last ran. The price of a set may be too high, since another program may have slowed down its
+/// runs.
 const LOSS_ALLOWED: f64 = 0.02;
-/// A set is far off if its price is more than this many times the lowest price. Users notice a single call on such a set.
+/// A set is far off if its price is more than this many times the lowest price. Users notice a single call on a set that is far
+/// off.
 const FAR_OFF: f64 = 4.0;
-/// The fraction for a set that is far off. For a set that has run, but fewer than [`ENOUGH_RUNS`] times, the fraction stays
-/// [`LOSS_ALLOWED`]: a disturbance may have hit all of its runs.
+/// The value that replaces [`LOSS_ALLOWED`] for a set that is far off. For a set that has run at least once but fewer than
+/// [`ENOUGH_RUNS`] times the value stays [`LOSS_ALLOWED`], since a disturbance may have hit all runs of the set.
 const LOSS_ALLOWED_FAR_OFF: f64 = 0.002;
-/// The price of several devices that have not run together at a size is multiplied by this factor. That price comes from a
+/// Factor on the price of several devices that have not run together at a size. The price of these devices comes from a
 /// simulation, which includes no disturbance.
 const OPTIMISM: f64 = 1.25;
 
@@ -26,28 +27,29 @@ const OPTIMISM: f64 = 1.25;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Price {
     pub devices: Vec<usize>,
-    /// Seconds by the measured speeds.
+    /// Seconds estimated from the measured speeds.
     pub estimate: f64,
-    /// Seconds, corrected by runs.
+    /// Expected seconds: the estimate, corrected by runs.
     pub seconds: f64,
-    /// Runs of about this size that are known.
+    /// Number of recorded runs of about this size.
     pub runs: usize,
-    /// Total seconds of the calls of about this size that other sets have run since this set last ran one.
+    /// Total seconds of the calls of about this size that other sets have run since this set last ran such a call.
     pub passed_over: f64,
 }
 
 impl Price {
-    /// The time by which sets are compared.
+    /// Seconds by which sets are compared.
     fn compared(&self) -> f64 {
         if self.runs == 0 && self.devices.len() > 1 { OPTIMISM * self.seconds } else { self.seconds }
     }
 
-    /// Whether this set would be chosen in place of `other` if no set were tried.
+    /// Whether this set would be chosen in place of `other` if there were no trials.
     pub fn is_cheaper_than(&self, other: &Price) -> bool {
         self.compared() < other.compared()
     }
 
-    /// Whether the set is to run although `lowest` is the lowest price, once it has been passed over for `more` seconds.
+    /// Whether the set is to be tried although `lowest` is the lowest price, once other sets have run calls for `more` further
+    /// seconds.
     fn is_tried(&self, lowest: f64, more: f64) -> bool {
         let has_few_runs = (1..ENOUGH_RUNS).contains(&self.runs);
         let is_doubtful = has_few_runs && self.seconds <= DISTURBANCE;
@@ -60,8 +62,8 @@ impl Price {
     }
 }
 
-/// Sorts prices: the set that is to run comes first, the others by their price. Of several sets to be tried, the one with the
-/// fewest runs does, so that a disturbance does not hit all runs of one set.
+/// Sorts prices: the set that is to run comes first, then the other sets by price. If several sets are to be tried, the set with
+/// the fewest runs comes first, so that a disturbance does not hit all runs of one set.
 pub(super) fn sort(prices: &mut [Price]) {
     prices.sort_by(|a, b| a.compared().total_cmp(&b.compared()));
     let Some(lowest) = prices.first().map(Price::compared) else { return };
@@ -71,8 +73,8 @@ pub(super) fn sort(prices: &mut [Price]) {
     }
 }
 
-/// Whether the first of these sorted prices stays the choice during another `more` seconds of calls. It does not if another set is
-/// cheaper.
+/// Whether the first of these sorted prices stays the choice during another `more` seconds of calls. Returns `false` if another
+/// set is cheaper.
 pub(super) fn is_settled(prices: &[Price], more: f64) -> bool {
     let [first, others @ ..] = prices else { return false };
     others.iter().all(|other| !other.is_tried(first.compared(), more))
@@ -86,7 +88,7 @@ mod tests {
         Price { devices: devices.to_vec(), estimate: seconds, seconds, runs, passed_over: 0.0 }
     }
 
-    /// The sets in the order of the sorted prices.
+    /// Returns the sets in the order of the sorted prices.
     fn sorted(mut prices: Vec<Price>) -> Vec<Vec<usize>> {
         sort(&mut prices);
         prices.into_iter().map(|price| price.devices).collect()
@@ -120,13 +122,13 @@ mod tests {
             sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), other])[0][0]
         };
         assert_eq!([with(2.0, ENOUGH_RUNS, 40.0), with(2.0, ENOUGH_RUNS, 60.0)], [0, 1]);
-        // far off, with a loss of 10
+        // set 1 is far off: its loss is 10
         for (runs, passed_over) in [(1, [400.0, 600.0]), (ENOUGH_RUNS, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
             assert_eq!(passed_over.map(|passed_over| with(11.0, runs, passed_over)), [0, 1], "{runs} runs");
         }
     }
 
-    /// The order of those that are passed over stays that of their prices.
+    /// Sets that are not tried stay in the order of their prices.
     #[test]
     fn of_several_to_be_tried_the_one_with_the_fewest_runs_and_then_the_cheapest_is() {
         let with = |runs| sorted(vec![price(&[2], 1.3, 0), price(&[1], 1.2, runs), price(&[0], 1.0, 0)]);

@@ -1,4 +1,4 @@
-//! Why devices take part in a call, for people and programs.
+//! The reason why devices take part in a call, as a value and as printed text.
 
 use std::fmt;
 
@@ -7,16 +7,16 @@ use lapidary_core::DeviceRuntime;
 use super::Priced;
 use super::choice::Price;
 
-/// Which devices take part in a call, and why. It prints as a table.
+/// Explains which devices take part in a call, and why. Printed, an explanation is a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The call: the routine, the element type and the sizes.
+    /// The routine, the element type and the sizes of the call.
     pub call: String,
-    /// Names of the devices that take part.
+    /// Names of the devices that take part in the call.
     pub devices: Vec<String>,
-    /// Why these.
+    /// Reason why these devices take part.
     pub reason: Reason,
-    /// The sets of devices that were considered, the chosen one first; empty unless the price decides.
+    /// The sets of devices that were priced, with the chosen set first. The list is empty unless devices were chosen by price.
     pub considered: Vec<PricedSet>,
 }
 
@@ -24,40 +24,42 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The selection, or the application that made the machine, names them.
+    /// The selection names these devices, or the application passed them to the machine.
     Selected,
-    /// No other device is capable.
+    /// No other device can run the call.
     Alone,
     /// The call is so small that another device would cost more time than it could save.
     Small,
-    /// The matrices lie on the device.
+    /// The matrices lie on this device.
     Resident,
-    /// It is the first of several devices of which none could be measured, for example since the memory limit is too small.
+    /// Measuring speeds failed on all devices, for example because the memory limit is too small. If no device could be measured,
+    /// the first device runs the call.
     Unmeasured,
-    /// Their price is the lowest.
+    /// The price of these devices is the lowest.
     Price,
-    /// Their price was the lowest when they were chosen. A choice is reused for eight calls of the same problem.
+    /// The price of these devices was the lowest when they were chosen. A cached choice of devices is reused for eight calls of
+    /// the same problem.
     Cached,
-    /// They have run at this size a few times only, or not recently, and may be faster than their price says.
+    /// A trial: these devices have run calls of this size only a few times, or not recently, so their price may be too high.
     Trial,
 }
 
-/// A set of devices with its price for a call.
+/// A set of devices with the price of a call on them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PricedSet {
     /// Names of the devices.
     pub devices: Vec<String>,
     /// Expected time of the call in seconds.
     pub seconds: f64,
-    /// Runs of about this size by which the time was corrected, at most five. Without any the time comes from measured
-    /// speeds, and from runs of other sizes.
+    /// Number of earlier runs of about this size that correct the time, at most five. If this number is 0, the time comes from
+    /// measured speeds and from runs of other sizes.
     pub runs: usize,
 }
 
-/// What [`Machine::explained`](crate::Machine::explained) calls.
+/// The type of the function that [`Machine::explained`](crate::Machine::explained) takes.
 pub(crate) type Tell = dyn Fn(&Explanation) + Send + Sync;
 
-/// The function that receives explanations.
+/// The function that the machine calls with each explanation.
 pub(crate) struct Listener(pub Box<Tell>);
 
 impl fmt::Debug for Listener {
@@ -73,7 +75,7 @@ impl PricedSet {
 }
 
 impl Priced {
-    /// The sets that are considered.
+    /// Returns the priced sets with the names of their devices.
     pub fn sets(&self, drivers: &[DeviceRuntime]) -> Vec<PricedSet> {
         let name = |device: usize| drivers[device].facts().name.clone();
         self.prices.iter().map(|price| PricedSet::new(price, name)).collect()

@@ -1,7 +1,7 @@
 //! Chooses the devices that run a call, by the expected time (the price) on each set of devices
 //! (docs/decisions/0017-calls-choose-by-price.md).
 //!
-//! A price is the time that is estimated from measured speeds, times a correction from earlier runs of about that size.
+//! A price is an estimate from measured speeds, multiplied by a correction from earlier runs of about the same size.
 
 mod cached;
 mod choice;
@@ -30,10 +30,10 @@ pub(crate) use store::Records;
 use crate::machine::Machine;
 use crate::run::Planner;
 
-/// What a machine knows to choose the devices of a call.
+/// The data by which a machine chooses the devices of a call.
 #[derive(Debug)]
 pub(crate) struct Pricing {
-    /// For each device, the lowest number of a device that is the same hardware: two backends may open one GPU.
+    /// For each device, the lowest index of a device that is the same hardware. Two backends may open one GPU.
     hardware: Vec<usize>,
     state: Mutex<State>,
     cache: Mutex<Cache>,
@@ -44,66 +44,67 @@ struct State {
     records: Records,
     /// Measured speeds of each device.
     speeds: Vec<Speed>,
-    /// Sets of devices that have had a price so far.
+    /// Sets of devices that have been priced so far.
     sets: Vec<Set>,
-    /// Sets that have run a size in this process. The first run of a size does not count: it may compile other kernels than
-    /// those of other sizes, and allocates.
+    /// Sets of devices with the sizes that they have run in this process. The first run of a size on a set is not recorded, since
+    /// the driver may compile kernels and allocate memory during this run.
     warm: HashSet<(Vec<usize>, Bucket)>,
 }
 
 #[derive(Debug)]
 enum Speed {
-    /// Nothing was measured or loaded yet.
+    /// No speed was measured, and no record was loaded from disk.
     Unknown,
     Measured(Speeds),
-    /// The device failed while it was measured. Calls are never given to it by price.
+    /// The device failed while it was measured. The machine never chooses such a device by price.
     Failed,
 }
 
-/// A set of devices, by ascending number, and how long calls took there.
+/// A set of devices, by ascending index, with its runs.
 #[derive(Debug)]
 struct Set {
     devices: Vec<usize>,
     runs: Runs,
     /// Whether runs were added since the record on disk was written.
     is_unsaved: bool,
-    /// Simulated time of the plan, divided by its time if devices never waited.
+    /// Time of the simulated plan, divided by the estimated time without any waiting between devices. The map has one value for
+    /// each size.
     slowdown: HashMap<Bucket, f64>,
-    /// Total seconds of the calls of a size that other sets have run since this set last ran one.
+    /// Total seconds of the calls of each size that other sets have run since this set last ran a call of that size.
     passed_over: HashMap<Bucket, f64>,
 }
 
-/// The prices of the sets that can run a call. The set that is to run it comes first.
+/// The prices of the sets that can run a call. The set that is chosen for the call comes first.
 pub(crate) struct Priced {
     prices: Vec<Price>,
     bucket: Bucket,
 }
 
-/// A call that runs on devices that were chosen for it.
+/// A call that has begun on chosen devices.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub devices: Vec<usize>,
     bucket: Bucket,
     estimate: f64,
     start: Instant,
-    /// Whether the devices come from the cache of choices.
+    /// Whether the choice of the devices comes from the cache.
     is_cached: bool,
 }
 
 impl Priced {
-    /// The beginning of the call on the set that is to run it; `None` if no set has a price.
+    /// Starts the clock of the call on the chosen set. Returns `None` if no set has a price.
     pub fn begin(&self) -> Option<Run> {
         let Price { devices, estimate, .. } = self.prices.first()?;
         Some(Run { devices: devices.clone(), bucket: self.bucket, estimate: *estimate, start: Instant::now(), is_cached: false })
     }
 
-    /// Whether the first set runs as a trial, although another set is cheaper.
+    /// Whether the chosen set runs as a trial although another set is cheaper.
     pub fn is_trial(&self) -> bool {
         self.prices.iter().skip(1).any(|price| price.is_cheaper_than(&self.prices[0]))
     }
 }
 
-/// A call on host matrices, and the devices that can take part.
+/// A call on host matrices, and the devices that can run it.
 pub(crate) struct HostCall<'a> {
     pub machine: &'a Machine,
     pub problem: &'a Problem,
@@ -112,7 +113,7 @@ pub(crate) struct HostCall<'a> {
 }
 
 impl HostCall<'_> {
-    /// The instructions of the call. A triangular solve by inverted blocks counts as one by substitution.
+    /// Returns the instructions of the call. A triangular solve with inverted blocks is priced as a solve by substitution.
     fn instructions(&self) -> Vec<Instruction<RawMat>> {
         let of_matrices = match self.problem {
             Problem::Trsm(problem) => vec![problem.instruction([0, 1])],
@@ -121,7 +122,7 @@ impl HostCall<'_> {
         of_matrices.iter().map(|instruction| instruction.map(|matrix| self.memory[matrix])).collect()
     }
 
-    /// Floating-point operations.
+    /// Number of floating-point operations of the call.
     pub fn flops(&self) -> f64 {
         self.instructions().iter().map(Instruction::flops).sum()
     }
@@ -146,8 +147,8 @@ impl Pricing {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call on devices from the cache, or on those with the lowest price, which are then cached if the price is
-    /// settled; `None` if no set has a price.
+    /// Chooses the devices of a call and starts its clock. If the cache has no choice for the problem, the set with the lowest
+    /// price is chosen, and this choice is cached if it is settled. Returns `None` if no set has a price.
     pub fn begin(&self, call: &HostCall<'_>) -> Option<Run> {
         let cached = self.cache().begin(call.problem, call.capable);
         cached.or_else(|| {
@@ -157,7 +158,8 @@ impl Pricing {
         })
     }
 
-    /// The prices of a call that does not run, and whether it would run on devices from the cache. These then come first.
+    /// Prices a call without running it. Returns the prices, and whether the choice is cached; a cached set comes first in the
+    /// prices.
     pub fn explain(&self, call: &HostCall<'_>) -> (Priced, bool) {
         let mut priced = self.price(call);
         let cached = self.cache().price(call.problem, call.capable).cloned();
@@ -170,21 +172,21 @@ impl Pricing {
         (priced, is_cached)
     }
 
-    /// Forgets the cached choices: a device has failed.
+    /// Clears the cache of choices. The machine calls this method after a call has failed.
     pub fn forget_choices(&self) {
         self.cache().clear();
     }
 
-    /// Other devices that are the same hardware as one of these.
+    /// Returns the other devices that are the same hardware as one of `devices`.
     pub fn same_hardware(&self, devices: &[usize]) -> Vec<usize> {
         let is_same = |device: usize| devices.iter().any(|&other| self.hardware[other] == self.hardware[device]);
         (0..self.hardware.len()).filter(|device| !devices.contains(device) && is_same(*device)).collect()
     }
 
-    /// The prices of all sets that can run the call.
+    /// Prices the call on all sets that can run it.
     pub fn price(&self, call: &HostCall<'_>) -> Priced {
         let (instructions, bucket, mut state) = (call.instructions(), Bucket::of(call.problem), self.state());
-        // the cache is not locked while records are read and written
+        // records are read and written while the cache is not locked
         let ended = std::mem::take(&mut self.cache().ended);
         state.add_all(ended);
         let mut prices = Vec::new();
@@ -199,7 +201,7 @@ impl Pricing {
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
         for devices in self.device_sets(&prices, call.machine.drivers()) {
-            // a set is never faster than its devices side by side without any waiting
+            // lower bound: the devices of the set work at the same time and never wait
             let bound = |seconds: fn(&Price) -> f64| {
                 let together = prices.iter().filter(|price| devices.contains(&price.devices[0]));
                 1.0 / together.map(|price| 1.0 / seconds(price)).sum::<f64>()
@@ -215,8 +217,8 @@ impl Pricing {
         Priced { prices, bucket }
     }
 
-    /// The sets of several devices that are considered: all devices, and all but the processor. Of devices that are the same
-    /// hardware, only the cheapest belongs to a set.
+    /// Returns the sets of several devices to price: all devices, and all devices but the CPU. If several devices are the same
+    /// hardware, only the cheapest of them belongs to a set.
     fn device_sets(&self, alone: &[Price], drivers: &[DeviceRuntime]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
@@ -231,7 +233,8 @@ impl Pricing {
         sets
     }
 
-    /// Records the time of a call that has succeeded. `has_failed` says that these devices failed and others completed it.
+    /// Records the time of a call that has succeeded. `has_failed` means that the devices of `run` failed and other devices
+    /// completed the call.
     pub fn record(&self, run: Run, has_failed: bool) {
         let seconds = run.start.elapsed().as_secs_f64();
         if run.is_cached && !has_failed {
@@ -243,7 +246,7 @@ impl Pricing {
 }
 
 impl Drop for Pricing {
-    /// Saves the records that this machine's runs have changed, so that the next process can load them.
+    /// Saves the changed records to disk, so that the next process can load them.
     fn drop(&mut self) {
         let ended = std::mem::take(&mut self.cache().ended);
         let mut state = self.state();
@@ -254,7 +257,7 @@ impl Drop for Pricing {
 }
 
 impl State {
-    /// Adds the time of a call to the records of its devices.
+    /// Adds the time of one call to the records of its devices.
     fn add(&mut self, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
         for set in &mut self.sets {
             let passed_over = set.passed_over.entry(bucket).or_default();
@@ -267,21 +270,23 @@ impl State {
         let count = set.runs.count(&bucket);
         set.runs.add(bucket, seconds / estimate);
         set.is_unsaved = true;
-        // seldom, since a file takes as long as a small call
+        // The record is written only after the run that completes `ENOUGH_RUNS`, since writing a file takes as long as a small
+        // call.
         if count + 1 == ENOUGH_RUNS {
             self.save(&devices);
         }
     }
 
-    /// Adds the times of calls that have succeeded.
+    /// Adds the times of calls that have succeeded to the records.
     fn add_all(&mut self, ended: Vec<(Run, f64)>) {
         ended.into_iter().for_each(|(run, seconds)| self.add(run, seconds, false));
     }
 
-    /// The speeds of a device. Measures those that these instructions need and that are not known yet.
+    /// Returns the speeds of a device, or `None` if the device cannot be measured. Unknown speeds that these instructions need
+    /// are measured first.
     fn speeds_of(&mut self, call: &HostCall<'_>, device: usize, instructions: &[Instruction<RawMat>]) -> Option<&Speeds> {
         if matches!(self.speeds[device], Speed::Unknown) {
-            // the set's record holds both
+            // `set` loads the record from disk, which holds the runs and the speeds
             self.set(&[device]);
             if matches!(self.speeds[device], Speed::Unknown) {
                 self.speeds[device] = Speed::Measured(Speeds::default());
@@ -291,10 +296,11 @@ impl State {
         let (driver, dtype) = (call.driver(device), call.problem.dtype());
         if !speeds.has(driver, dtype, instructions) {
             let _exclusive = call.machine.exclusive(&[device]);
-            // what is kept for the next call would leave less memory
+            // Free the memory that the device keeps for its next call, so that the measurement has enough memory.
             driver.make_room();
             if let Err(error) = speeds.measure(driver, dtype, instructions) {
-                // a shortage of memory may pass, but not if the memory limit is too small
+                // A device that is out of memory is measured again later, unless its memory limit is too small for any
+                // measurement.
                 let is_limit = driver.facts().memory.is_some_and(|limit| limit < speeds::LEAST_MEMORY);
                 if !error.kind().is_out_of_memory() || is_limit {
                     self.speeds[device] = Speed::Failed;
@@ -309,7 +315,7 @@ impl State {
         }
     }
 
-    /// The records of a set of devices; they are loaded at the first request.
+    /// Returns the records of a set of devices. The first request for a set loads its records from disk.
     fn set(&mut self, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(devices);
@@ -320,7 +326,7 @@ impl State {
         &mut self.sets[at]
     }
 
-    /// The price of a set: `estimate` times the correction by its runs, or `uncorrected` if it has none.
+    /// The price of a set: `estimate` times the correction from runs, or `uncorrected` if there is no correction.
     fn price(&mut self, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
         let Set { runs, passed_over, .. } = self.set(&devices);
         let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);
@@ -328,19 +334,19 @@ impl State {
         Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
     }
 
-    /// Simulated time of the planned call, divided by `bound`; 1 if no plan can be simulated.
+    /// Returns the time of the simulated plan divided by `bound`, or 1 if no plan can be simulated.
     fn slowdown(&mut self, call: &HostCall<'_>, devices: &[usize], bucket: &Bucket, bound: f64) -> f64 {
         if let Some(&slowdown) = self.set(devices).slowdown.get(bucket) {
             return slowdown;
         }
-        // not stored: the next call may have a plan
+        // If the simulation is not possible, no ratio is stored, since the next call of this size may have a plan.
         let Some(seconds) = self.simulate(call, devices) else { return 1.0 };
         let slowdown = (seconds / bound).max(1.0);
         self.set(devices).slowdown.insert(*bucket, slowdown);
         slowdown
     }
 
-    /// Simulated seconds of the planned call; `None` if a plan is not possible, or long.
+    /// Simulates the plan of the call and returns its seconds. Returns `None` if no plan is possible or if the plan is too long.
     fn simulate(&self, call: &HostCall<'_>, devices: &[usize]) -> Option<f64> {
         let measured = |&device: &usize| match &self.speeds[device] {
             Speed::Measured(speeds) => Some(speeds),
@@ -352,8 +358,8 @@ impl State {
     }
 }
 
-/// For each device, the lowest number of a device that is the same hardware. Two devices are the same hardware if they have the
-/// same model and come from different backends; the k-th device of a model of one backend is the k-th of the other.
+/// For each device, the lowest index of a device that is the same hardware. Two devices are the same hardware if they have the
+/// same model, come from different backends, and have the same position among the devices of this model in their backends.
 fn hardware(drivers: &[DeviceRuntime]) -> Vec<usize> {
     let kind = |driver: &DeviceRuntime| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
     let model = |driver: &DeviceRuntime| driver.facts().identity.model.clone();

@@ -1,23 +1,23 @@
-//! How long calls of some sizes took, compared with their estimates.
+//! Times of earlier calls, compared with their estimates.
 
 use std::collections::HashMap;
 
 use lapidary_core::DType;
 use lapidary_core::algorithms::Problem;
 
-/// Number of runs that are kept for each size. Their median counts: other programs slow some runs down, and on some devices
-/// every run takes another time.
+/// Number of runs that are kept for each size. The correction is the median of the kept runs, since other programs slow some runs
+/// down and the times on some devices vary from run to run.
 pub(super) const RUNS_KEPT: usize = 5;
 
-/// A size that has not run on a device is corrected by the nearest size that has, up to this distance: two octaves in total.
+/// Maximum distance, in half octaves, between a size that has not run and the size whose runs correct its price.
 const NEAR: u32 = 4;
 
-/// Calls of a routine of about the same size.
+/// A class of calls: one routine, one element type, and about the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Bucket {
     pub operation: &'static str,
     pub dtype: DType,
-    /// Twice the binary logarithm of each size, rounded; 0 where there are fewer than four.
+    /// Twice the binary logarithm of each size, rounded. If the routine has fewer than four sizes, the remaining elements are 0.
     pub size: [u32; 4],
 }
 
@@ -30,35 +30,37 @@ impl Bucket {
         Bucket { operation: problem.operation(), dtype: problem.dtype(), size }
     }
 
-    /// The distance between two buckets: the differences of their sizes in half octaves, added up. `None` if their routines or
-    /// types differ.
+    /// Sum of the differences of the sizes of two buckets, in half octaves. Returns `None` if the routines or element types of
+    /// the buckets differ.
     fn distance(&self, other: &Bucket) -> Option<u32> {
         let is_alike = (self.operation, self.dtype) == (other.operation, other.dtype);
         is_alike.then(|| self.size.iter().zip(other.size).map(|(a, b)| a.abs_diff(b)).sum())
     }
 }
 
-/// Ratios of the time of a run to its estimate, the latest of each bucket.
+/// For each bucket, the ratios of measured to estimated time of its latest runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Runs(pub HashMap<Bucket, Vec<f64>>);
 
 impl Runs {
-    /// Number of runs in the bucket that are kept.
+    /// Number of kept runs of the bucket.
     pub fn count(&self, bucket: &Bucket) -> usize {
         self.0.get(bucket).map_or(0, Vec::len)
     }
 
-    /// The factor by which estimates in the bucket are corrected: the median ratio of its runs, or of the nearest bucket's. For
-    /// several devices together any distance is allowed, since they wait for each other at all sizes. `None` without such runs.
+    /// Returns the factor that corrects estimates in the bucket: the median ratio of the nearest bucket that has runs. For a
+    /// single device, the distance to the nearest bucket must be at most [`NEAR`]. For several devices, the nearest bucket may be
+    /// at any distance, since devices wait for each other at all sizes. Returns `None` if no bucket within this distance has
+    /// runs.
     pub fn correction(&self, bucket: &Bucket, is_team: bool) -> Option<f64> {
         let most = if is_team { u32::MAX } else { NEAR };
         let near = self.0.iter().filter_map(|(other, ratios)| Some((bucket.distance(other)?, other, ratios)));
-        // of two that are as near, always the same one
+        // if two buckets are equally near, the order of buckets decides, so that the choice is reproducible
         let nearest = near.filter(|(distance, ..)| *distance <= most).min_by_key(|(distance, other, _)| (*distance, **other));
         nearest.map(|(_, _, ratios)| median(ratios))
     }
 
-    /// Adds a run.
+    /// Adds a run, and drops the oldest one if the bucket has more than [`RUNS_KEPT`].
     pub fn add(&mut self, bucket: Bucket, ratio: f64) {
         let ratios = self.0.entry(bucket).or_default();
         ratios.push(ratio);
@@ -68,7 +70,7 @@ impl Runs {
     }
 }
 
-/// The middle of some ratios; of an even number, the smaller of the two in the middle.
+/// Returns the median of the ratios. For an even number of ratios, returns the smaller of the two in the middle.
 fn median(ratios: &[f64]) -> f64 {
     let mut sorted = ratios.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -91,7 +93,8 @@ mod tests {
         assert_eq!(runs.count(&GEMM), RUNS_KEPT);
     }
 
-    /// The nearest size corrects a size that has not run; no other routine, type, or size far away does.
+    /// The nearest size corrects a size that has not run. Runs of other routines, other element types and distant sizes do not
+    /// correct a size that has not run.
     #[test]
     fn a_near_size_corrects() {
         let mut runs = Runs::default();

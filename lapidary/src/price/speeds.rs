@@ -1,4 +1,4 @@
-//! Measured speeds of one device, and what a call costs there.
+//! Measured speeds of one device, and estimates of the time of calls from them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,39 +8,41 @@ use lapidary_core::{Access, Cost, DType, DeviceRuntime, Extent, Instruction, Pla
 
 /// Orders of the matrices with which a kernel is measured.
 const ORDERS: [usize; 4] = [64, 256, 1024, 4096];
-/// A kernel is not measured at the next order if it took longer than this at the one before: it would take 64 times as long.
+/// A kernel is not measured at the next order if it took longer than this number of seconds at the current order, since the next
+/// order is four times as large and takes 64 times as long.
 const LONGEST_SECONDS: f64 = 4e-3;
-/// Order of the matrix of a product by one column, which measures the memory.
+/// Order of the matrix in a matrix-vector product that measures the memory bandwidth.
 const COLUMN_ORDER: usize = 2048;
-/// Bytes of the transfers that measure the latency and the bandwidth.
+/// Sizes in bytes of the two transfers that measure the latency and the bandwidth.
 const TRANSFERS: [usize; 2] = [4 << 10, 32 << 20];
-/// Bytes that a measurement takes: no speed is known of a device that may use less.
+/// Bytes of device memory that a measurement needs. A device with a lower memory limit is not measured.
 pub const LEAST_MEMORY: usize = TRANSFERS[1];
 
 /// Speeds of one device. Each speed is measured when a call first needs it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Speeds {
-    /// Transfers to the device and back; `None` if they were not measured, as on a device that works in host memory.
+    /// Speeds of transfers to the device and back. `None` if the transfers were not measured, or if the device works in host
+    /// memory.
     pub transfers: Option<[Transfer; 2]>,
     pub kernels: BTreeMap<(TimedKernel, DType), Kernel>,
-    /// Bytes per second of kernels that use each element once.
+    /// Memory bandwidth in bytes per second, from a kernel that uses each matrix element once.
     pub memory: Option<f64>,
 }
 
-/// Seconds of a transfer: the latency, and a time for each byte.
+/// Model of the time of a transfer: a latency, and a time for each byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Transfer {
     pub latency: f64,
-    /// Bytes per second.
+    /// Transfer rate in bytes per second.
     pub bandwidth: f64,
 }
 
-/// Operations and seconds of a kernel on square matrices, ascending.
+/// Measured points of a kernel on square matrices: floating-point operations and seconds, in ascending order.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kernel(pub Vec<(f64, f64)>);
 
 impl Transfer {
-    /// The line through two measurements.
+    /// Returns the transfer model whose line passes through two measurements.
     fn through([few, many]: [usize; 2], [short, long]: [f64; 2]) -> Self {
         let latency = short.min(long);
         let bandwidth = (many - few) as f64 / (long - latency).max(1e-9);
@@ -53,8 +55,9 @@ impl Transfer {
 }
 
 impl Kernel {
-    /// Seconds of so many operations. Interpolates between measured points on logarithmic axes, and extrapolates beyond the
-    /// last one with a slope of at most 1. Constant below the first one.
+    /// Estimates the seconds of a kernel with `flops` operations. The estimate between two measured points is interpolated on
+    /// logarithmic axes. Beyond the last measured point, the estimate is extrapolated with a slope of at most 1. Below the first
+    /// measured point, the estimate is the time of the first measured point.
     fn seconds(&self, flops: f64) -> f64 {
         let points = &self.0;
         let above = points.partition_point(|(measured, _)| *measured < flops);
@@ -68,8 +71,8 @@ impl Kernel {
     }
 }
 
-/// The measured kernel by which the time of an instruction is estimated; none for instructions that only move elements. A
-/// batch is estimated as one kernel with as many operations.
+/// The measured kernel that estimates the time of an instruction. `None` for instructions that only move elements. A batch is
+/// estimated as one kernel with the same number of operations.
 fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
     match instruction {
         Instruction::Gemm { .. } | Instruction::GemmBatched { .. } => Some(TimedKernel::Gemm),
@@ -80,7 +83,7 @@ fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
 }
 
 impl Speeds {
-    /// Whether everything is measured that the time of these instructions depends on.
+    /// Whether all speeds that these instructions need have been measured.
     pub fn has(&self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
         let has_kernel = |kernel| self.kernels.contains_key(&(kernel, dtype));
         (self.transfers.is_some() || driver.facts().host_memory)
@@ -88,10 +91,10 @@ impl Speeds {
             && instructions.iter().filter_map(timed).all(has_kernel)
     }
 
-    /// Measures the speeds for which [`Self::has`] looks, unless they have been measured.
+    /// Measures the speeds that [`Self::has`] checks, except those that have been measured before.
     ///
     /// # Errors
-    /// The device failed, or has no memory for the smallest matrices.
+    /// The device failed, or has too little memory for the smallest matrices.
     pub fn measure(&mut self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
         if self.transfers.is_none() && !driver.facts().host_memory {
             let [small, large] = [driver.time_transfers(TRANSFERS[0])?, driver.time_transfers(TRANSFERS[1])?];
@@ -109,14 +112,14 @@ impl Speeds {
         Ok(())
     }
 
-    /// Seconds of an instruction whose kernel was measured.
+    /// Estimates the seconds of an instruction whose kernel has been measured.
     fn instruction<O: Extent + Copy>(&self, instruction: &Instruction<O>, dtype: DType) -> f64 {
         let elements = (instruction.elements() * dtype.size()) as f64 / self.memory.unwrap_or(f64::INFINITY);
         let kernel = timed(instruction).and_then(|kernel| self.kernels.get(&(kernel, dtype)));
         kernel.map_or(0.0, |kernel| kernel.seconds(instruction.flops())).max(elements)
     }
 
-    /// Seconds of a call on host matrices.
+    /// Estimates the seconds of a call on host matrices.
     pub fn call(&self, dtype: DType, instructions: &[Instruction<RawMat>]) -> f64 {
         let kernels: f64 = instructions.iter().map(|instruction| self.instruction(instruction, dtype)).sum();
         let [to, back] = traffic(instructions);
@@ -124,7 +127,8 @@ impl Speeds {
     }
 }
 
-/// Measures a kernel at ascending orders, until it takes long or memory is short.
+/// Measures a kernel at ascending orders. The measurements end when a kernel takes longer than [`LONGEST_SECONDS`] or when the
+/// device runs out of memory.
 fn measure(driver: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for n in ORDERS {
@@ -146,7 +150,7 @@ fn measure(driver: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<
     Ok(Kernel(points))
 }
 
-/// Bytes that a device with memory of its own reads from host matrices, and writes to them.
+/// Bytes that a device with memory of its own copies from host matrices, and bytes that it copies back.
 fn traffic(instructions: &[Instruction<RawMat>]) -> [usize; 2] {
     let mut moved: Vec<(RawMat, [bool; 2])> = Vec::new();
     for instruction in instructions {

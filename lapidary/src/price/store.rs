@@ -1,7 +1,7 @@
-//! Speeds and runs on disk, beside the compiled programs.
+//! Stores speeds and runs on disk, in the cache folder of compiled programs.
 //!
-//! The record of a set of devices has a key that names their models, drivers and numbers of cores, so that another driver
-//! finds nothing. A record that does not read is no record, and what it held is measured again.
+//! The key of a record names the models, drivers and numbers of cores of the devices, so a record is not found after a driver
+//! update. A record with an invalid line is ignored, and its speeds are measured again.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,12 +20,12 @@ use super::{Speed, State};
 const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 const KERNELS: [(TimedKernel, &str); 3] = [(TimedKernel::Gemm, "gemm"), (TimedKernel::Trsm, "trsm"), (TimedKernel::Getrf, "getrf")];
 
-/// Where records are kept: in the folder of the compiled programs.
+/// Reads and writes records in the folder of compiled programs.
 #[cfg(feature = "program-cache")]
 #[derive(Debug)]
 pub(crate) struct Records {
     folder: Arc<ProgramCache>,
-    /// For each device a line that names everything that changes its speed.
+    /// For each device, a line that names everything that may change its speed.
     devices: Vec<String>,
 }
 
@@ -56,7 +56,8 @@ impl Records {
     }
 }
 
-/// A build for the processor alone has no folder, and little to choose between.
+/// Without the feature `program-cache`, no record is stored: a build without this feature has only the CPU backend and no choice
+/// between devices.
 #[cfg(not(feature = "program-cache"))]
 #[derive(Debug)]
 pub(crate) struct Records;
@@ -71,7 +72,7 @@ impl Records {
 }
 
 impl State {
-    /// The runs of a set, and the speeds of its only device, from disk.
+    /// Loads the runs of a set from disk. For a set of one device, also loads the speeds of this device.
     pub(super) fn load(&mut self, devices: &[usize]) -> Runs {
         let text = self.records.load(devices);
         let Some((speeds, runs)) = text.and_then(|text| read(&text)) else { return Runs::default() };
@@ -81,7 +82,7 @@ impl State {
         runs
     }
 
-    /// Stores what is known of a set.
+    /// Stores the runs of a set on disk. For a set of one device, also stores the speeds of this device.
     pub(super) fn save(&mut self, devices: &[usize]) {
         let set = self.set(devices);
         set.is_unsaved = false;
@@ -97,7 +98,7 @@ impl State {
     }
 }
 
-/// The record as lines of words.
+/// Formats a record as text: one entry on each line, words separated by spaces.
 fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
     let mut text = String::new();
     if let Some(Speeds { transfers, kernels, memory }) = speeds {
@@ -121,7 +122,7 @@ fn write(speeds: Option<&Speeds>, runs: &Runs) -> String {
     text
 }
 
-/// The record's speeds, if it holds any, and runs; `None` if a line does not read.
+/// Parses a record: the speeds, if the text has any, and the runs. Returns `None` if a line of the record is invalid.
 fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
     let (mut speeds, mut runs, mut transfers) = (Speeds::default(), HashMap::new(), Vec::new());
     for line in text.lines() {
@@ -163,7 +164,7 @@ fn dtype(word: &str) -> Option<DType> {
     DTYPES.into_iter().find(|dtype| dtype.to_string() == word)
 }
 
-/// Positive numbers.
+/// Parses positive finite numbers. Returns `None` if a word is not a positive finite number.
 fn numbers(words: &[&str]) -> Option<Vec<f64>> {
     let number = |word: &&str| word.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     words.iter().map(number).collect()

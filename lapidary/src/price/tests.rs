@@ -1,4 +1,4 @@
-//! Who takes part in calls of devices that take their time, or fail.
+//! Tests of the choice of devices by price, with devices that are slow or fail.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,23 +15,24 @@ use super::{Bucket, Explanation, HostCall, Price, Priced, PricedSet, Problem, Ra
 use crate::open::boxed;
 use crate::{DType, Machine, Settings};
 
-/// A product of this order is no small call.
+/// Order of the matrices in the products of these tests. A product of this order has more operations than a call that the CPU
+/// runs without a price.
 const N: usize = 240;
 
-/// A device that computes nothing and takes a while for it.
+/// A device that computes nothing and sleeps for a given time in each launch.
 #[derive(Clone, Debug)]
 struct Paced {
     facts: DeviceFacts,
     launch: Duration,
     launches: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
-    /// How every further request fails.
+    /// The error that all further requests return, if any.
     failure: Arc<Mutex<Option<ErrorKind>>>,
-    /// Bytes that are free; devices of one hardware share them.
+    /// Free bytes of device memory. Devices that are the same hardware share this counter.
     free: Arc<Mutex<usize>>,
 }
 
-/// Memory of a device: its bytes, and where they come from.
+/// A buffer of a paced device: its size in bytes, and the counter of free bytes.
 #[derive(Debug)]
 struct Bytes(usize, Arc<Mutex<usize>>);
 
@@ -55,7 +56,7 @@ impl Paced {
         }
     }
 
-    /// The same device with a driver of that version.
+    /// The same device with another driver version.
     fn with_driver(mut self, version: &str) -> Self {
         self.facts.identity.driver = version.into();
         self
@@ -76,7 +77,7 @@ impl Paced {
     fn request(&self) -> Result<()> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.failure.lock().unwrap().map_or(Ok(()), |kind| {
-            // a call tries several times
+            // one call makes several requests; each of these requests sleeps for this time
             std::thread::sleep(Duration::from_millis(5));
             Err(Error::new(kind, "paced", "told to fail"))
         })
@@ -106,7 +107,7 @@ impl Device for Paced {
     }
 }
 
-/// A slow device and a fast one, of different hardware.
+/// Returns a slow and a fast device that are different hardware.
 fn slow_and_fast() -> [Paced; 2] {
     let mut devices = [Paced::new("paced:0", Duration::from_millis(60)), Paced::new("paced:1", Duration::ZERO)];
     devices[1].facts.identity.model = "of more tests".into();
@@ -118,7 +119,7 @@ fn machine(devices: &[Paced], cache: &Path) -> Machine {
     Machine::choosing(devices.iter().cloned().map(boxed).collect(), &settings)
 }
 
-/// A product of ones.
+/// Multiplies two matrices of ones of order N.
 fn product(machine: &Machine) -> Result<()> {
     with_product(N, |args| machine.gemm(args))
 }
@@ -134,14 +135,14 @@ fn normalised(args: Gemm<'_, f64>) -> (Problem, Vec<RawMat>) {
     (Problem::Gemm(problem), memory.to_vec())
 }
 
-/// The prices of a product on two devices.
+/// Prices a product on devices 0 and 1 of the machine.
 fn priced(machine: &Machine, args: Gemm<'_, f64>) -> Priced {
     let (problem, memory) = normalised(args);
     let call = HostCall { machine, problem: &problem, memory: &memory, capable: &[0, 1] };
     machine.pricing().unwrap().price(&call)
 }
 
-/// Launches on each device during some work.
+/// Returns the number of launches on each device while `work` runs.
 fn launches(devices: &[Paced], work: impl FnOnce()) -> Vec<usize> {
     let before: Vec<usize> = devices.iter().map(Paced::launches).collect();
     work();
@@ -159,7 +160,7 @@ fn the_fastest_device_takes_the_call() {
     assert_eq!(launches(&devices, || product(&machine).unwrap())[0], 0);
 }
 
-/// A memory limit below what a measurement takes: no device is measured twice, and the first one takes the calls.
+/// If the memory limit is lower than a measurement needs, no device is measured twice, and the first device runs the calls.
 #[test]
 fn devices_with_too_little_memory_to_be_measured_are_not_measured_again() {
     let mut devices = slow_and_fast();
@@ -174,7 +175,7 @@ fn devices_with_too_little_memory_to_be_measured_are_not_measured_again() {
     assert!(after[0] > before[0] && after[1] == before[1], "{before:?} {after:?}");
 }
 
-/// Another size may be computed by kernels that are not compiled yet.
+/// The first run of a size may include the compilation of kernels for this size.
 #[test]
 fn the_first_run_of_each_size_does_not_count() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -187,7 +188,7 @@ fn the_first_run_of_each_size_does_not_count() {
     assert_eq!([N, N, N, 2 * N, 2 * N].map(runs), [0, 1, 2, 0, 1]);
 }
 
-/// The time of calls counts as passed over for all devices but the one that ran them.
+/// The time of a call is added to the passed-over time of all devices except the device that ran the call.
 #[test]
 fn calls_pass_over_other_devices() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -207,12 +208,12 @@ fn runs_on_cached_devices_are_recorded() {
         let prices = with_product(N, |args| priced(&machine, args)).prices;
         prices.iter().find(|price| price.devices == [0]).unwrap().passed_over
     };
-    // the first does not count
+    // the first of these runs is not recorded
     (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
     let before = passed_over();
     let reason = || with_product(N, |args| machine.explain(args)).unwrap().reason;
     assert_eq!(reason(), Reason::Price, "an explanation caches no choice");
-    // this call is priced, and its choice is cached
+    // The next call is priced, and its choice is cached.
     product(&machine).unwrap();
     assert_eq!(reason(), Reason::Cached);
     for calls in 1..=3 {
@@ -237,7 +238,7 @@ fn runs_on_cached_devices_are_recorded() {
     assert!(cache.price(&problem, &[0, 1]).is_none(), "so does one after which others take over");
 }
 
-/// Devices that have no price any more are named as long as calls reuse them.
+/// An explanation names cached devices that have no price any more, as long as calls reuse the choice.
 #[test]
 fn cached_devices_without_a_price_are_explained() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -248,7 +249,7 @@ fn cached_devices_without_a_price_are_explained() {
     assert_eq!((explanation.reason, &explanation.devices[..]), (Reason::Cached, &["paced:1".to_owned()][..]), "{explanation}");
 }
 
-/// If each device alone took seven times its estimate, so does the price of both.
+/// If each device alone took seven times its estimate, the price of both devices together is also multiplied by seven.
 #[test]
 fn runs_of_devices_alone_correct_the_price_of_both() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -263,7 +264,7 @@ fn runs_of_devices_alone_correct_the_price_of_both() {
     assert!((both(&prices()) / before - 7.0).abs() < 1e-6);
 }
 
-/// The listener hears of each call that is not small, on whichever handle.
+/// The listener receives an explanation of each call that is not small, from all handles of the machine.
 #[test]
 fn a_listener_is_told_of_each_call() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -284,7 +285,7 @@ fn others_take_over_from_a_device_that_is_lost_or_out_of_memory() {
         product(&machine).unwrap();
         devices[1].fail(kind);
         assert!(launches(&devices, || product(&machine).unwrap())[0] > 0, "{kind:?}");
-        // the time of the whole call is that of choosing the device that failed
+        // the time of the whole call is recorded as a run of the failed device
         (0..4).for_each(|_| product(&machine).unwrap());
         assert_eq!(with_product(N, |args| machine.explain(args)).unwrap().devices, ["paced:0"], "{kind:?}");
         devices[0].fail(kind);
@@ -292,7 +293,7 @@ fn others_take_over_from_a_device_that_is_lost_or_out_of_memory() {
     }
 }
 
-/// The first run of a size does not count, unless the device failed in it.
+/// The first run of a size is not recorded, except as a failure if the device failed in this run.
 #[test]
 fn the_first_run_counts_if_the_device_fails() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
@@ -330,7 +331,7 @@ fn a_device_that_cannot_be_measured_is_left_out() {
     assert_eq!(product(&none).unwrap_err().kind(), ErrorKind::DeviceFailed);
 }
 
-/// Speeds are measured once for a driver, and again where their record is damaged.
+/// Speeds are measured once for each driver version. If the record of a device is damaged, its speeds are measured again.
 #[cfg(feature = "program-cache")]
 #[test]
 fn speeds_are_kept_for_a_driver() {
@@ -357,7 +358,7 @@ fn speeds_are_kept_for_a_driver() {
     assert_eq!(explain(&devices), [0, 0], "kept again");
 }
 
-/// What a process has learnt of a call the next one knows.
+/// Runs that one process has recorded are loaded by the next process.
 #[cfg(feature = "program-cache")]
 #[test]
 fn runs_are_kept() {
@@ -368,7 +369,7 @@ fn runs_are_kept() {
     (0..4).for_each(|_| product(&first).unwrap());
     assert_eq!(runs(&first), super::ENOUGH_RUNS, "the first of four runs does not count");
     assert_eq!(runs(&machine(&devices, folder.path())), super::ENOUGH_RUNS);
-    // fewer runs are kept at the end
+    // Sizes with fewer than `ENOUGH_RUNS` runs are saved when the last handle of the machine is dropped.
     (0..2).for_each(|_| with_product(2 * N, |args| first.gemm(args)).unwrap());
     let sizes = || {
         let next = machine(&devices, folder.path());
@@ -394,7 +395,7 @@ fn small_calls_stay_on_the_processor() {
     assert_eq!((c, paced.launches()), ([7.0, 10.0, 15.0, 22.0], 0));
 }
 
-/// Devices that the application names all take part.
+/// If the application passes devices to the machine, all of them take part in each call.
 #[test]
 fn a_machine_of_named_devices_has_no_prices() {
     let devices = slow_and_fast();
@@ -405,7 +406,8 @@ fn a_machine_of_named_devices_has_no_prices() {
     }
 }
 
-/// What a device keeps for its next call stays while another one of the same hardware runs, unless memory is short.
+/// Tests two devices that are the same hardware. The memory that one device keeps for its next call is freed only if the other
+/// device runs out of memory.
 #[test]
 fn devices_of_one_hardware_keep_their_memory_until_it_is_short() {
     let folder = tempfile::tempdir().unwrap();
@@ -428,13 +430,14 @@ fn devices_of_one_hardware_keep_their_memory_until_it_is_short() {
     assert_eq!(all - free(), 2 * kept);
     machine.trim();
     run_on(0).unwrap();
-    // one byte less than the second device needs beside what the first one keeps
+    // free one byte less than the second device needs while the first device keeps its memory
     *of_opencl.free.lock().unwrap() = kept - 1;
     run_on(1).unwrap();
     assert_eq!(free(), kept - 1, "the first device has given its memory back");
 }
 
-/// Two backends may open one GPU. Of two equal GPUs the first of one backend is the first of the other.
+/// Two backends may open one GPU. If there are two equal GPUs, the first one of one backend is the same hardware as the first one
+/// of the other backend.
 #[test]
 fn devices_of_two_backends_are_one_hardware() {
     let of = |names: &[&str], model: &str| {

@@ -1,4 +1,4 @@
-//! What calls ask of devices, and what becomes of a call when memory runs out.
+//! Tests of the requests that calls make to devices, and of calls whose devices run out of memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,12 +17,13 @@ use crate::{Machine, Settings};
 
 const N: usize = 240;
 
-/// What a null device of a machine was asked so far.
+/// Returns the requests that a null device of a machine has received so far.
 fn record(machine: &Machine, device: usize) -> Record {
     machine.drivers()[device].device().downcast::<NullDevice>().expect("a null device").record()
 }
 
-/// A product of ones on a device; what became of it, of C, which is −1 before, and the requests to the device.
+/// Multiplies matrices of ones on a device. All elements of C are −1 before the product. Returns the result of the call, the
+/// elements of C, and the requests to the device.
 fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
     let settings = Settings::default();
     let machine = Machine::of(vec![Box::new(device)], &settings);
@@ -32,7 +33,8 @@ fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
     (outcome, c, record(&machine, 0).requests)
 }
 
-/// Before anything is stored the device begins again, in smaller tiles; after that the error says that C is partly written.
+/// If a request fails before results are stored, the call starts again with smaller tiles. If a request fails after results are
+/// stored, the error says that C is partly written.
 #[test]
 fn a_shortage_is_an_error_only_where_something_is_stored() {
     let mut refused = 0;
@@ -83,7 +85,7 @@ fn the_memory_of_copies_is_kept_for_the_next_call_and_given_back_when_asked() {
     drop(matrix);
 }
 
-/// A repeated call of the same shape makes no plan and allocates nothing, for matrices in host memory and on the device.
+/// A repeated call of the same shape makes no new plan and allocates no memory, both for host matrices and for resident matrices.
 #[test]
 fn a_repeated_call_takes_no_plan_and_no_memory() {
     let device = boxed(NullDevice::new(Some(4 << 20)).with_queues(2));
@@ -104,7 +106,7 @@ fn a_repeated_call_takes_no_plan_and_no_memory() {
     };
     let (plans, memory) = call();
     assert!(plans == 3 && memory > 0, "{plans} plans, {memory} requests for memory");
-    // a call on resident matrices frees what calls on host matrices keep
+    // a call on resident matrices frees memory that calls on host matrices keep
     call();
     let (plans, _) = call();
     assert_eq!(plans, 0);
@@ -116,7 +118,7 @@ fn a_repeated_call_takes_no_plan_and_no_memory() {
     assert!(!product().iter().any(|request| matches!(request, Request::Alloc(_))));
 }
 
-/// A device has one driver: the caller's thread if it is the only one.
+/// One thread issues the commands of each device; the caller's thread issues the commands of the first device.
 #[test]
 fn the_callers_thread_drives_the_first_device() {
     let threads = |devices: usize| {
@@ -130,7 +132,8 @@ fn the_callers_thread_drives_the_first_device() {
     assert_eq!([1, 3].map(threads), ["LanePool(0 threads)", "LanePool(2 threads)"]);
 }
 
-/// Matrices on one device find the memory free that calls on host matrices had, on all that may share it.
+/// A call on resident matrices can use the memory that calls on host matrices have kept, on all devices that may be the same
+/// hardware.
 #[test]
 fn matrices_on_a_device_have_the_memory_of_copies() {
     let settings = Settings::default();
@@ -148,19 +151,19 @@ fn matrices_on_a_device_have_the_memory_of_copies() {
     let mut matrix = machine.upload_to(1, a).unwrap();
     assert_eq!(held(), [0, bytes]);
     on_host(bytes);
-    // pivots lie in host memory
+    // the pivots lie in host memory and are copied to the device
     let _ = machine.getrf_into(Getrf::new(matrix.view_mut(), &mut [0; N])).unwrap();
     assert!(held()[0] == 0 && held()[1] < bytes + (4 << 10), "more than pivots and info: {:?}", held());
 }
 
-/// What a machine asks of its null device for a call.
+/// Returns the requests that a call makes to the only device of a machine.
 fn requests(machine: &Machine, call: impl FnOnce()) -> Vec<Request> {
     let before = record(machine, 0).requests.len();
     call();
     record(machine, 0).requests.split_off(before)
 }
 
-/// A call on matrices of a device is one instruction on the caller's thread, and its pivots find their memory again.
+/// A repeated call on resident matrices is one instruction on the caller's thread, and its pivots reuse their device memory.
 #[test]
 fn a_repeated_call_on_a_device_asks_for_no_memory_and_no_thread() {
     use Request::{Alloc, Launch, Read, Write};
@@ -173,17 +176,18 @@ fn a_repeated_call_on_a_device_asks_for_no_memory_and_no_thread() {
         let _ = machine.getrf_into(Getrf::new(a.view_mut(), &mut [0; N])).unwrap();
     };
     let (first, again) = (requests(&machine, &mut factor), requests(&machine, &mut factor));
-    // the kernel overwrites the pivots
+    // no request copies the pivots to the device, since the kernel overwrites them
     let done = [Write(1, 1), Launch("getrf"), Read(N, 1), Read(1, 1)];
     assert_eq!(first, [&[Alloc(4 * N), Alloc(4)], &done[..]].concat());
     assert_eq!(again, done);
     assert_eq!(machine.with_lane_pool(|pool| format!("{pool:?}")), "LanePool(0 threads)");
 }
 
-/// An error says what became of the matrices: before the kernel they are as they were.
+/// An error before the kernel says that the matrices are unchanged; a later error says that they are partly written.
 #[test]
 fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
-    // the matrix: memory, load; memory of pivots; info: memory, load; the kernel; pivots and info stored
+    // requests after the upload of the matrix: allocate the pivots, allocate info, write info, launch the kernel, read the
+    // pivots, read info
     let outputs = ["as they were"; 3].into_iter().chain(["partly written"; 3]);
     for (request, outputs) in (2..).zip(outputs) {
         let machine = Machine::of(vec![boxed(NullDevice::new(Some(4 << 20)).failing_at(request))], &Settings::default());
@@ -195,7 +199,8 @@ fn an_error_of_a_call_on_a_device_says_what_became_of_its_outputs() {
     }
 }
 
-/// The same for a factorisation blocked in panels, also if the final copy of its pivots fails.
+/// Tests the outputs that an error names, for a factorisation that is blocked in panels. One of the failures is that of the final
+/// copy of the pivots.
 #[test]
 fn an_error_of_a_call_by_panels_says_what_became_of_its_outputs() {
     let by_panels = Settings { nb: Some(N / 4), ..Settings::default() };
@@ -217,7 +222,7 @@ fn an_error_of_a_call_by_panels_says_what_became_of_its_outputs() {
     }
 }
 
-/// A device whose kernels wait until so many are under way, on all devices that share the count.
+/// A device whose kernels block until two kernels have been launched, counted over all devices that share the counter.
 #[derive(Debug)]
 struct Meeting(NullDevice, Arc<AtomicUsize>);
 
@@ -229,11 +234,11 @@ impl Device for Meeting {
         self.0.alloc(bytes)
     }
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the caller fulfils the contract of the trait `Device`.
         unsafe { self.0.write(from, to) }
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: the contract of the trait.
+        // SAFETY: the caller fulfils the contract of the trait `Device`.
         unsafe { self.0.read(from, to) }
     }
     unsafe fn launch(&self, _: &Instruction<Operand<'_>>) -> Result<()> {
@@ -247,7 +252,7 @@ impl Device for Meeting {
     }
 }
 
-/// A device that takes instructions and notes who waits for them. It fails at entries of some names.
+/// A device that records submissions and waits in a log. A request fails if its log entry is one of `failures`.
 #[derive(Clone, Debug)]
 struct Noting {
     facts: DeviceFacts,
@@ -287,7 +292,7 @@ impl Device for Noting {
     }
 }
 
-/// An instruction that a device has taken.
+/// Handle of an instruction that a device has accepted.
 #[derive(Debug)]
 struct Noted(Noting, &'static str);
 
@@ -300,8 +305,8 @@ impl Pending for Noted {
     }
 }
 
-/// The kernels of a solve on a device's matrices are in its queue at once. Each is waited for, even if another one fails, and
-/// the first failure is told.
+/// A solve on resident matrices submits all its kernels before it waits for the first one. The solve waits for each submitted
+/// kernel even if another kernel fails, and returns the first error.
 #[test]
 fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
     let entries = ["submit laswp", "submit trsm", "submit trsm", "wait laswp", "wait trsm", "wait trsm"];
@@ -327,7 +332,8 @@ fn the_instructions_of_a_call_on_a_device_are_given_in_a_row() {
     }
 }
 
-/// A device that says once that it is lost takes no part in later calls, without a method that says so.
+/// A device that has once returned a loss takes part in no later call, although it does not implement the method that reports a
+/// loss.
 #[test]
 fn a_loss_is_remembered() {
     let devices = || [NullDevice::new(Some(4 << 20)).lost_at(0), NullDevice::new(Some(4 << 20))].map(boxed);
@@ -349,7 +355,7 @@ fn a_loss_is_remembered() {
     assert_eq!(record(&alone, 0).requests.len(), 1);
 }
 
-/// Facts that no schedule can use are refused.
+/// Device facts that no schedule can use are errors.
 #[test]
 fn facts_without_sense_are_refused() {
     let device = || NullDevice::new(Some(4 << 20));
@@ -364,7 +370,7 @@ fn facts_without_sense_are_refused() {
     assert!(Machine::with_devices(vec![boxed(device().with_flops(0.0))], &Settings::default()).is_ok());
 }
 
-/// A solve that fails after the factorisation says that A was replaced.
+/// If the solve fails after the factorisation, the error says that A holds its factors.
 #[test]
 fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
     for (failures, outputs) in
@@ -377,7 +383,7 @@ fn an_error_of_the_second_half_of_gesv_says_what_a_holds() {
         let error = machine.gesv(a.view_mut(), b.view_mut()).unwrap_err();
         assert_eq!(error.outputs(), Some(outputs), "{error}");
     }
-    // the pivots of the solve are the last that is written to the device: B is not touched before
+    // the pivots are the last data that the solve writes to the device; B is unchanged before this write
     let solved = |device| {
         let machine = Machine::of(vec![boxed(device)], &Settings::default());
         let ones = vec![1.0; N * N];
@@ -397,7 +403,7 @@ fn calls_on_two_devices_of_a_machine_do_not_wait_for_each_other() {
     let under_way = Arc::new(AtomicUsize::new(0));
     let device = || boxed(Meeting(NullDevice::new(Some(4 << 20)), Arc::clone(&under_way)));
     let ones = vec![1.0; N * N];
-    // a plan each, and one instruction each
+    // with `nb` each call is planned, without `nb` each call is one instruction
     for nb in [Some(N), None] {
         under_way.store(0, Ordering::Relaxed);
         let machine = Machine::of(vec![device(), device()], &Settings { nb, ..Settings::default() });
@@ -429,7 +435,7 @@ fn a_call_on_matrices_of_a_device_does_not_wait_for_a_planned_one() {
     });
 }
 
-/// Copies of columns find memory that is large enough, whichever call had it.
+/// Copies of columns reuse kept device memory that is large enough, even if another call has allocated this memory.
 #[test]
 fn columns_of_several_lengths_share_their_memory() {
     let machine = Machine::of(vec![boxed(NullDevice::new(Some(16 << 20)))], &Settings::default());
@@ -446,7 +452,7 @@ fn columns_of_several_lengths_share_their_memory() {
     assert!(!again.iter().any(|request| matches!(request, Request::Alloc(_))), "{again:?}");
 }
 
-/// Matrices of a call lie together, where it is fastest.
+/// All matrices are uploaded to one device, the fastest one.
 #[test]
 fn matrices_are_uploaded_to_the_fastest_device() {
     let device = |memory, flops| boxed(NullDevice::new(Some(memory)).with_flops(flops));
@@ -455,12 +461,13 @@ fn matrices_are_uploaded_to_the_fastest_device() {
     let view = || MatRef::col_major(&ones, N, N).unwrap();
     let _matrices = [0, 1].map(|_| machine.upload(view()).unwrap());
     assert_eq!([0, 1, 2].map(|device| record(&machine, device).held / size_of_val(&ones[..])), [0, 2, 0]);
-    // a third one is not left to a slower device without a word
+    // a third matrix is not silently uploaded to a slower device
     assert_eq!(machine.upload(view()).unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert!(machine.upload_to(2, view()).is_ok());
 }
 
-/// What a device promises beyond the needs of a call is no reason to give up.
+/// If a device has less memory than it reported, tiles shrink from the size that the call needs, not from the size that the
+/// device reported.
 #[test]
 fn tiles_shrink_from_what_the_call_needs() {
     let (outcome, _, requests) = product(NullDevice::new(Some(80 << 30)).with_only(100 << 10));
@@ -468,7 +475,7 @@ fn tiles_shrink_from_what_the_call_needs() {
     assert!(requests.iter().any(|request| matches!(request, Request::Read(..))), "the device itself did it");
 }
 
-/// A matrix of another machine is refused where a call is explained, as where it runs.
+/// `explain` returns an error for a matrix of another machine, as the call itself does.
 #[test]
 fn a_call_on_a_matrix_of_another_machine_is_not_explained() {
     let machine =
@@ -480,7 +487,7 @@ fn a_call_on_a_matrix_of_another_machine_is_not_explained() {
     assert!(error.to_string().contains("uploaded to another machine"), "{error}");
 }
 
-/// `info` too is as it was where an error says so.
+/// If an error of a batched factorisation says that the outputs are unchanged, `info` is also unchanged.
 #[test]
 fn a_batch_that_fails_before_it_runs_leaves_info() {
     let machine = Machine::of(vec![boxed(NullDevice::new(Some(4 << 20)).with_only(0))], &Settings::default());

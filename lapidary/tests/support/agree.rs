@@ -1,4 +1,4 @@
-//! Two machines compared.
+//! Compares the results of two machines.
 
 use lapidary::core::Scalar;
 use lapidary_conformance::properties::agreement::{Closeness, Pair};
@@ -8,14 +8,14 @@ use lapidary_conformance::{Grader, Scope, harness};
 
 use crate::graded::Graded;
 
-/// Every routine of both, all disagreements at once.
+/// Compares the results of every routine on two machines, and reports all disagreements together.
 pub fn agree<T: Scalar>(one: &Graded, other: &Graded, closeness: Closeness, scope: &Scope) {
     let (pair, grader) = (Pair { one, other, closeness }, Grader::strict(scope.clone()));
     let compared = agreements::<Graded, Graded, T>();
     all_good(&format!("{} and {}", one.0, other.0), compared.iter().map(|property| grader.grade_within(&pair, property, None)));
 }
 
-/// No trial went wrong that is not explained.
+/// Asserts that all trials have passed, or have failed as a known expectation predicts.
 pub fn all_good(name: &str, trials: impl Iterator<Item = TrialReport>) {
     let complaint = |trial: TrialReport| {
         let failed = harness::verdict(&trial).err()?;

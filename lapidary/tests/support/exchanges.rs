@@ -1,4 +1,4 @@
-//! Many exchanges of rows.
+//! Tests of calls with many row exchanges.
 
 use lapidary::MatMut;
 use lapidary::core::{Laswp, Scalar};
@@ -6,13 +6,13 @@ use lapidary_conformance::Subject;
 
 use crate::graded::Graded;
 
-/// More exchanges of rows than are made at once, in either order. Rows that they name are named
-/// twice, are those whose turn it is, or have one place in a table with others.
+/// Tests more row exchanges than a kernel prepares at a time, in both orders. Rows are exchanged several times, as row `i` and as
+/// row `ipiv[i]`, and several rows have the same place in the table of the kernel.
 pub fn many_exchanges<T: Scalar>(subject: &Graded) {
     exchanges::<T>(subject, (9000, 11), 2200);
 }
 
-/// More exchanges than some drivers let a loop take rounds.
+/// Tests more row exchanges than the number of iterations that some drivers allow for a loop.
 pub fn endless_exchanges<T: Scalar>(subject: &Graded) {
     exchanges::<T>(subject, (70_000, 2), 66_000);
 }

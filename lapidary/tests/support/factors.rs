@@ -1,23 +1,23 @@
-//! Solves with factors that a device keeps, and after it has freed them.
+//! Tests of solves while a device keeps the factors, and after the device has freed them.
 
 use std::sync::{Arc, Mutex};
 
 use lapidary::core::Scalar;
 use lapidary::{Layout, Machine, MatMut, Op, Reason};
 
-/// Order of the matrix: the call is not small, and no block divides it.
+/// Order of the matrix A. A factorisation of this order is not a small call, and no block size divides the order.
 const N: usize = 301;
-/// Columns of B that is more than a column.
+/// Number of right-hand sides in solves with several right-hand sides.
 const COLS: usize = 7;
-/// Bound 9 of docs/numerics.md.
+/// Threshold of bound 9 in docs/numerics.md.
 const HPL_THRESHOLD: f64 = 16.0;
 
-/// Row and column of an element of a packed matrix.
+/// Returns the row and the column of an element of a packed matrix.
 fn place(element: usize, rows: usize, cols: usize, layout: Layout) -> (usize, usize) {
     if layout == Layout::ColMajor { (element % rows, element / rows) } else { (element / cols, element % cols) }
 }
 
-/// A packed matrix by its elements.
+/// Makes a packed matrix from a function of row and column.
 fn packed<T: Scalar>(rows: usize, cols: usize, layout: Layout, at: impl Fn(usize, usize) -> f64) -> Vec<T> {
     let element = |e| place(e, rows, cols, layout);
     (0..rows * cols).map(|e| T::from_f64(at(element(e).0, element(e).1))).collect()
@@ -28,13 +28,13 @@ fn view<T: Scalar>(data: &mut [T], rows: usize, cols: usize, layout: Layout) -> 
     MatMut::new(data, rows, cols, ld, layout).unwrap()
 }
 
-/// Multiples of 1/64, which both types represent.
+/// Returns multiples of 1/64, which both element types represent exactly.
 fn noise(seed: usize) -> f64 {
     ((seed as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as f64 / 64.0 - 0.5
 }
 
-/// Solves with A and Aᵀ and with one and several right-hand sides, each in both layouts: first with the factors on the device,
-/// then with those in host memory.
+/// Solves with A and Aᵀ, with one and with several right-hand sides, in both layouts. Each solve runs first with the factors on
+/// the device, then with the factors in host memory.
 pub fn solves_with_kept_factors<T: Scalar>(machine: Machine) {
     let reasons = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&reasons);
@@ -66,7 +66,7 @@ pub fn solves_with_kept_factors<T: Scalar>(machine: Machine) {
     }
 }
 
-/// ‖A·x − b‖∞ / ((‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
+/// Computes ‖A·x − b‖∞ / ((‖A‖∞·‖x‖∞ + ‖b‖∞)·n).
 fn residual(a: impl Fn(usize, usize) -> f64, b: impl Fn(usize) -> f64, x: &[f64]) -> f64 {
     let largest = |of: &dyn Fn(usize) -> f64| {
         (0..N).map(of).fold(0.0, |most: f64, value| if value > most || value.is_nan() { value } else { most })

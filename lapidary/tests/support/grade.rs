@@ -1,4 +1,4 @@
-//! A subject graded in a test of its own.
+//! Grades a subject by the conformance suite within one test.
 
 use lapidary::core::Scalar;
 use lapidary_conformance::suite::properties_in;
@@ -6,12 +6,12 @@ use lapidary_conformance::{Grader, Scope, Subject, expectation};
 
 use crate::agree::all_good;
 
-/// Every property, all failures at once.
+/// Tests every property, and reports all failures together.
 pub fn grade<T: Scalar>(subject: &(impl Subject + 'static), scope: &Scope) {
     grade_some::<T>(subject, scope, "");
 }
 
-/// Those with this in their full names.
+/// Tests the properties whose full names contain `name`.
 pub fn grade_some<T: Scalar>(subject: &(impl Subject + 'static), scope: &Scope, name: &str) {
     let grader = Grader::new(subject, &subject.identity(), scope.clone(), &expectation::known());
     let properties = properties_in::<_, T>().into_iter().filter(|property| property.full_name().contains(name));

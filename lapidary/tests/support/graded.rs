@@ -7,7 +7,7 @@ use lapidary::{Machine, Select, Settings};
 use lapidary_conformance::report::Identity;
 use lapidary_conformance::{Subject, routines_of};
 
-/// A machine under its selection's name.
+/// A machine, named after its selection.
 pub struct Graded(pub String, pub Machine);
 
 impl Graded {

@@ -7,7 +7,7 @@ use lapidary_conformance::report::Identity;
 
 use crate::graded::Graded;
 
-/// A machine that is given its operands on its fastest device.
+/// A machine that uploads the operands of each call to its fastest device.
 pub struct Resident {
     graded: Graded,
     /// Whether results of one column stay in host memory.
@@ -21,7 +21,7 @@ impl Resident {
 }
 
 impl Resident {
-    /// The same machine, results of one column in host memory.
+    /// The same machine, with results of one column in host memory.
     pub fn with_columns_on_host(self) -> Self {
         Resident { columns_on_host: true, ..self }
     }
@@ -31,7 +31,7 @@ impl Resident {
     }
 }
 
-/// Runs something on a matrix that lies on the device, and fetches what became of it.
+/// Uploads a matrix, calls `run` on the resident matrix, and downloads the result.
 fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce(MatMut<'_, T>) -> Result<R>) -> Result<R> {
     if machine.columns_on_host && to.cols() == 1 {
         return run(to);
@@ -43,7 +43,7 @@ fn through<T: Scalar, R>(machine: &Resident, to: MatMut<'_, T>, run: impl FnOnce
 }
 
 impl Resident {
-    /// The matrices of a batch side by side on the device.
+    /// Uploads the matrices of a batch side by side.
     fn up_batch<T: Scalar>(&self, batch: Batch<'_, T>) -> Result<DeviceMatrix<T>> {
         let (rows, cols) = batch.shape();
         let of_matrix = |i: usize| {
@@ -55,7 +55,7 @@ impl Resident {
     }
 }
 
-/// Runs something on a batch that lies on the device, and fetches what became of it.
+/// Uploads a batch, calls `run` on the resident batch, and downloads the result.
 fn through_batch<T: Scalar>(
     machine: &Resident,
     to: BatchMut<'_, T>,

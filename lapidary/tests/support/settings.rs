@@ -1,15 +1,15 @@
-//! Settings of machines that are tested.
+//! Settings of the machines under test.
 
 use std::path::PathBuf;
 
 use lapidary::Settings;
 
-/// Settings that leave the user's compiled programs alone.
+/// Settings with a cache folder of their own, so that tests do not change the user's cache of compiled programs.
 pub fn settings() -> Settings {
     Settings { cache_dir: Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("programs")), ..Settings::default() }
 }
 
-/// A few tiles or a narrow panel of the small scope fit, a whole matrix does not.
+/// Test settings with a memory limit. A few tiles or a narrow panel of a test matrix fit into the limit; a whole matrix does not.
 pub fn limited(bytes: usize) -> Settings {
     Settings { memory_limit: Some(bytes), ..settings() }
 }

@@ -1,4 +1,4 @@
-//! Panels of many rows or columns.
+//! Tests of LU of matrices with many rows or columns.
 
 use lapidary::MatMut;
 use lapidary::core::{Getrf, Scalar};
@@ -7,9 +7,9 @@ use lapidary_conformance::oracle::Dense;
 use lapidary_conformance::properties::getrf::check_large_exact;
 use lapidary_conformance::{Ledger, Scope, Subject, Trial};
 
-/// Panels so tall that one work-item would go round for long, and so wide that they are
-/// parted more than once: rows of an LU that are multiplied out are the rows of the matrix. Of equal candidates the
-/// first is the pivot.
+/// Tests panels so tall that one work-item processes many rows, and so wide that they are split more than once. The product of
+/// the computed L and U must equal the matrix with exchanged rows. Of several candidates of equal magnitude, the first one must
+/// be the pivot.
 pub fn panels<T: Scalar>(subject: &impl Subject) {
     for (m, n) in [(9000, 12), (1200, 1100)] {
         panel::<T>(subject, m, n);
@@ -18,7 +18,8 @@ pub fn panels<T: Scalar>(subject: &impl Subject) {
     nan_pivot::<T>(subject);
 }
 
-/// A subnormal pivot divides: its reciprocal overflows. In `f64`, of which all devices keep subnormal numbers.
+/// Tests that a column is divided by a subnormal pivot, since the reciprocal of this pivot overflows. The test of subnormal
+/// pivots uses `f64`, since all devices support subnormal `f64` numbers.
 pub fn subnormal_pivot(subject: &impl Subject) {
     let (m, n, least) = (4, 2, f64::from_bits(1 << 10));
     let mut lu = [2.0, 4.0, 1.0, -3.0, 6.0, 4.0, 9.0, -1.0].map(|x| x * least);
@@ -28,16 +29,16 @@ pub fn subnormal_pivot(subject: &impl Subject) {
     assert_eq!(lu, [4.0 * least, 0.25, 0.5, -0.75, 4.0 * least, 8.0 * least, 0.5, 0.25], "{}", subject.name());
 }
 
-/// A pivot that is NaN divides its column, as in the plain loop: a NaN is no candidate, so that it
-/// stays on the diagonal, and none of what is left of the matrix is a number.
+/// Tests that a NaN on the diagonal is the pivot and divides its column, as in the plain loop. A NaN is never a candidate for an
+/// exchange, so a NaN on the diagonal stays there. All other elements of the factors below the first row become NaN.
 pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
     let (m, n) = (5, 3);
     let column = [f64::NAN, 0.0, f64::NEG_INFINITY, 2.0, -1.0];
     let mut lu: Vec<T> = (0..m * n).map(|e| T::from_f64(if e < m { column[e] } else { e as f64 })).collect();
-    // the first row is what the others are not: U
+    // U has the first row of the matrix, which is not exchanged
     let upper = [lu[m].to_f64(), lu[2 * m].to_f64()];
     let mut ipiv = vec![0; n];
-    // the candidate that is larger than all is infinite, not below a NaN
+    // the largest candidate is infinite and does not replace the NaN
     let info = subject.getrf(Getrf::new(MatMut::col_major(&mut lu, m, n).unwrap(), &mut ipiv)).unwrap();
     let values: Vec<f64> = lu.iter().map(|x| x.to_f64()).collect();
     assert_eq!((info, ipiv[0], [values[m], values[2 * m]]), (0, 0, upper), "{}", subject.name());
@@ -45,7 +46,7 @@ pub fn nan_pivot<T: Scalar>(subject: &impl Subject) {
     assert_eq!(numbers, 0, "{}: {values:?}", subject.name());
 }
 
-/// Equal candidates in so many work-groups that one work-item compares several of them.
+/// Tests equal candidates in so many work-groups that one work-item compares several of them.
 fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     let (scope, ledger) = (Scope::quick(1), Ledger::default());
     let case = GetrfCase { m, ..GetrfCase::square(n, Shape::TiesBelow) };
@@ -54,7 +55,7 @@ fn ties<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
 }
 
 fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
-    // the largest numbers stand below
+    // elements grow towards the last row
     let entry = |e: usize| (((e * 7919 + e / 13) % 1009) as f64 / 1009.0 - 0.5) * (1.0 + (e % m) as f64 / m as f64);
     let a: Vec<T> = (0..m * n).map(|e| T::from_f64(entry(e))).collect();
     let (mut lu, mut ipiv) = (a.clone(), vec![0; n]);
@@ -66,10 +67,10 @@ fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
         (0..=i.min(j)).map(|k| l(k) * lu[k + j * m].to_f64()).sum::<f64>()
     };
     let apart = |i: usize, j: usize| (element(i, j) - a[rows[i] + j * m].to_f64()).abs();
-    // the oracle's norm keeps NaN, which the larger of two numbers would lose
+    // `max_abs` of the oracle returns NaN if any element is NaN, whereas `f64::max` would discard a NaN
     let worst = Dense::from_fn(m, n, apart).max_abs();
     let multipliers = Dense::from_fn(m, n, |i, j| if i > j { lu[i + j * m].to_f64() } else { 0.0 }).max_abs();
     assert!(multipliers <= 1.0 + 4.0 * T::UNIT_ROUNDOFF, "{}: a multiplier of {multipliers}", subject.name());
-    // bound 8 with factors below 1 and growth below 2^n is far above; entries are below one
+    // Bound 8 of docs/numerics.md is far above this limit, since the bound allows a growth of 2^n.
     assert!(info == 0 && worst < 64.0 * n as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
 }

@@ -1,4 +1,4 @@
-//! Drivers that run the backends on a machine without a GPU, and libraries to compare with.
+//! OpenCL and Vulkan drivers that run on the CPU, and BLAS libraries to compare with.
 
 mod opencl;
 mod vulkan;
@@ -10,18 +10,19 @@ use crate::packages;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// Libraries of others that the conformance suite grades: OpenBLAS and netlib's.
+/// Debian's packages of the BLAS libraries that the conformance suite grades: OpenBLAS, and Netlib's BLAS and LAPACK.
 const LIBRARIES: &[&str] = &["libopenblas0-pthread", "libblas3", "liblapack3"];
 
-/// Installs what is missing, where the system has a package manager that we know.
+/// Installs the missing packages if the system has apt. Returns a text that says what happened.
 pub fn install(ws: &Workspace) -> Result<String> {
     let packages = packages::install(&[opencl::PACKAGES, vulkan::PACKAGES, LIBRARIES].concat());
     Ok(format!("{packages}; {}", vulkan::swiftshader(ws)?))
 }
 
-/// A command with every driver switched on, and none missing if all are installed.
+/// Adds environment variables to a command that enable all drivers. If all packages are installed, a missing driver makes the
+/// tests fail.
 pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
-    // no entry of the user's cache is used or left behind
+    // The tests neither use nor leave entries in the user's cache.
     let cache = ws.metadata.target_directory.join("program-cache");
     vulkan::switched_on(ws, opencl::switched_on(cargo.env("LAPIDARY_CACHE_DIR", cache)))
 }

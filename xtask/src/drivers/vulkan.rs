@@ -1,5 +1,5 @@
-//! Vulkan: two drivers for the processor. Mesa's has double precision; SwiftShader has
-//! the limits of a browser, no double precision, and takes subnormal numbers as zero.
+//! Vulkan drivers that run on the CPU: Mesa's lavapipe and SwiftShader. Mesa's driver has double precision. SwiftShader has the
+//! limits of a browser and no double precision, and it flushes subnormal numbers to zero.
 
 use std::fs;
 use std::io;
@@ -10,16 +10,16 @@ use crate::packages;
 use crate::runner::Invocation;
 use crate::workspace::Workspace;
 
-/// Debian's names: the loader, and Mesa's drivers.
+/// Debian's packages of the Vulkan loader and of Mesa's drivers.
 pub const PACKAGES: &[&str] = &["libvulkan1", "mesa-vulkan-drivers"];
 
-/// The package that SwiftShader comes in, as a part of a browser.
+/// Debian's package of a browser that contains SwiftShader.
 const BROWSER: &str = "chromium-common";
 
-/// What is kept of it: the driver, and the file by which the loader finds the driver beside it.
+/// The files that are kept of the package: the driver, and the manifest by which the loader finds the driver.
 const DRIVER: [&str; 2] = ["libvk_swiftshader.so", "vk_swiftshader_icd.json"];
 
-/// Fetches SwiftShader into the target folder, once; the value says what happened.
+/// Downloads SwiftShader into the target folder, unless it is there already. Returns a text that says what happened.
 pub fn swiftshader(ws: &Workspace) -> Result<String> {
     if driver(ws).exists() {
         return Ok("SwiftShader is there".into());
@@ -27,7 +27,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
     let kept = folder(ws);
     let scratch = kept.with_extension("unpacked");
     let failed = |error: io::Error| format!("{}: {error}", scratch.display());
-    // what a run that was cut short has left
+    // An interrupted run may have left an incomplete folder.
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch).map_err(failed)?;
     println!("fetching SwiftShader from {BROWSER}");
@@ -41,7 +41,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
     })
 }
 
-/// A command with the drivers switched on.
+/// Adds environment variables to a command that enable the Vulkan drivers.
 pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     let cargo = with_runtime_folder(ws, cargo)?;
     let driver = driver(ws);
@@ -52,7 +52,8 @@ pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     Ok(if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_WGPU", "1") } else { cargo })
 }
 
-/// Without such a folder Mesa's driver complains of each instance.
+/// Sets `XDG_RUNTIME_DIR` for a command if the variable is unset. Without this variable Mesa's driver prints a warning for each
+/// instance.
 fn with_runtime_folder(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     if std::env::var_os("XDG_RUNTIME_DIR").is_some() {
         return Ok(cargo);
@@ -62,7 +63,7 @@ fn with_runtime_folder(ws: &Workspace, cargo: Invocation) -> Result<Invocation> 
     Ok(cargo.env("XDG_RUNTIME_DIR", folder))
 }
 
-/// Moves the driver; the file that says that it is there comes last.
+/// Moves the driver's files. The manifest is moved last, since its presence shows that the driver is complete.
 fn keep(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     DRIVER.into_iter().try_for_each(|name| fs::rename(from.join(name), to.join(name)))

@@ -1,6 +1,7 @@
-//! Linux on 64-bit Arm, in an emulator of processors.
+//! Tests on 64-bit Arm Linux in the emulator QEMU.
 //!
-//! The emulator comes from a Debian 13 in a folder: that of Debian 12 hangs at a program's first thread.
+//! The emulator comes from a Debian 13 in a folder, since the emulator of Debian 12 hangs when a program starts its first
+//! thread.
 
 use super::{Emulator, SUITE};
 use crate::Result;
@@ -11,19 +12,19 @@ use crate::workspace::Workspace;
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 
-/// Debian's names: linker and C library of that system.
+/// Debian's packages of the linker and the C library for Arm.
 const PACKAGES: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
 
-/// What the folder holds: the emulator, and the libraries that programs load.
+/// Debian's packages in the folder: the emulator, and the libraries that programs load.
 const EMULATOR: &str = "--include=qemu-user-static,libc6-arm64-cross,libgcc-s1-arm64-cross";
 
-/// The emulator in the folder. It is linked statically: it needs nothing of the folder to run.
+/// The emulator in the folder. The emulator is linked statically, so it also runs outside the folder.
 const PROGRAM: &str = "usr/bin/qemu-aarch64-static";
 
-/// The routines with NEON's vectors, and with portable ones, beside the reference.
+/// Arguments of `cargo test` for the CPU routines with NEON vectors, with portable vectors, and by the reference path.
 const VECTORS: &[&str] = &["--package", "lapidary-backend-cpu", "--lib", "--", "fast::tests", "device::tests"];
 
-/// Builds the suite and the tests of vectors and runs them.
+/// Builds and runs the suite and the tests of vectorised routines.
 pub fn check(ws: &Workspace) -> Result<String> {
     if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
@@ -32,7 +33,7 @@ pub fn check(ws: &Workspace) -> Result<String> {
     if !debian13::fill(&root, EMULATOR, PROGRAM) {
         return Ok(format!("not run: `debootstrap` could not fill {} as root", root.display()));
     }
-    // where the emulator finds the libraries
+    // The emulator searches this folder for the libraries that programs load.
     let env = [("QEMU_LD_PREFIX", root.join("usr/aarch64-linux-gnu"))];
     let emulator = Emulator { target: TARGET, linker: LINKER, program: &root.join(PROGRAM), env: &env };
     Ok(format!("{}; vectors {}", emulator.test(ws, SUITE)?, emulator.test(ws, VECTORS)?))

@@ -1,6 +1,6 @@
-//! Other systems: types checked for three, the suite run on 64-bit Arm in an emulator and on Windows by Wine.
+//! Checks on other systems: types for three systems, the suite on 64-bit Arm in an emulator, and the suite on Windows by Wine.
 //!
-//! Where a compiler or an emulator cannot be installed, the step says what it left out.
+//! If a compiler or an emulator cannot be installed, the step reports what it did not run.
 
 mod arm;
 mod windows;
@@ -19,10 +19,11 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Ok(format!("types {types}; 64-bit Arm: {arm}; Windows: {}", windows::check(ws)?))
 }
 
-/// Arguments of `cargo test` for the suite on one CPU thread. It runs in one process, since an emulator starts no other programs.
+/// Arguments of `cargo test` for the suite on one CPU thread. The suite runs in one process, since an emulator starts no other
+/// programs.
 const SUITE: &[&str] = &["--package", "lapidary", "--no-default-features", "--test", "suite", "--", "cpu:0::"];
 
-/// An emulator that runs programs of another system.
+/// An emulator that runs programs for another system.
 struct Emulator<'a> {
     target: &'a str,
     linker: &'a str,
@@ -31,7 +32,8 @@ struct Emulator<'a> {
 }
 
 impl Emulator<'_> {
-    /// Builds tests for the other system and runs them in the emulator. Returns the compiler and the line that sums up the tests.
+    /// Builds tests for the other system and runs them in the emulator. Returns the compiler and the line that sums up the
+    /// tests.
     fn test(&self, ws: &Workspace, tests: &[&str]) -> Result<String> {
         let (cargo, compiler) = match cross::cargo(ws, "test", &[self.target], &[&["--release"], tests].concat()) {
             Ok(found) => found,
@@ -40,11 +42,11 @@ impl Emulator<'_> {
         let cargo = cargo.env(&self.variable("LINKER"), self.linker).env(&self.variable("RUNNER"), self.program);
         let output = self.env.iter().fold(cargo, |cargo, (name, value)| cargo.env(name, value)).tee()?;
         let closing = output.lines().rfind(|line| line.starts_with("test result: ")).ok_or("the tests have not ended")?;
-        // a filter that selects nothing passes as well
+        // The result must show a passed test, since a filter that selects no test succeeds as well.
         if closing.contains(" 0 passed") { Err("no test has run".into()) } else { Ok(format!("{compiler}: {closing}")) }
     }
 
-    /// The environment variable that tells cargo the `what` of the target, such as its linker.
+    /// Name of the environment variable that sets the `what` of the target for cargo, such as its linker.
     fn variable(&self, what: &str) -> String {
         format!("CARGO_TARGET_{}_{what}", self.target.to_uppercase().replace('-', "_"))
     }

@@ -1,4 +1,4 @@
-//! Windows, by Wine.
+//! Tests on Windows by Wine.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +12,21 @@ use crate::workspace::Workspace;
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const COMPILER: &str = "x86_64-w64-mingw32-gcc";
 
-/// Debian's names: a C compiler for Windows, and Wine.
+/// Debian's packages of a C compiler for Windows and of Wine.
 const PACKAGES: &[&str] = &["gcc-mingw-w64-x86-64", "wine64"];
 
-/// Where Debian puts Wine, of which it sets up no command of this name by itself.
+/// Path of Wine in Debian, which installs no command `wine64` in the search path.
 const WINE: &str = "/usr/lib/wine/wine64";
 
-/// A library that Rust's programs ask for random numbers, and that Wine 8 lacks: one function, in terms of another.
+/// C source of a library that Rust programs load for random numbers and that Wine 8 lacks. The library's only function calls
+/// another function of Windows.
 const RANDOM: &str = "unsigned char SystemFunction036(void *buffer, unsigned long length);
 __declspec(dllexport) int ProcessPrng(unsigned char *buffer, unsigned long long length) {
     return SystemFunction036(buffer, (unsigned long)length);
 }
 ";
 
-/// Builds the suite and runs it.
+/// Builds the suite for Windows and runs it by Wine.
 pub fn check(ws: &Workspace) -> Result<String> {
     if let Err(missing) = cross::install(PACKAGES) {
         return Ok(format!("not run: {missing}"));
@@ -36,12 +37,12 @@ pub fn check(ws: &Workspace) -> Result<String> {
     Emulator { target: TARGET, linker: COMPILER, program: Path::new(WINE), env: &env }.test(ws, SUITE)
 }
 
-/// A path as Windows writes it: Wine shows the whole file system as a drive.
+/// The path in Windows notation. Wine shows the whole file system as drive Z.
 fn for_windows(path: &Path) -> String {
     format!("Z:{}", path.to_string_lossy().replace('/', "\\"))
 }
 
-/// Puts the library into a folder in which Wine looks.
+/// Compiles the library into a folder that Wine searches.
 fn random(ws: &Workspace, folder: &Path) -> Result<()> {
     let source = folder.join("random.c");
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(&source, RANDOM));

@@ -1,15 +1,15 @@
-//! Which crate may depend on which.
+//! Checks the dependencies between crates.
 
 use cargo_metadata::{DependencyKind, Package};
 
 use super::Finding;
 use crate::workspace::Workspace;
 
-/// What crates of a name may depend on; `*` stands for any ending.
+/// The dependencies that a crate may have. A name that ends in `*` stands for all crates whose names begin so.
 struct Row {
     crates: &'static str,
     may_use: &'static [&'static str],
-    /// In tests and benchmarks besides.
+    /// Further dependencies for tests and benchmarks.
     tests_may_use: &'static [&'static str],
 }
 
@@ -19,7 +19,7 @@ const HOST: &str = "lapidary-host";
 const CPU: &str = "lapidary-backend-cpu";
 const SUITE: &str = "lapidary-conformance";
 
-/// The arrows of `ARCHITECTURE.md`. A crate that no row names may not exist.
+/// The allowed dependencies, which `ARCHITECTURE.md` draws as arrows. A crate that no row names is an error.
 const ROWS: &[Row] = &[
     Row { crates: CORE, may_use: &[], tests_may_use: &[] },
     Row { crates: KERNELS, may_use: &[CORE], tests_may_use: &[] },
@@ -34,7 +34,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// External crates that some of our crates may use, with the invariant that the list upholds. The name of a crate does not show
-/// whether the crate opens devices, so every crate that is not listed is refused. Tests and build scripts may use any crate.
+/// whether it opens devices, so a crate that is not listed is refused. Tests and build scripts may use any crate.
 struct Outside {
     crates: &'static str,
     may_use: &'static [&'static str],
@@ -58,7 +58,7 @@ struct Arrow<'a> {
     kind: DependencyKind,
 }
 
-/// Dependencies that no arrow allows.
+/// Finds dependencies that the table does not allow.
 pub fn check(ws: &Workspace) -> Vec<Finding> {
     ws.packages().into_iter().flat_map(arrows).filter_map(judge).collect()
 }
@@ -67,7 +67,7 @@ fn arrows(package: &Package) -> Vec<Arrow<'_>> {
     let arrow = |to, kind| Arrow { from: &package.name, to, kind };
     let itself = arrow(CORE, DependencyKind::Development);
     let rest = package.dependencies.iter().map(|d| arrow(d.name.as_str(), d.kind));
-    // a crate without dependencies must be in the table too
+    // The first entry makes sure that a crate without dependencies is in the table too.
     std::iter::once(itself).filter(|_| row(&package.name).is_none()).chain(rest).collect()
 }
 

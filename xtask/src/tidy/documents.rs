@@ -1,4 +1,4 @@
-//! Documents that lead to one another.
+//! Checks the links between documents.
 
 use super::Finding;
 use crate::Result;
@@ -7,7 +7,7 @@ use crate::workspace::Workspace;
 const MAP: &str = "ARCHITECTURE.md";
 const DECISIONS: &str = "docs/decisions";
 
-/// Decisions that the map does not lead to.
+/// Finds decisions that `ARCHITECTURE.md` does not link to.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let mut names = Vec::new();
     if ws.has(DECISIONS) {

@@ -1,20 +1,20 @@
-//! The build for the processor alone carries nothing that only backends need.
+//! Checks that the build for the CPU alone does not depend on crates that only other backends need.
 
 use super::Finding;
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// What serves compiled programs and drivers.
+/// Crates that serve only compiled programs and drivers.
 const UNWANTED: &[&str] = &["blake3", "cc", "directories", "cl3", "wgpu", "lapidary-kernels"];
 
-/// Crates of the processor's build that serve others only.
+/// Finds crates in the CPU-only build that only other backends need.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let args =
         ["tree", "--package", "lapidary", "--no-default-features", "--edges", "normal,build", "--prefix", "none", "--offline"];
     Ok(unwanted(&ws.cargo(&args).output()?))
 }
 
-/// Each line of the tree begins with a name.
+/// Finds unwanted crates in the output of `cargo tree`. Each line of this output begins with the name of a crate.
 fn unwanted(tree: &str) -> Vec<Finding> {
     let names = tree.lines().filter_map(|line| line.split_whitespace().next());
     let finding = |name: &str| Finding::new("lapidary", format!("depends on {name} without default features"));

@@ -1,17 +1,17 @@
-//! What every manifest takes from the workspace.
+//! Checks that the manifests take common values from the workspace.
 
 use super::Finding;
 use crate::Result;
 use crate::workspace::Workspace;
 
-/// What every crate inherits, as a line of its manifest.
+/// Keys that each crate must inherit, as lines of its manifest.
 const INHERITED: &[&str] =
     &["version.workspace", "edition.workspace", "rust-version.workspace", "license.workspace", "repository.workspace"];
 
-/// The texts of the licences, which lie beside every manifest so that a published package holds them.
+/// Texts of the licences, which lie beside every manifest, so that a published package contains them.
 const LICENCES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Manifests that state what the workspace states.
+/// Finds manifests that do not inherit the values of the workspace.
 pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = root(&ws.read("Cargo.toml")?);
     for package in ws.packages() {
@@ -22,7 +22,7 @@ pub fn check(ws: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// A line `key = value` without spaces.
+/// The lines `key = value` of a manifest without spaces.
 fn lines(text: &str) -> impl Iterator<Item = String> {
     text.lines().map(|line| line.split_whitespace().collect())
 }
@@ -45,7 +45,7 @@ fn member(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Licences that a package lacks, or that are not those of the root.
+/// Finds licence texts that a package lacks or that differ from those of the root.
 fn licences(ws: &Workspace, folder: &str) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for name in LICENCES {

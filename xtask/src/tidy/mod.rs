@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the invariants of `ARCHITECTURE.md`, checked.
+//! `cargo xtask tidy`: checks the invariants of `ARCHITECTURE.md`.
 //!
-//! Most are absences ("core names no vendor"). The rules are data:
-//! [`arrows::ROWS`], [`words::RULES`], [`manifests::INHERITED`].
+//! Most invariants are absences ("core names no vendor"). The rules are data: [`arrows::ROWS`], [`words::RULES`],
+//! [`manifests::INHERITED`].
 
 mod arrows;
 mod documents;
@@ -18,7 +18,7 @@ use crate::Result;
 use crate::workspace::Workspace;
 use source::Source;
 
-/// A place that breaks a rule.
+/// A place in the repository that breaks a rule.
 #[derive(Debug, PartialEq)]
 struct Finding {
     place: String,
@@ -37,7 +37,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks every rule; prints what breaks one.
+/// Checks every rule and prints all violations.
 pub fn run(ws: &Workspace) -> Result<()> {
     let sources = sources(ws)?;
     let mut findings = arrows::check(ws);

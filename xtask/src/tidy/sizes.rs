@@ -1,19 +1,19 @@
-//! Files that can be read in one sitting.
+//! Checks the number of lines in each file.
 
 use super::Finding;
 use super::source::Source;
 
-/// No file has more lines.
+/// Maximum number of lines in a file.
 const MOST: usize = 500;
-/// A file with more lines gets a warning.
+/// Number of lines above which a file gets a warning.
 const LONG: usize = 300;
 
-/// Files that are too long.
+/// Finds files with more than [`MOST`] lines.
 pub fn too_long(sources: &[Source]) -> Vec<Finding> {
     above(sources, MOST, usize::MAX)
 }
 
-/// Files that are long.
+/// Finds files with more than [`LONG`] lines, up to [`MOST`].
 pub fn long(sources: &[Source]) -> Vec<Finding> {
     above(sources, LONG, MOST)
 }

@@ -1,29 +1,30 @@
-//! A Rust file, taken apart into code and comments.
+//! Separates a Rust file into code and comments.
 
-/// A Rust file. Code and comments have the lines of the file; what is not theirs is blank.
+/// The code and the comments of a Rust file, as two texts with the lines of the file. In each text, blanks replace the
+/// characters of the other text.
 pub struct Source {
-    /// From the root, with `/`.
+    /// Path from the root of the workspace, with `/`.
     pub path: String,
-    /// The lines without comments and without the text of strings.
+    /// Lines of the file without comments and without the contents of strings.
     pub code: Vec<String>,
-    /// The lines with comments only, documentation included.
+    /// Lines of the file with comments only, including documentation.
     pub comments: Vec<String>,
 }
 
-/// What the reader is inside of.
+/// The kind of text that contains the current position.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Code,
     Line,
-    /// A block comment, with its depth.
+    /// Inside a block comment of this nesting depth.
     Block(usize),
     Text,
-    /// A raw string, with the number of `#`.
+    /// Inside a raw string with this number of `#` characters.
     Raw(usize),
 }
 
 impl Source {
-    /// Takes a text apart.
+    /// Separates a text into code and comments.
     pub fn new(path: impl Into<String>, text: &str) -> Self {
         let (mut code, mut comments) = (String::new(), String::new());
         let mut state = State::Code;
@@ -48,7 +49,7 @@ fn is_comment(state: State) -> bool {
     matches!(state, State::Line | State::Block(_))
 }
 
-/// How many bytes are read next, and the state after them. `before` is the last character of code.
+/// The number of bytes to read next, and the state after them. `before` is the last character of code.
 fn step(state: State, rest: &str, before: Option<char>) -> (usize, State) {
     match state {
         State::Code => from_code(rest, before),
@@ -83,14 +84,14 @@ fn from_code(rest: &str, before: Option<char>) -> (usize, State) {
     }
 }
 
-/// The number of `#` of a raw string that begins here.
+/// The number of `#` characters of a raw string that begins here. `None` if none begins here.
 fn raw_string(rest: &str) -> Option<usize> {
     let rest = rest.strip_prefix('r')?;
     let hashes = rest.bytes().take_while(|&byte| byte == b'#').count();
     rest[hashes..].starts_with('"').then_some(hashes)
 }
 
-/// The length of a character such as `'"'`, which opens no string; 1 for a lifetime.
+/// The length of a character literal such as `'"'`, whose quote opens no string. The length is 1 for a lifetime.
 fn char_literal(rest: &str) -> usize {
     let inner = if rest[1..].starts_with('\\') { 2 } else { 1 };
     let skipped: usize = rest.chars().take(1 + inner).map(char::len_utf8).sum();

@@ -1,28 +1,28 @@
-//! Words that must not stand in certain files.
+//! Checks that certain words do not appear in certain files.
 
 use super::Finding;
 use super::source::Source;
 
-/// Where a word is sought.
+/// The part of a file in which a word is searched.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Code,
     Everything,
 }
 
-/// Words that must not stand in certain files.
+/// Words that must not appear in certain files.
 struct Rule {
-    /// The files: beginnings of paths; all if empty.
+    /// Beginnings of the paths of the files that are checked. If empty, all files are checked.
     only: &'static [&'static str],
-    /// Files that may: beginnings of paths.
+    /// Beginnings of the paths of files that are not checked.
     except: &'static [&'static str],
     part: Part,
     words: &'static [&'static str],
-    /// The invariant, as a sentence.
+    /// The invariant that the rule upholds, as a sentence.
     invariant: &'static str,
 }
 
-/// Names of vendors, their interfaces and their languages.
+/// Names of vendors, of their interfaces and of their languages.
 pub const VENDORS: &[&str] = &[
     "opencl", "cuda", "cublas", "hip", "rocm", "sycl", "vulkan", "wgpu", "wgsl", "webgpu", "metal", "nvidia", "intel", "amd",
     "radeon", "geforce", "pocl", "mesa", "mkl", "openblas",
@@ -30,7 +30,7 @@ pub const VENDORS: &[&str] = &[
 
 const RULES: &[Rule] = &[
     Rule { only: &["core/"], except: &[], part: Part::Everything, words: VENDORS, invariant: "core names no vendor" },
-    // whoever has a driver could go past it
+    // A crate that has a driver could call its device directly and so bypass the engine.
     Rule {
         only: &[],
         except: &["core/src/engine", "core/tests/"],
@@ -68,7 +68,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Every line that holds a word it must not.
+/// Finds every line with a word that must not appear in its file.
 pub fn check(sources: &[Source]) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| sources.iter().flat_map(|source| rule.check(source))).collect()
 }
@@ -94,8 +94,7 @@ impl Rule {
     }
 }
 
-/// Whether a text has the word with no letter before or after it. Names of
-/// vendors are written in lower case and found in any.
+/// Whether the text contains the word with no letter before or after it. Vendor names are found in upper and lower case.
 fn has_word(text: &str, word: &str) -> bool {
     let lower = VENDORS.contains(&word).then(|| text.to_lowercase());
     let text = lower.as_deref().unwrap_or(text);

@@ -1,11 +1,11 @@
-//! Batches against the single routines, with every vector type.
+//! Compares batches with the single routines, for every vector type.
 
 use super::*;
 use crate::fast;
 
 const COUNTS: [usize; 4] = [0, 1, 3, 40];
 
-/// Both paths on a batch: at speed by a team, and by definition.
+/// Both implementations of a batch: `true` for the fast path with a team, `false` for the reference path.
 const PATHS: [bool; 2] = [true, false];
 
 fn column(data: &mut [i32]) -> Tile<i32> {
@@ -45,7 +45,7 @@ fn products_agree<T: Lanes>(team: &Team) {
                     false => reference::gemm_batched(count, op_a, op_b, alpha, a, b, beta, tile),
                 }
             }
-            // as for single products
+            // twice bound 1 of docs/numerics.md, as for single products
             let bound = 4.0 * (k as f64 + 3.0) * T::UNIT_ROUNDOFF * (k as f64 + 2.0);
             assert!(c.distance(&want) <= bound, "{count} of {m}×{n}×{k} {op_a}{op_b}, fast: {fast}: {}", c.distance(&want));
         }
@@ -87,7 +87,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
                 // SAFETY: each tile is a whole matrix in memory of its own, and the shapes are those of the routine.
                 unsafe { reference::getrf(true, 0, plain.tile(), column(&mut p), &mut expected) }
                 assert_eq!(info[i], expected, "matrix {i} of {m}×{n}, fast: {fast}");
-                // vectors round otherwise
+                // the fast path rounds differently, because it computes with vectors
                 assert!(fast || factors.distance(&plain) == 0.0, "matrix {i} of {m}×{n}");
             }
             if m == n {
@@ -105,7 +105,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
                     }
                 }
                 assert_eq!(zeros, info);
-                // op(A)·X gives B again (bound 8, column by column, with growth below that of the size)
+                // op(A)·X must equal B within bound 8 of docs/numerics.md, for each column; the growth factor is below the order
                 for i in (0..count).filter(|&i| info[i] == 0) {
                     solved(op, &a, &x, &old_b, (n, nrhs, i));
                 }
@@ -114,7 +114,7 @@ fn systems_agree<T: Lanes>(team: &Team) {
     }
 }
 
-/// A copy of matrix i.
+/// A copy of matrix i of a batch.
 fn alone<T: Lanes>(batch: &Matrix<T>, cols: usize, i: usize) -> Matrix<T> {
     let columns = i * cols * batch.ld..(i + 1) * cols * batch.ld;
     Matrix { data: batch.data[columns].to_vec(), cols, ..*batch }
@@ -138,7 +138,7 @@ fn a_batch_of_systems_is_each_system() {
     each_way(systems_agree::<f64>);
 }
 
-/// Matrices that the whole team computes one by one.
+/// Tests matrices so large that the whole team computes each of them.
 #[test]
 fn a_batch_of_large_matrices_is_each_of_them() {
     let (mut r, team, n) = (Random(37), Team::eager(3), 500);

@@ -1,18 +1,18 @@
-//! The elements of a .npy file: what they are, and the numbers that they become.
+//! The element types of a .npy file, and the conversion of elements to numbers.
 
 use half::f16;
 use lapidary::{DType, Scalar};
 
-/// A dtype that is read.
+/// An element type that the reader supports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Element {
-    /// What a value is.
+    /// Kind of the values: their type and their size.
     pub kind: Kind,
-    /// Whether its first byte is the most significant one.
+    /// Whether the first byte of a value is the most significant byte.
     pub big_endian: bool,
 }
 
-/// What a value is, by its bits.
+/// Kind of a value: its type and its number of bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Kind {
@@ -30,7 +30,7 @@ pub enum Kind {
     F64,
 }
 
-/// Each kind with its letter and size in a header, and with NumPy's name.
+/// Each kind with its letter and its size in a header, and with NumPy's name.
 const KINDS: [(Kind, &str, usize, &str); 12] = [
     (Kind::Bool, "b", 1, "bool"),
     (Kind::I8, "i", 1, "int8"),
@@ -47,10 +47,10 @@ const KINDS: [(Kind, &str, usize, &str); 12] = [
 ];
 
 impl Element {
-    /// What is read, for a message.
+    /// List of the supported element types, for error messages.
     pub const SUPPORTED: &str = "supported are floats of 2, 4 and 8 bytes, integers and bool";
 
-    /// Reads a dtype such as `<f8` or `|b1`.
+    /// Parses a dtype such as `<f8` or `|b1`.
     pub fn parse(descr: &str) -> Result<Element, String> {
         let code = descr.trim_start_matches(['<', '>', '=', '|']);
         let kind = KINDS.iter().find(|(_, letter, size, _)| code == format!("{letter}{size}"));
@@ -58,7 +58,7 @@ impl Element {
             Some(">") => Some(true),
             Some("<") => Some(false),
             Some("=") => Some(cfg!(target_endian = "big")),
-            // one byte has no order
+            // A value of one byte has no byte order.
             Some("|") => kind.filter(|(_, _, size, _)| *size == 1).map(|_| false),
             Some(_) | None => None,
         };
@@ -76,21 +76,21 @@ impl Element {
         row.map(|&(_, _, size, name)| (size, name)).expect("every kind has its row")
     }
 
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub fn size(self) -> usize {
         self.row().0
     }
 
-    /// Its name.
+    /// NumPy's name of the element type.
     pub fn name(self) -> &'static str {
         self.row().1
     }
 }
 
-/// A value from its bytes, the least significant one first; a text says why it has none.
+/// Converts the bytes of a value, least significant byte first. The error explains why the bytes cannot be converted.
 pub type Decode<T, const N: usize> = fn([u8; N]) -> Result<T, String>;
 
-/// A truth value as a number.
+/// Converts a bool to 0 or 1.
 pub fn truth([byte]: [u8; 1]) -> Result<f64, String> {
     match byte {
         0 | 1 => Ok(f64::from(byte)),
@@ -98,12 +98,12 @@ pub fn truth([byte]: [u8; 1]) -> Result<f64, String> {
     }
 }
 
-/// Half precision, which single precision holds exactly.
+/// Converts a half-precision number to single precision, which represents it exactly.
 pub fn half(bytes: [u8; 2]) -> Result<f32, String> {
     Ok(f16::from_le_bytes(bytes).to_f32())
 }
 
-/// An integer as the same number in double precision.
+/// Converts an integer to double precision. Fails if the conversion is not exact.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "what is lost is looked for")]
 pub fn integer(value: impl Into<i128>) -> Result<f64, String> {
     let value = value.into();
@@ -111,7 +111,7 @@ pub fn integer(value: impl Into<i128>) -> Result<f64, String> {
     if number as i128 == value { Ok(number) } else { Err(format!("the integer {value} is not exact in f64")) }
 }
 
-/// The type to which numbers of a type are written, as a header names it.
+/// The dtype with which a header describes elements of type `T`.
 pub fn descr<T: Scalar>() -> &'static str {
     if T::DTYPE == DType::F32 { "<f4" } else { "<f8" }
 }

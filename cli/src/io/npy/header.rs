@@ -1,8 +1,7 @@
-//! The header of a .npy file: a dictionary of Python with three keys.
+//! The header of a .npy file, which is a Python dictionary with three keys.
 //!
-//! The reader is our own: the crates for this format multiply the extents of
-//! the shape unchecked, which a hostile header overflows, and bring a grammar
-//! engine and a C compiler into the build for a header of three keys.
+//! The reader is our own, for two reasons. The crates for this format multiply the extents of the shape without a check, so
+//! that a malicious header causes an overflow. Those crates also add a grammar engine and a C compiler to the build.
 
 use std::io::Read;
 
@@ -11,15 +10,15 @@ use lapidary::Layout;
 use super::element::Element;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy itself writes headers below 1 KiB; no longer one is believed.
+/// Longest accepted header in bytes. NumPy writes headers shorter than 1 KiB.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// What the header says, checked.
+/// The contents of a header, after all checks.
 #[derive(Debug, PartialEq)]
 pub struct Header {
-    /// What the elements are.
+    /// Element type of the array.
     pub element: Element,
-    /// Their order.
+    /// Order of the elements in the file.
     pub layout: Layout,
     /// Number of rows.
     pub rows: usize,
@@ -30,7 +29,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file of `size` bytes, and compares what it claims with what follows.
+    /// Reads the header of a file of `size` bytes. Checks that the array that the header describes is as long as the rest of
+    /// the file.
     pub fn read(input: &mut impl Read, size: u64) -> Result<Header, String> {
         let (text, bytes) = read_text(input)?;
         let header = Header::parse(&text)?;
@@ -50,7 +50,7 @@ impl Header {
         Ok(Header { element, layout, rows, cols, vector })
     }
 
-    /// Compares what is claimed with the bytes that the file holds, before anything is allocated.
+    /// Compares the size of the described array with the number of bytes after the header, before any memory is allocated.
     fn check_size(&self, held: u64) -> Result<(), String> {
         let Header { rows, cols, element, .. } = self;
         let bytes = rows.checked_mul(*cols).and_then(|len| len.checked_mul(element.size()));
@@ -65,10 +65,10 @@ impl Header {
     }
 }
 
-/// Writes the header of version 1.0 for little-endian elements in Fortran order.
+/// Writes a header of version 1.0 for little-endian elements in Fortran order.
 pub fn write(out: &mut dyn std::io::Write, descr: &str, shape: &str) -> std::io::Result<()> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': True, 'shape': {shape}, }}");
-    // the format wants the data aligned to 64 bytes and a newline before it
+    // The format requires data aligned to 64 bytes and a newline before the data.
     let padded = (10 + header.len() + 1).next_multiple_of(64) - 10;
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
@@ -76,7 +76,7 @@ pub fn write(out: &mut dyn std::io::Write, descr: &str, shape: &str) -> std::io:
     writeln!(out, "{header:width$}", width = padded - 1)
 }
 
-/// The dictionary in the header, and the bytes before the data.
+/// The dictionary in the header as text, and the number of bytes before the data.
 fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     let truncated = |_| "the file ends inside the .npy header".to_owned();
     let mut start = [0; 8];
@@ -102,7 +102,7 @@ fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     Ok((text, (8 + length_bytes + length) as u64))
 }
 
-/// The values of the three keys, as far as they are there.
+/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header lacks is `None`.
 #[derive(Default)]
 struct Entries {
     element: Option<Element>,
@@ -135,11 +135,11 @@ impl Entries {
     }
 }
 
-/// What is still to be read of the dictionary.
+/// The part of the dictionary that is still to be parsed.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// Passes over a sign and the spaces after it, if it comes next.
+    /// Skips the character `sign` and the spaces after it. Returns false if another character comes next.
     fn takes(&mut self, sign: char) -> bool {
         let rest = self.0.strip_prefix(sign);
         self.0 = rest.unwrap_or(self.0).trim_start();
@@ -155,7 +155,7 @@ impl<'a> Rest<'a> {
         format!("the .npy header is malformed: {wanted} is expected at {found:?}")
     }
 
-    /// A text without escapes.
+    /// Takes a quoted text without escapes.
     fn quoted(&mut self) -> Option<&'a str> {
         let quote = self.0.chars().next().filter(|sign| ['\'', '"'].contains(sign))?;
         let (text, rest) = self.0[1..].split_once(quote).filter(|(text, _)| !text.contains('\\'))?;
@@ -163,7 +163,7 @@ impl<'a> Rest<'a> {
         Some(text)
     }
 
-    /// The letters, digits and signs up to the next mark of punctuation.
+    /// Takes the characters up to the next punctuation mark or space.
     fn word(&mut self) -> &'a str {
         let end = self.0.find([',', '}', ')', ' ']).unwrap_or(self.0.len());
         let (word, rest) = self.0.split_at(end);
@@ -186,7 +186,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// A tuple, in which one size alone has a comma after it.
+    /// Takes a tuple of sizes. In Python, a tuple of one element ends in a comma.
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         let bad = || "'shape' in the .npy header is not a tuple of sizes".to_owned();
         let (mut sizes, mut comma) = (Vec::new(), true);

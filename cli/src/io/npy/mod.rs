@@ -1,4 +1,4 @@
-//! NumPy's array file, format versions 1 to 3 (`numpy.lib.format`).
+//! Reads and writes NumPy's array format, versions 1 to 3 (`numpy.lib.format`).
 
 mod element;
 mod header;
@@ -14,30 +14,30 @@ use super::Table;
 use crate::dense::{Dense, Numbers};
 use crate::failure::{Failure, Result};
 
-/// A file whose header is read.
+/// An opened file whose header has been read.
 pub struct Reader<R> {
     header: Header,
     input: R,
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header; `size` is the size of the file.
+    /// Reads the header. `size` is the number of bytes in the file.
     pub fn new(path: &Path, mut input: R, size: u64) -> Result<Self> {
         let header = Header::read(&mut input, size).map_err(|message| Failure::file(path, message))?;
         Ok(Reader { header, input })
     }
 
-    /// Rows and columns.
+    /// Number of rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         (self.header.rows, self.header.cols)
     }
 
-    /// What the elements become.
+    /// Element type of the matrix that [`read`](Self::read) returns.
     pub fn dtype(&self) -> DType {
         if matches!(self.header.element.kind, Kind::F16 | Kind::F32) { DType::F32 } else { DType::F64 }
     }
 
-    /// Reads the elements: f32 and f64 as they are, float16 as f32, integers and truth values as f64.
+    /// Reads the elements. f32 and f64 stay as they are, float16 becomes f32, and integers and bools become f64.
     pub fn read(self, path: &Path) -> Result<Table> {
         let (kind, name, vector) = (self.header.element.kind, self.header.element.name(), self.header.vector);
         macro_rules! integers {
@@ -63,7 +63,7 @@ impl<R: Read> Reader<R> {
         Ok(Table { numbers, vector, converted })
     }
 
-    /// Reads the elements, in whole blocks of them.
+    /// Reads the elements in blocks and decodes each with `decode`.
     fn elements<T: Scalar, const N: usize>(mut self, path: &Path, decode: Decode<T, N>) -> Result<Dense<T>> {
         const BLOCK: usize = 64 << 10;
         let Header { rows, cols, layout, element, .. } = self.header;
@@ -84,7 +84,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// The element at a place of the file that is no number of ours.
+/// A failure at element `at` of the file, which cannot be converted.
 fn misfit(path: &Path, header: &Header, at: usize, message: &str) -> Failure {
     let (row, column) = match header.layout {
         Layout::ColMajor => (at % header.rows, at / header.rows),
@@ -93,7 +93,7 @@ fn misfit(path: &Path, header: &Header, at: usize, message: &str) -> Failure {
     Failure::file(path, format!("row {}, column {}: {message}", row + 1, column + 1))
 }
 
-/// Writes version 1.0, little-endian, in Fortran order.
+/// Writes a file of version 1.0, little-endian, in Fortran order.
 pub fn write<T: Scalar>(out: &mut dyn Write, matrix: &Dense<T>, vector: bool) -> io::Result<()> {
     let (rows, cols) = (matrix.rows(), matrix.cols());
     let shape = if vector && cols == 1 { format!("({rows},)") } else { format!("({rows}, {cols})") };

@@ -1,4 +1,4 @@
-//! What `solve` prints and writes about a system and its solution.
+//! The lines and figures that `solve` reports about a system and its solution.
 
 use lapidary::{Equilibration, Rounding, Scalar};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use crate::report::{Report, counted, fixed, note, seconds};
 use crate::residual::LU_THRESHOLD;
 use crate::system::{Solved, System};
 
-/// X is printed whole up to this many elements.
+/// Largest number of elements for which all of X is printed.
 const SMALL: usize = 10;
 
-/// The matrices, the devices and the scales.
+/// Reports the matrices, the devices and the scales.
 pub fn problem<T: Scalar>(report: &mut Report, job: &Job<'_>, system: &System<impl Scalar>) {
     let (n, nrhs) = (system.b.rows(), system.b.cols());
     let devices = || computing(job.machine, T::DTYPE);
@@ -37,7 +37,7 @@ fn scales(report: &mut Report, scales: &Equilibration) {
     report.figure("row_scales_log2", json!(rows)).figure("column_scales_log2", json!(cols));
 }
 
-/// The seconds and operations.
+/// Reports the times and the speed.
 pub fn speed<T: Scalar>(report: &mut Report, job: &Job<'_>, b: &Dense<impl Scalar>, solved: &Solved<T>) {
     let (n, nrhs) = (b.rows() as f64, b.cols() as f64);
     let (read, factor, solve) = (job.read_seconds, solved.factor_seconds, solved.solve_seconds);
@@ -50,7 +50,7 @@ pub fn speed<T: Scalar>(report: &mut Report, job: &Job<'_>, b: &Dense<impl Scala
     report.figure("solve_seconds", solve).figure("check_seconds", check).figure("gflops", gflops);
 }
 
-/// The figures about X's quality.
+/// Reports the error measures of X.
 pub fn quality<T: Scalar>(report: &mut Report, solved: &Solved<T>, passed: bool) {
     let Solved { backward_error: error, rcond, error_bound, refinement_steps: steps, .. } = *solved;
     rounding(report, solved);
@@ -68,7 +68,7 @@ pub fn quality<T: Scalar>(report: &mut Report, solved: &Solved<T>, passed: bool)
     report.figure("passed", passed);
 }
 
-/// What the type of the computation could not hold.
+/// Reports how many elements were rounded to the type of the computation.
 fn rounding<T: Scalar>(report: &mut Report, solved: &Solved<T>) {
     let named = || ["A", "b", "X"].into_iter().zip(&solved.rounding);
     let lost = |(name, rounding): (&str, &Rounding)| {
@@ -86,7 +86,7 @@ fn rounding<T: Scalar>(report: &mut Report, solved: &Solved<T>) {
     report.figure("rounding", Value::Object(named().map(figures).collect()));
 }
 
-/// Decimal digits of the largest elements that hold.
+/// Number of decimal digits of X's largest elements that are correct according to the error bound.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few digits, clamped")]
 fn trusted_digits<T: Scalar>(error_bound: f64) -> u32 {
     (-error_bound.max(T::UNIT_ROUNDOFF).log10()).clamp(0.0, 15.0) as u32
@@ -108,7 +108,7 @@ fn warning<T: Scalar>(rcond: f64, error_bound: f64) -> Option<String> {
     (digits <= all / 3).then(|| format!("warning: {cause}{trusted} of X can be trusted"))
 }
 
-/// X, or what can be said of it in a few figures.
+/// Reports X itself if it is small, else its sum, its range and its norm.
 pub fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     let values: Vec<f64> = x.data().iter().map(|value| value.to_f64()).collect();
     let fold = |f: fn(f64, f64) -> f64, from: f64| values.iter().copied().fold(from, f);
@@ -126,7 +126,7 @@ pub fn solution<T: Scalar>(report: &mut Report, x: &Dense<T>) {
     report.figure("x_sum", sum).figure("x_min", min).figure("x_max", max).figure("x_norm_frobenius", norm);
 }
 
-/// The root of the sum of squares, none of which overflows.
+/// The Frobenius norm, scaled so that no square overflows.
 fn norm_frobenius(values: &[f64]) -> f64 {
     let size = largest(&values.iter().map(|value| value.abs()).collect::<Vec<_>>());
     let over = if size > 0.0 && size.is_finite() { size } else { 1.0 };

@@ -1,4 +1,4 @@
-//! Tables of what passed: by routine, precision and flags, and by property.
+//! Tables of verdicts: by routine and precision, by flags, and by property.
 
 use std::collections::BTreeMap;
 
@@ -10,30 +10,30 @@ use super::view::Column;
 use crate::report::{Figure, Report, TrialReport, Verdict};
 use crate::suite::group_of;
 
-/// More columns than this would not fit a printed page.
+/// Largest number of columns of a table that fits a printed page.
 const COLUMNS: usize = 16;
 
 /// A table with a verdict in every cell.
 #[derive(Serialize)]
 pub struct Table {
-    /// The routine.
+    /// Name of the routine.
     pub routine: String,
-    /// What stands above the cells.
+    /// Headings of the columns.
     pub head: Vec<String>,
-    /// Rows: what stands before the cells, what explains it, the cells.
+    /// Rows of the table: heading, explanation and cells.
     pub rows: Vec<(String, String, Vec<Cell>)>,
 }
 
-/// A verdict in a table.
+/// A cell of a table.
 #[derive(Clone, Serialize)]
 pub struct Cell {
-    /// The style.
+    /// Style class of the page for this cell.
     pub class: &'static str,
-    /// The sign.
+    /// Sign of the verdict.
     pub sign: &'static str,
-    /// What stands beside the sign.
+    /// Text beside the sign.
     pub text: String,
-    /// What it says in full.
+    /// Full description, which the page shows as a tooltip.
     pub title: String,
 }
 
@@ -43,7 +43,7 @@ impl Cell {
     }
 }
 
-/// What was seen for some flags: the gravest verdict, the worst figure.
+/// The gravest verdict and the worst figure among the trials with the same flags.
 struct Seen<'a> {
     verdict: Verdict,
     worst: Option<&'a Figure>,
@@ -56,7 +56,7 @@ impl<'a> Seen<'a> {
             self.verdict = verdict;
             failure.clone_into(&mut self.failure);
         }
-        // an exact check has no share of a bound that could be used
+        // a check that allows no difference uses no part of a bound
         let figure = figure.filter(|figure| figure.limit > 0.0);
         if figure.is_some_and(|figure| self.worst.is_none_or(|worst| figure.used() > worst.used())) {
             self.worst = figure;
@@ -82,7 +82,8 @@ fn gravity(verdict: Verdict) -> u8 {
     }
 }
 
-/// The routines against the precisions of each report: the gravest verdict, the number of trials, the worst figure.
+/// The first table of the page: routines against the precisions of each report. A cell has the gravest verdict, the number
+/// of trials with this verdict, and the worst figure.
 pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
     let cell = |routine: &str, column: &Column| {
         let trials = reports[column.report].trials.iter();
@@ -111,12 +112,12 @@ pub fn overview(reports: &[Report], columns: &[Column]) -> Table {
     }
 }
 
-/// For each routine the precisions of each report against the flags.
+/// For each routine, a table of the precisions of each report against the flags.
 pub fn by_flags(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).iter().flat_map(|routine| flags_of(routine, reports, columns)).collect()
 }
 
-/// The routine whose flags a check has: a trial of the memory calls many.
+/// The routine to which the flags of a check belong. A trial of the group `memory` calls several routines.
 fn called<'a>(check: &'a str, trial: &'a TrialReport) -> &'a str {
     let before = check.split(':').next().unwrap_or_default();
     let is_routine = Routine::ALL.iter().any(|&routine| group_of(routine) == before);
@@ -143,7 +144,7 @@ fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table>
     flags.chunks(COLUMNS).map(table).collect()
 }
 
-/// By flags, what the trials of a routine in a precision saw.
+/// The gravest verdict and the worst figure of a routine in one precision, for each combination of flags.
 fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, Seen<'a>> {
     let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
     let mut see = |flags: &'a str, check: &'a str, trial: &'a TrialReport, verdict, figure: Option<&'a Figure>| {
@@ -164,7 +165,7 @@ fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str,
     seen
 }
 
-/// For each routine the properties against the precisions of each report.
+/// For each routine, a table of the properties against the precisions of each report.
 pub fn by_property(reports: &[Report], columns: &[Column]) -> Vec<Table> {
     routines(reports).into_iter().map(|routine| properties_of(routine, reports, columns)).collect()
 }
@@ -194,7 +195,7 @@ fn verdict_of(trial: &TrialReport) -> Cell {
     Cell { class: text::class(trial.verdict), sign, text: word.to_owned(), title: format!("{word}. {why}") }
 }
 
-/// The routines in the order of the suite.
+/// The routines of the reports, in the order of the suite.
 fn routines(reports: &[Report]) -> Vec<&str> {
     let mut routines: Vec<&str> = Vec::new();
     for trial in reports.iter().flat_map(|report| &report.trials) {

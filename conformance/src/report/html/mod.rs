@@ -1,9 +1,9 @@
-//! The report as a page: one file that needs nothing else, to be read, printed and
-//! attached to a bug report.
+//! The report as an HTML page. The page is one file without references to other files, for reading, printing and attaching
+//! to a bug report.
 //!
-//! The walk is [`Report`] → [`view`] (what stands where, as text) → templates, which
-//! escape every value. Pictures are drawn here and not by a library, since they take
-//! their colours from the page: light, dark or printed.
+//! [`view`] converts a [`Report`] into texts in the order of the page. Templates put these texts into the page and escape
+//! every value. The plots are drawn by this module and not by a library, since they take their colours from the style of
+//! the page: light, dark or printed.
 
 mod matrix;
 mod plot;
@@ -19,23 +19,23 @@ use serde::Serialize;
 use super::Report;
 use view::Page;
 
-/// A page of one report.
+/// Creates the page of one report.
 ///
 /// # Errors
-/// Never, unless a template is at odds with what is put into it.
+/// The function fails only if a template does not match the values that it receives.
 pub fn page(report: &Report) -> Result<String, minijinja::Error> {
     pages(std::slice::from_ref(report))
 }
 
-/// A page of several reports beside one another.
+/// Creates a page that shows several reports side by side.
 ///
 /// # Errors
-/// Never, unless a template is at odds with what is put into it.
+/// The function fails only if a template does not match the values that it receives.
 pub fn pages(reports: &[Report]) -> Result<String, minijinja::Error> {
     render("page.html", include_str!("page.html"), Page::new(reports)?)
 }
 
-/// A template whose name ends in `.html` escapes what is put into it.
+/// Fills a template. A template escapes its values if its name ends in `.html`.
 fn render(name: &'static str, template: &'static str, view: impl Serialize) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -1,4 +1,4 @@
-//! Error against size, with the bound drawn in.
+//! Plots of the error against the size, with the bound as a line.
 
 use std::collections::BTreeMap;
 
@@ -17,46 +17,46 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 42.0;
 
-/// Errors further below the bound than this are drawn at the lower edge.
+/// Errors that are smaller than this part of the bound are drawn at the lower edge.
 const DEPTH: f64 = 1e-6;
 
-/// The pictures of one check.
+/// The plots of one check.
 #[derive(Serialize)]
 pub struct Plots {
-    /// The check.
+    /// Name of the check.
     pub check: String,
-    /// Number of its bound.
+    /// Number of the bound in `docs/numerics.md`.
     pub bound: u32,
-    /// One picture for each precision.
+    /// One plot for each precision.
     pub plots: Vec<Plot>,
 }
 
-/// A picture and what it says.
+/// A plot and its caption.
 #[derive(Serialize)]
 pub struct Plot {
-    /// The precision.
+    /// Name of the precision.
     pub dtype: String,
-    /// The worst figure of each report, in words.
+    /// For each report, a description of the worst figure.
     pub says: Vec<String>,
-    /// The drawing.
+    /// The drawing as SVG.
     pub svg: String,
 }
 
-/// A point of a curve.
+/// A point of the plot, which stands for one figure.
 #[derive(Serialize)]
 struct Point {
     x: String,
     y: String,
-    /// Which mark: that of a report.
+    /// Number of the mark, which differs from report to report.
     mark: usize,
-    /// Whether it lies beyond the bound.
+    /// Whether the error exceeds the bound.
     over: bool,
-    /// Whether it stands at an edge, since it lies outside the picture.
+    /// Whether the point lies outside the plot and is drawn at an edge.
     outside: bool,
     title: String,
 }
 
-/// What the template draws.
+/// The values that the template draws.
 #[derive(Serialize)]
 struct Drawing {
     id: String,
@@ -68,18 +68,18 @@ struct Drawing {
     bottom: f64,
     title: String,
     says: Vec<String>,
-    /// Ticks: place and label.
+    /// Ticks of the axis of sizes: position and label.
     sizes: Vec<(String, String)>,
     errors: Vec<(String, String)>,
     /// The bound, as the points of a line.
     limit: String,
-    /// Where the bound's name stands.
+    /// Vertical position of the label of the bound.
     name_at: String,
     bound: u32,
     points: Vec<Point>,
 }
 
-/// All checks that have a bound to draw, by the number of the bound.
+/// Plots of all checks that have a bound to draw, sorted by the number of the bound.
 pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minijinja::Error> {
     let mut checks: BTreeMap<(u32, &str), BTreeMap<&str, Series<'_>>> = BTreeMap::new();
     for column in columns {
@@ -92,7 +92,8 @@ pub fn plots(reports: &[Report], columns: &[Column]) -> Result<Vec<Plots>, minij
     checks.into_iter().map(|((bound, check), dtypes)| of_check(reports, bound, check, &dtypes)).collect()
 }
 
-/// Whether there is a bound to draw: exact checks have none, and a file may lack it.
+/// Whether the figure has a bound to draw. A check that allows no difference has no bound to draw, and a file may lack the
+/// bound.
 fn drawn(figure: &Figure) -> bool {
     figure.limit > 0.0 && figure.limit.is_finite()
 }
@@ -106,7 +107,7 @@ fn of_check(reports: &[Report], bound: u32, check: &str, dtypes: &BTreeMap<&str,
     Ok(Plots { check: check.to_owned(), bound, plots: plots.collect::<Result<_, minijinja::Error>>()? })
 }
 
-/// The worst figure of each report and size.
+/// The worst figure for each report and size.
 #[derive(Default)]
 struct Series<'a>(BTreeMap<(usize, usize), &'a Figure>);
 
@@ -123,7 +124,7 @@ impl<'a> Series<'a> {
         let (sizes, errors) = self.scales(&limits);
         let on_line = |(&size, &limit): (&usize, &f64)| format!("{},{}", place(sizes.at(along(size))), place(errors.at(limit)));
         let mut line: Vec<String> = limits.iter().map(on_line).collect();
-        // one size alone gives a line from edge to edge
+        // a bound at a single size becomes a horizontal line across the plot
         if let [only] = &line[..] {
             let y = only.split_once(',').expect("x,y").1;
             line = vec![format!("{LEFT},{y}"), format!("{},{y}", WIDTH - RIGHT)];
@@ -160,7 +161,7 @@ impl<'a> Series<'a> {
         (Scale::around(2.0, sizes, (LEFT, WIDTH - RIGHT)), Scale::around(10.0, errors, (HEIGHT - BOTTOM, TOP)))
     }
 
-    /// The worst figure of a report, in words.
+    /// Describes the worst figure of a report.
     fn says(&self, reports: &[Report], report: usize) -> Option<String> {
         let figures = self.0.range((report, 0)..(report + 1, 0)).map(|(_, figure)| *figure);
         let worst = figures.reduce(|worst, figure| if figure.used() > worst.used() { figure } else { worst })?;
@@ -170,7 +171,7 @@ impl<'a> Series<'a> {
     }
 }
 
-/// A size on a logarithmic axis; zero stands before one.
+/// The position of a size on the logarithmic axis. Size 0 is drawn to the left of 1, at the position of ½.
 fn along(size: usize) -> f64 {
     if size == 0 { 0.5 } else { real(size) }
 }
@@ -191,7 +192,7 @@ fn point(report: usize, size: f64, figure: &Figure, sizes: &Scale, errors: &Scal
     }
 }
 
-/// A coordinate, to a tenth of a pixel.
+/// Formats a coordinate with a precision of a tenth of a pixel.
 fn place(at: f64) -> String {
     format!("{at:.1}")
 }

@@ -1,8 +1,8 @@
-//! Numbers and verdicts as they stand on the page.
+//! Formats numbers and verdicts for the page.
 
 use crate::report::{Figure, Verdict};
 
-/// How much of a bound was used.
+/// The used part of a bound as a percentage or a multiple.
 pub fn share(used: f64) -> String {
     match used {
         f64::INFINITY => "∞".to_owned(),
@@ -14,7 +14,7 @@ pub fn share(used: f64) -> String {
     }
 }
 
-/// A ratio or a limit.
+/// Formats a ratio or a limit.
 pub fn number(value: f64) -> String {
     match value {
         _ if value.is_nan() => "–".to_owned(),
@@ -25,19 +25,19 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// Whether a check failed.
+/// Whether the figure exceeds its limit.
 pub fn over(figure: &Figure) -> bool {
     figure.used() > 1.0
 }
 
-/// A figure in one line.
+/// Describes a figure on one line.
 pub fn figure(figure: &Figure) -> String {
     let flags = if figure.flags.is_empty() { String::new() } else { format!(" {}", figure.flags) };
     let of = if figure.limit > 0.0 { format!("{} of ", share(figure.used())) } else { String::new() };
     format!("{}{flags}, size {}: {} is {of}bound {}", figure.check, figure.size, number(figure.ratio), figure.bound)
 }
 
-/// A sign that is told from the others without colours, and a word.
+/// The sign and the word of a verdict. The signs can be told apart without colours.
 pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     match verdict {
         Verdict::Passed => ("✔", "passed"),
@@ -48,7 +48,7 @@ pub fn verdict(verdict: Verdict) -> (&'static str, &'static str) {
     }
 }
 
-/// A number of trials with a verdict.
+/// The number of trials with a verdict, in words.
 pub fn counted(count: usize, verdict: Verdict) -> String {
     let word = match verdict {
         Verdict::Expected if count > 1 => "known failures",
@@ -58,7 +58,7 @@ pub fn counted(count: usize, verdict: Verdict) -> String {
     format!("{count} {word}")
 }
 
-/// The name of a style of the page.
+/// The style class of a verdict on the page.
 pub fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Passed => "good",

@@ -1,4 +1,4 @@
-//! What stands on the page, as text, in the order of the page.
+//! The contents of the page as texts, in the order of the page.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::plot::{self, Plots};
 use super::text;
 use crate::report::{EXACT, Figure, Grade, Identity, Report, TrialReport, Verdict};
 
-/// All that the template needs.
+/// All values that the template of the page uses.
 #[derive(Serialize)]
 pub struct Page<'a> {
     style: &'static str,
@@ -15,7 +15,7 @@ pub struct Page<'a> {
     subjects: Vec<Subject<'a>>,
     overview: Table,
     grades: Vec<GradeRow<'a>>,
-    /// Grades that are "exact" in every report.
+    /// Names of the grades that are "exact" in every report.
     exact: Vec<&'a str>,
     failures: Vec<Failed<'a>>,
     known: Vec<Failed<'a>>,
@@ -25,7 +25,7 @@ pub struct Page<'a> {
     trials: Vec<Trials<'a>>,
 }
 
-/// What was graded, and how it went.
+/// A subject, the settings of its run, and the verdict of the run.
 #[derive(Serialize)]
 struct Subject<'a> {
     letter: String,
@@ -42,7 +42,7 @@ struct Subject<'a> {
     command: String,
 }
 
-/// A grade, beside the same of the other reports.
+/// One grade in all reports.
 #[derive(Serialize)]
 struct GradeRow<'a> {
     name: &'a str,
@@ -56,7 +56,7 @@ impl GradeRow<'_> {
     }
 }
 
-/// A failure.
+/// A failed trial.
 #[derive(Serialize)]
 struct Failed<'a> {
     letter: String,
@@ -65,12 +65,12 @@ struct Failed<'a> {
     sign: &'static str,
     word: &'static str,
     why: &'a str,
-    /// What was seen; none where a failure was expected and did not come.
+    /// Details of the failure. `None` if a failure was expected but the trial passed.
     seen: Option<Seen<'a>>,
     command: String,
 }
 
-/// What was seen where a trial failed.
+/// The details of a failure.
 #[derive(Serialize)]
 struct Seen<'a> {
     check: &'a str,
@@ -82,7 +82,7 @@ struct Seen<'a> {
     case: &'a str,
 }
 
-/// The trials of a report.
+/// The trials of one report.
 #[derive(Serialize)]
 struct Trials<'a> {
     letter: String,
@@ -104,7 +104,7 @@ struct Trial<'a> {
     figures: Vec<Row<'a>>,
 }
 
-/// The worst figure of a check under some flags.
+/// The worst figure of a check for one combination of flags.
 #[derive(Serialize)]
 struct Row<'a> {
     check: &'a str,
@@ -117,25 +117,25 @@ struct Row<'a> {
     over: bool,
 }
 
-/// A report in one precision.
+/// A column of the tables: one precision of one report.
 pub struct Column {
-    /// Which report.
+    /// Index of the report.
     pub report: usize,
-    /// The precision.
+    /// Name of the precision.
     pub dtype: String,
-    /// What stands above or before it.
+    /// Heading of the column or row.
     pub label: String,
-    /// What that means.
+    /// Explanation of the heading.
     pub title: String,
 }
 
-/// The letter by which a report among several is called.
+/// The letter that names a report among several.
 pub fn letter(report: usize) -> String {
     u8::try_from(report).ok().filter(|&r| r < 26).map_or_else(|| format!("#{}", report + 1), |r| char::from(b'A' + r).to_string())
 }
 
 impl<'a> Page<'a> {
-    /// What reports say.
+    /// Converts reports into the contents of the page.
     pub fn new(reports: &'a [Report]) -> Result<Self, minijinja::Error> {
         let letter = |report: usize| if reports.len() > 1 { letter(report) } else { String::new() };
         let columns = columns(reports);
@@ -274,7 +274,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The worst figure of each check under each flags, in the order of the trial.
+/// The worst figure of each check for each combination of flags, in the order of the trial.
 fn worst(figures: &[Figure]) -> Vec<&Figure> {
     let mut worst: Vec<&Figure> = Vec::new();
     for figure in figures {

@@ -1,4 +1,4 @@
-//! A device that reveals every command executed out of order.
+//! A test device whose results change if any command runs out of order.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -13,19 +13,19 @@ use crate::facts::DeviceFacts;
 use crate::instruction::{Access, Instruction};
 use crate::token::Token;
 
-/// A device whose kernels write, into each element of a result, a digest of
-/// all that the instruction read: any command out of order changes the bits.
+/// A device whose kernels write into each element of a result a digest of all elements that the instruction read. A command that
+/// runs out of order changes the digest in some result.
 #[derive(Debug)]
 pub(super) struct DigestDevice {
     pub facts: DeviceFacts,
     pub failure: Option<&'static str>,
     pub panics: bool,
-    /// Bytes that can still be allocated, independent of the limit in its facts.
+    /// Number of bytes that can still be allocated, which does not depend on the memory limit in `facts`.
     pub left: Arc<AtomicUsize>,
-    /// Numbers of the commands that fail for lack of memory.
+    /// Indices of the commands that fail for lack of memory.
     pub short: Range<usize>,
     pub commands: AtomicUsize,
-    /// On a late device: work that is done only when a token is polled.
+    /// If `late` is set, the device runs its work only when the engine polls a token or waits for a token.
     pub late: Option<Late>,
 }
 
@@ -38,7 +38,7 @@ impl Drop for Words {
     }
 }
 
-// SAFETY: the engine issues no conflicting commands together.
+// SAFETY: the engine never runs two conflicting commands at the same time.
 unsafe impl Sync for Words {}
 
 impl DigestDevice {
@@ -48,18 +48,18 @@ impl DigestDevice {
         DigestDevice { facts, failure: None, panics: false, left, short: 0..0, commands: AtomicUsize::new(0), late: None }
     }
 
-    /// A device whose facts state plenty of memory.
+    /// Creates a device that can allocate only `bytes`, although its facts state a memory limit of ten times [`TIGHT`].
     pub fn with_only(bytes: usize) -> Self {
         DigestDevice { left: Arc::new(AtomicUsize::new(bytes)), ..DigestDevice::new(Some(10 * TIGHT)) }
     }
 
-    /// Whether the next command has memory; counts the command.
+    /// Counts a command, and returns whether this command fails for lack of memory.
     fn is_short(&self) -> bool {
         self.short.contains(&self.commands.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Result of a command that writes only half of its output when memory is short.
+/// Result of a command, which fails for lack of memory if `short`. A transfer that lacks memory has written half of its output.
 fn unless(short: bool) -> Result<()> {
     if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
 }
@@ -97,12 +97,12 @@ impl Device for DigestDevice {
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes / 8 * 8)).is_err() {
             return Err(Error::new(ErrorKind::OutOfMemory, "alloc", "told to fail"));
         }
-        // not zero: reading what was never written must be seen
+        // the memory is filled with nonzero numbers, so that reading an element that was never written changes the digest
         let words = (0..bytes / 8).map(|i| UnsafeCell::new(0xDEAD + i as u64)).collect();
         Ok(DeviceBuffer::new(Words(words, Arc::clone(&self.left))))
     }
     unsafe fn submit(&self, work: Work<'_>, after: &[&Token]) -> Result<Token> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller fulfils the safety contract of `submit`.
         unsafe {
             if let Some(late) = &self.late { Ok(late.take(self, work, after)) } else { now(self, work).map(|()| Token::DONE) }
         }
@@ -110,7 +110,7 @@ impl Device for DigestDevice {
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
         let short = self.is_short();
         for at in 0..from.rows * from.cols / (1 + usize::from(short)) {
-            // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
+            // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
         unless(short)
@@ -118,7 +118,7 @@ impl Device for DigestDevice {
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let short = self.is_short();
         for at in 0..to.rows * to.cols / (1 + usize::from(short)) {
-            // SAFETY: a test's matrix of 8-byte elements, lent by the engine.
+            // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
         }
         unless(short)
@@ -133,14 +133,14 @@ impl Device for DigestDevice {
         let overwrites = matches!(instruction, Instruction::Copy { .. });
         instruction.operands(|o, access| {
             if !(overwrites && access == Access::Write) {
-                // SAFETY: operands lie in their memory, and nothing conflicts.
+                // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
                 cells(&o).iter().for_each(|cell| digest = mix(digest, unsafe { **cell }));
             }
         });
         instruction.operands(|o, access| {
             if access == Access::Write {
                 for (at, cell) in (0..).zip(cells(&o)) {
-                    // SAFETY: as above.
+                    // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
                     unsafe { *cell = mix(digest, at) };
                 }
             }

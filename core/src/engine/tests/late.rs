@@ -1,4 +1,4 @@
-//! A device that does its work later: when somebody asks whether it is done, and not always then.
+//! A test device that runs its work late: only when the engine waits for a token, and at some of the engine's polls.
 
 use std::collections::VecDeque;
 use std::mem::transmute;
@@ -13,29 +13,31 @@ use crate::instruction::Instruction;
 use crate::sync::lock;
 use crate::token::{Pending, Token};
 
-/// A device that does work only when asked for it. It has a queue for loads, one for stores, and two for kernels.
+/// The queues of a device that runs its work only when a token is polled or waited for. The device has one queue for loads, one
+/// queue for stores, and two kernel queues.
 #[derive(Debug)]
 pub(super) struct Late(Arc<[Mutex<Waiting>; 4]>, Arc<Progress>);
 
-/// State that is read without the lock.
+/// The part of the device's state that threads access without locking a queue.
 #[derive(Debug)]
 struct Progress {
     chance: AtomicU64,
-    /// Number of works done in each queue.
+    /// Number of completed work items in each queue.
     done: [AtomicUsize; 4],
 }
 
-/// The queue and the number, counted from 1, of a work.
+/// The queue of a work item, and the number of the item in this queue, counted from 1.
 type Place = (usize, usize);
 
-/// Work in the order of its queue. What it touches, the device too, stays for as long as its token is pending.
+/// The work items of one queue, in order. The device and the memory that a work item uses stay valid as long as the item's token
+/// is pending.
 #[derive(Debug, Default)]
 struct Waiting {
-    /// Work not yet done, with the work that it waits for.
+    /// The work items that have not run yet, each with the items of other queues for which it must wait.
     work: VecDeque<(&'static DigestDevice, Owned, Vec<Place>)>,
-    /// Results, in the order of the queue.
+    /// The results of the completed work items, in the order of the queue.
     results: Vec<Result<()>>,
-    /// How much was given.
+    /// Number of work items that were submitted to this queue.
     given: usize,
 }
 
@@ -45,7 +47,8 @@ enum Owned {
     Run(Instruction<Operand<'static>>),
 }
 
-/// Work that is done when so much of a queue is.
+/// The pending state of a token. The work item of the token is complete when its queue has completed as many items as the item's
+/// number.
 #[derive(Debug)]
 struct Asked {
     queues: Arc<[Mutex<Waiting>; 4]>,
@@ -58,12 +61,12 @@ impl Late {
         Late(Arc::default(), Arc::new(Progress { chance: AtomicU64::new(seed), done: Default::default() }))
     }
 
-    /// Work for later.
+    /// Adds work to a queue, to run later, and returns its token.
     ///
     /// # Safety
-    /// As [`Device::submit`].
+    /// The requirements of [`Device::submit`] must hold.
     pub unsafe fn take(&self, device: &DigestDevice, work: Work<'_>, after: &[&Token]) -> Token {
-        // SAFETY: only lifetimes change: the engine keeps device and buffers until the token tells the end.
+        // SAFETY: only lifetimes change. The engine keeps the device and the buffers valid until the token reports completion.
         let (device, queue, owned) = unsafe {
             let device: &'static DigestDevice = transmute(device);
             match work {
@@ -83,12 +86,12 @@ impl Late {
     }
 }
 
-/// Does work of a test's device.
+/// Runs work on a test device and returns after its completion.
 ///
 /// # Safety
-/// As [`Device::submit`].
+/// The requirements of [`Device::submit`] must hold.
 pub(super) unsafe fn now(device: &DigestDevice, work: Work<'_>) -> Result<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller fulfils the safety contract of `submit`.
     unsafe {
         match work {
             Work::Write { from, to } => device.write(from, to),
@@ -99,7 +102,7 @@ pub(super) unsafe fn now(device: &DigestDevice, work: Work<'_>) -> Result<()> {
 }
 
 impl Asked {
-    /// Does the first pending work of a queue, after the work of other queues that it waits for.
+    /// Runs the first pending work item of a queue, after all items of other queues for which this item must wait.
     fn advance(&self, queue: usize, waiting: &mut Waiting) {
         let Some((device, owned, after)) = waiting.work.pop_front() else { return };
         for (other, number) in after {
@@ -107,7 +110,7 @@ impl Asked {
                 self.advance(other, &mut lock(&self.queues[other]));
             }
         }
-        // SAFETY: the engine lends what the work touches while its token is pending.
+        // SAFETY: the engine keeps the memory that the work item uses valid while the item's token is pending.
         let result = unsafe {
             match owned {
                 Owned::Transfer(work) => now(device, work),

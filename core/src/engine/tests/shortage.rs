@@ -1,5 +1,5 @@
-//! Devices with less memory than they say: the answer is right, or the error says
-//! truly what became of the outputs.
+//! Tests with devices that have less memory than they report. Either the result of a run is right, or the error of the run states
+//! truly whether the outputs were written.
 
 use super::*;
 
@@ -34,7 +34,7 @@ proptest! {
     }
 }
 
-/// The error says what became of the outputs, and they are so.
+/// Asserts that the error states whether the outputs were written, and that this statement is true.
 fn assert_honest(RunError { error, touched }: &RunError, bits: u64) {
     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
     let said = error.context().any(|pair| pair == ("outputs", if *touched { "partly written" } else { "as they were" }));
@@ -42,17 +42,18 @@ fn assert_honest(RunError { error, touched }: &RunError, bits: u64) {
     assert_eq!(error.context().filter(|(key, _)| *key == "device").count(), 1, "{error}");
 }
 
-/// Whether a lack of memory beside another device is an error: of a store, or of a
-/// command of a task that had written before it, which a device in place does at once.
+/// Whether a lack of memory may end the run although there is another device. The lack of memory may end the run if a store
+/// failed, or if the task of the failed command had written outputs before. On a device that works in place, every kernel writes
+/// outputs.
 fn leaves_a_half(error: &Error, tasks: &[TaskCase], memory: Option<usize>) -> bool {
     let (_, command) = error.context().find(|(key, _)| *key == "command").expect("a command failed");
     command.starts_with("ST") || memory.is_none() || tasks.iter().any(|task| task.again)
 }
 
-/// Others that a device works beside: none, one that copies, one that works in place.
+/// Memory limits of the other devices in a run: no other device, one device that copies, or one device that works in place.
 const COMPANY: [&[Option<usize>]; 3] = [&[], &[Some(TIGHT)], &[None]];
 
-/// The commands of the number `short` find no memory on a device, in all kinds of company.
+/// Runs `tasks` on a device whose commands with the indices `short` lack memory, together with each entry of [`COMPANY`].
 fn shortage_of(
     (tasks, expected): (&[TaskCase], u64),
     (memory, short): (Option<usize>, Range<usize>),
@@ -110,7 +111,7 @@ fn a_device_without_room_leaves_its_tasks_to_the_others() {
         let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
         let reaches = (0..2).map(|d| reach(d, drivers[d].facts(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
-        // SAFETY: the matrix is as the plan declares, and nothing else touches it.
+        // SAFETY: the matrix is as the plan declares, and only this test accesses it.
         unsafe { run(&LanePool::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
         drivers.iter().for_each(DeviceRuntime::trim);
         let left_of = |driver: &DeviceRuntime| driver.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);

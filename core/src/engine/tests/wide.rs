@@ -1,19 +1,19 @@
-//! Elements of sixteen bytes, as complex numbers have, pass through plans, transfers, registers and copies: no code
-//! there assumes that an element has 4 or 8 bytes.
+//! Tests that elements of 16 bytes, the size of complex numbers in double precision, pass through plans, transfers, registers and
+//! copies. No code of the engine may assume that an element has 4 or 8 bytes.
 
 use super::*;
 use crate::enums::Layout::{ColMajor, RowMajor};
 use crate::matrix::Home;
 
-/// A device that copies, whatever the type, and computes nothing.
+/// A test device that copies elements of any type and supports no other instruction.
 #[derive(Debug)]
 struct Copier(DeviceFacts);
 
-/// Its memory, in words of 8 bytes.
+/// The memory of a buffer, in words of 8 bytes.
 #[derive(Debug)]
 struct Memories(Box<[UnsafeCell<u64>]>);
 
-// SAFETY: the engine issues no conflicting commands together.
+// SAFETY: the engine never runs two conflicting commands at the same time.
 unsafe impl Sync for Memories {}
 
 impl Copier {
@@ -26,7 +26,8 @@ fn start(buffer: &DeviceBuffer) -> *mut u8 {
     buffer.get::<Memories>().0.as_ptr().cast::<u8>().cast_mut()
 }
 
-/// Calls `visit` with the address of each element in the rectangle, its address in the packed memory, and its size.
+/// Calls `visit` for each element of a rectangle, with the element's address in host memory, the element's address in the packed
+/// buffer, and the element's size.
 fn each(rect: HostRect, packed: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
     let size = rect.dtype.size();
     for (i, j) in (0..rect.cols).flat_map(|j| (0..rect.rows).map(move |i| (i, j))) {
@@ -43,12 +44,12 @@ impl Device for Copier {
         Ok(DeviceBuffer::new(Memories((0..bytes.div_ceil(8)).map(|_| UnsafeCell::new(0)).collect())))
     }
     unsafe fn write(&self, from: HostRect, to: &DeviceBuffer) -> Result<()> {
-        // SAFETY: as the engine promises.
+        // SAFETY: the engine passes a readable rectangle and a buffer that has room for its elements.
         each(from, start(to), |host, own, size| unsafe { own.copy_from_nonoverlapping(host, size) });
         Ok(())
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
-        // SAFETY: as the engine promises.
+        // SAFETY: the engine passes a writable rectangle and a buffer that holds its elements.
         each(to, start(from), |host, own, size| unsafe { host.copy_from_nonoverlapping(own, size) });
         Ok(())
     }
@@ -63,7 +64,7 @@ impl Device for Copier {
             base.wrapping_add((o.offset + i + j * o.ld) * o.dtype.size())
         };
         for (i, j) in (0..b.cols).flat_map(|j| (0..b.rows).map(move |i| (i, j))) {
-            // SAFETY: the operands lie in their memory, and nothing conflicts.
+            // SAFETY: the operands lie in their memory, and no conflicting command runs at the same time.
             unsafe { at(&b, i, j).copy_from_nonoverlapping(at(&a, i, j), a.dtype.size()) };
         }
         Ok(())
@@ -73,7 +74,7 @@ impl Device for Copier {
 const M: usize = 9;
 const N: usize = 10;
 
-/// `C ← A` by way of scratch memory, in tiles.
+/// A plan that copies `C ← A` in tiles, each of which passes through scratch memory.
 fn copies(layout: Layout) -> Plan {
     let mut plan = Plan::new("copy", DType::Wide);
     let (a, c) = (plan.input("A", (M, N), ColMajor), plan.output("C", (M, N), layout));
@@ -99,7 +100,7 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
         let bindings = [raw(&mut a, ColMajor), raw(&mut c, layout)];
         let driver = driver(Copier::new(memory));
         let schedule = Schedule::new(copies(layout), vec![reach(0, driver.facts(), &bindings)]).unwrap();
-        // SAFETY: the matrices are as the plan declares, and nothing else touches them.
+        // SAFETY: the matrices are as the plan declares, and only this test accesses them.
         unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None).unwrap() };
         let mut expected = vec![[7; 2]; 150];
         for (i, j) in (0..M).flat_map(|i| (0..N).map(move |j| (i, j))) {
@@ -118,11 +119,11 @@ fn registers_are_as_large_as_their_elements() {
         RawMat { home, offset: 0, rows: M, cols: N, ld: 12, layout: ColMajor, dtype: DType::Wide }
     };
     let bindings = [raw(&mut a), raw(&mut c)];
-    // SAFETY: a null device touches no memory.
+    // SAFETY: a null device accesses no memory.
     unsafe { driver.upload(1, &bindings[0]).unwrap() };
     assert_eq!(driver.device().downcast::<NullDevice>().unwrap().record().held, M * N * 16);
     driver.discard(1);
     let schedule = Schedule::new(copies(ColMajor), vec![reach(0, driver.facts(), &bindings)]).unwrap();
-    // two registers live at once, each as large as the largest tile
+    // two registers are in use at the same time, each as large as the largest tile
     assert_eq!(schedule.footprint(0), 2 * 4 * 10 * 16);
 }

@@ -27,24 +27,24 @@
 //! lu.solve(MatMut::col_major(&mut x, 2, 1)?)?;
 //! assert_eq!(x, [2.0, 1.0]);
 //! # Ok::<(), lapidary::Error>(())
+//! ```
+//!
 //! Many small problems are computed by one call. [`Machine::gemm_batched`], [`Machine::getrf_batched`] and
 //! [`Machine::getrs_batched`] take matrices of one shape at equal distances in memory ([`Batch`], [`BatchMut`]).
 //! [`Machine::gemm_list`], [`Machine::getrf_list`] and [`Machine::getrs_list`] take matrices of different shapes.
-//! Many small problems go in one call: [`Machine::gemm_batched`], [`Machine::getrf_batched`] and [`Machine::getrs_batched`] take
+//!
 //! A [`Select`] names devices (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`); [`Settings`] limit their memory.
 //! [`Machine::from_env`] reads the selection and the settings from environment variables.
-//! Devices are chosen by [`Select`] (`"cpu"`, `"cpu:0,1"`, `"cpu+opencl:0"`, `"wgpu:0"`) and limited by
-//! [`Settings`]; both can come from the environment ([`Machine::from_env`]).
 //!
 //! # Features
-//! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
+//! | Feature | Adds | |
 //! |---|---|---|
+//! | `opencl` | OpenCL devices, whose drivers are loaded at run time ([`Machine::from_opencl`], [`opencl`]) | default |
+//! | `wgpu` | devices of Vulkan, Metal and DX12 ([`Machine::from_wgpu`], [`wgpu`]) | default |
 //! | `program-cache` | a cache of compiled programs on disk ([`ProgramCache`]) | enabled by `opencl` and `wgpu` |
 //! | `ndarray`, `nalgebra`, `faer` | views of matrices of these crates ([`bridges`]) | |
-//! | `program-cache` | compiled programs on disk ([`ProgramCache`]) | by `opencl` and `wgpu` |
-//! Without default features, a machine uses only the CPU, and the build needs neither drivers nor a C compiler.
 //!
-//! Without default features a machine is the processor, and the build needs neither drivers nor a C compiler.
+//! Without default features, a machine uses only the CPU, and the build needs neither drivers nor a C compiler.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod batched;

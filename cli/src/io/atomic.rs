@@ -28,7 +28,7 @@ pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> std::io::Result<(
     filled.and_then(|()| temporary.persist(path)).map_err(fail)
 }
 
-/// Checks before the work that [`write`] can write `path`, so that the write does not fail after hours of work. If `path` is
+/// Checks before the work that [`write()`] can write `path`, so that the write does not fail after hours of work. If `path` is
 /// standard output, other text is no longer printed there.
 pub fn check_folder(path: &Path) -> Result<()> {
     if is_stdout(path) {

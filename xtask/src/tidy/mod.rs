@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: checks the invariants of `ARCHITECTURE.md`.
 //!
-//! Most invariants are absences ("core names no vendor"). The rules are data: [`arrows::ROWS`], [`words::RULES`],
-//! [`manifests::INHERITED`].
+//! Most invariants are absences ("core names no vendor"). The rules are data: `arrows::ROWS`, `words::RULES`,
+//! `manifests::INHERITED`.
 
 mod arrows;
 mod documents;

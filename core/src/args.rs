@@ -1,7 +1,7 @@
-//! Argument structs of the routines, each with one `check()`.
+//! Argument structs of the routines. Each struct has a method `check`, which validates the arguments.
 //!
-//! Nothing below [`Checked`] validates again. The builders read like the call:
-//! `Gemm::new(a, b, c).alpha(2.0).trans_a()`.
+//! Code that receives a [`Checked`] value does not validate the arguments again. Builder methods set optional arguments, for
+//! example `Gemm::new(a, b, c).alpha(2.0).trans_a()`.
 
 use std::ops::Deref;
 
@@ -15,13 +15,13 @@ use crate::scalar::Scalar;
 
 pub use batched::{GemmBatched, GetrfBatched, GetrsBatched};
 
-/// Arguments that have passed their check.
+/// Arguments whose `check` method has succeeded.
 #[must_use]
 #[derive(Debug)]
 pub struct Checked<A>(A);
 
 impl<A> Checked<A> {
-    /// The arguments.
+    /// Returns the checked arguments.
     pub fn into_inner(self) -> A {
         self.0
     }
@@ -34,73 +34,73 @@ impl<A> Deref for Checked<A> {
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C` with `op(A)` m×k, `op(B)` k×n and `C` m×n.
+/// Arguments of the product `C ← α·op(A)·op(B) + β·C`, where `op(A)` is m×k, `op(B)` is k×n and `C` is m×n.
 #[must_use = "arguments compute nothing: pass them to `Machine::gemm`"]
 #[derive(Debug)]
 pub struct Gemm<'a, T> {
-    /// Factor of the product; with `0` neither A nor B is read.
+    /// The factor α of the product. If α is 0, the routine reads neither A nor B.
     pub alpha: T,
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op_a: Op,
-    /// The left factor.
+    /// The left factor A.
     pub a: MatRef<'a, T>,
-    /// How B enters.
+    /// The operation that is applied to B.
     pub op_b: Op,
-    /// The right factor.
+    /// The right factor B.
     pub b: MatRef<'a, T>,
-    /// Factor of the old C; with `0` C is not read.
+    /// The factor β of the old C. If β is 0, the routine does not read C.
     pub beta: T,
-    /// The result.
+    /// The result C.
     pub c: MatMut<'a, T>,
 }
 
 impl<'a, T: Scalar> Gemm<'a, T> {
-    /// `C ← A·B`.
+    /// Arguments of the product `C ← A·B`.
     pub fn new(a: MatRef<'a, T>, b: MatRef<'a, T>, c: MatMut<'a, T>) -> Self {
         Gemm { alpha: T::ONE, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta: T::ZERO, c }
     }
 
-    /// Sets the factor of the product (one unless set).
+    /// Sets the factor α of the product, which is 1 by default.
     pub fn alpha(self, alpha: T) -> Self {
         Gemm { alpha, ..self }
     }
 
-    /// Sets the factor of the old C (zero unless set).
+    /// Sets the factor β of the old C, which is 0 by default.
     pub fn beta(self, beta: T) -> Self {
         Gemm { beta, ..self }
     }
 
-    /// Sets how A enters.
+    /// Sets the operation that is applied to A.
     pub fn op_a(self, op_a: Op) -> Self {
         Gemm { op_a, ..self }
     }
 
-    /// Sets how B enters.
+    /// Sets the operation that is applied to B.
     pub fn op_b(self, op_b: Op) -> Self {
         Gemm { op_b, ..self }
     }
 
-    /// `A` enters transposed.
+    /// Sets the operation on A to [`Op::Trans`]: the product uses Aᵀ.
     pub fn trans_a(self) -> Self {
         self.op_a(Op::Trans)
     }
 
-    /// `B` enters transposed.
+    /// Sets the operation on B to [`Op::Trans`]: the product uses Bᵀ.
     pub fn trans_b(self) -> Self {
         self.op_b(Op::Trans)
     }
 
-    /// `(m, n, k)`.
+    /// The sizes `(m, n, k)` of the product.
     #[inline]
     #[must_use]
     pub fn size(&self) -> (usize, usize, usize) {
         (self.c.rows(), self.c.cols(), self.op_a.shape(self.a.shape()).1)
     }
 
-    /// Checks the shapes.
+    /// Checks that the shapes of `op(A)`, `op(B)` and C agree.
     ///
     /// # Errors
-    /// A dimension of A or B does not agree with the others.
+    /// Fails if a dimension of `op(A)`, `op(B)` or C does not agree with the others.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         check_product(Routine::Gemm.name(), self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
@@ -108,7 +108,7 @@ impl<'a, T: Scalar> Gemm<'a, T> {
     }
 }
 
-/// Checks the shapes of op(A), op(B) and C.
+/// Checks that the shapes of op(A), op(B) and C agree.
 #[inline]
 fn check_product(
     operation: &'static str,
@@ -129,30 +129,30 @@ fn check_product(
     Err(Error::invalid(operation, message))
 }
 
-/// `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` for a triangular A; B is m×n.
+/// Arguments of the triangular solve `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`, where A is triangular and B is m×n.
 #[must_use = "arguments compute nothing: pass them to `Machine::trsm`"]
 #[derive(Debug)]
 pub struct Trsm<'a, T> {
-    /// The side on which A stands.
+    /// The side from which A multiplies the solution.
     pub side: Side,
-    /// The triangle of A that is read.
+    /// The triangle of A that the routine reads.
     pub uplo: Uplo,
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op: Op,
-    /// What stands on the diagonal of A.
+    /// Whether the diagonal of A is stored or consists of ones.
     pub diag: Diag,
-    /// Factor of B; with `0` A is not read and B becomes zero.
+    /// The factor α of B. If α is 0, the routine does not read A and sets B to zero.
     pub alpha: T,
-    /// The triangular matrix.
+    /// The triangular matrix A.
     pub a: MatRef<'a, T>,
-    /// The right-hand sides, replaced by the solution.
+    /// The right-hand sides B, which the routine replaces by the solution.
     pub b: MatMut<'a, T>,
-    /// How blocks on the diagonal are treated.
+    /// How the solve handles the diagonal blocks of A.
     pub mode: TrsmMode,
 }
 
 impl<'a, T: Scalar> Trsm<'a, T> {
-    /// `B ← A⁻¹·B` with the lower triangle of A, by substitution.
+    /// Arguments of `B ← A⁻¹·B` with the lower triangle of A, solved by substitution.
     pub fn new(a: MatRef<'a, T>, b: MatMut<'a, T>) -> Self {
         Trsm {
             side: Side::Left,
@@ -166,40 +166,40 @@ impl<'a, T: Scalar> Trsm<'a, T> {
         }
     }
 
-    /// Sets the side on which A stands.
+    /// Sets the side from which A multiplies the solution.
     pub fn side(self, side: Side) -> Self {
         Trsm { side, ..self }
     }
 
-    /// Sets the triangle that is read.
+    /// Sets the triangle of A that the routine reads.
     pub fn uplo(self, uplo: Uplo) -> Self {
         Trsm { uplo, ..self }
     }
 
-    /// Sets how A enters.
+    /// Sets the operation that is applied to A.
     pub fn op(self, op: Op) -> Self {
         Trsm { op, ..self }
     }
 
-    /// Sets what stands on the diagonal.
+    /// Sets whether the diagonal of A is stored or consists of ones.
     pub fn diag(self, diag: Diag) -> Self {
         Trsm { diag, ..self }
     }
 
-    /// Sets the factor of B (one unless set).
+    /// Sets the factor α of B, which is 1 by default.
     pub fn alpha(self, alpha: T) -> Self {
         Trsm { alpha, ..self }
     }
 
-    /// Sets how blocks on the diagonal are treated.
+    /// Sets how the solve handles the diagonal blocks of A.
     pub fn mode(self, mode: TrsmMode) -> Self {
         Trsm { mode, ..self }
     }
 
-    /// Checks the shapes.
+    /// Checks the shapes of A and B.
     ///
     /// # Errors
-    /// A is not square, or its order is not B's extent on that side.
+    /// Fails if A is not square, or if the order of A is not the number of rows (left side) or columns (right side) of B.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let order = square(Routine::Trsm.name(), self.a.shape())?;
@@ -214,34 +214,34 @@ impl<'a, T: Scalar> Trsm<'a, T> {
     }
 }
 
-/// `A = P·L·U`, in place: A is m×n, `ipiv` holds min(m, n) row indices.
+/// Arguments of the LU factorisation `A = P·L·U` in place, where A is m×n and `ipiv` has min(m, n) elements.
 #[must_use = "arguments compute nothing: pass them to `Machine::getrf_into`"]
 #[derive(Debug)]
 pub struct Getrf<'a, T> {
-    /// The matrix, replaced by L (unit diagonal not stored) and U.
+    /// The matrix A, which the routine overwrites. The routine replaces A by L and U, and does not store the unit diagonal of L.
     pub a: MatMut<'a, T>,
-    /// Row `ipiv[i]` was exchanged with row `i`; 0-based.
+    /// Output: the routine exchanged row `i` with row `ipiv[i]`. Row indices count from 0.
     pub ipiv: &'a mut [i32],
-    /// Whether rows are exchanged. Without it the matrix must allow it, for
-    /// example by diagonal dominance.
+    /// Whether the routine exchanges rows. A factorisation without row exchanges is accurate only for some matrices, for example
+    /// for diagonally dominant ones.
     pub pivoting: bool,
 }
 
 impl<'a, T: Scalar> Getrf<'a, T> {
-    /// Factorisation with partial pivoting.
+    /// Arguments of a factorisation with partial pivoting.
     pub fn new(a: MatMut<'a, T>, ipiv: &'a mut [i32]) -> Self {
         Getrf { a, ipiv, pivoting: true }
     }
 
-    /// Factorisation without row exchanges.
+    /// Changes the call to a factorisation without row exchanges.
     pub fn without_pivoting(self) -> Self {
         Getrf { pivoting: false, ..self }
     }
 
-    /// Checks the length of `ipiv` and that row indices fit it.
+    /// Checks the length of `ipiv`, and that row indices fit in the elements of `ipiv`.
     ///
     /// # Errors
-    /// `ipiv` is not of length min(m, n), or m exceeds the range of `i32`.
+    /// Fails if the length of `ipiv` is not min(m, n), or if m exceeds the range of `i32`.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let (m, n) = self.a.shape();
@@ -258,36 +258,36 @@ impl<'a, T: Scalar> Getrf<'a, T> {
     }
 }
 
-/// `B ← op(A)⁻¹·B` from the factors of A of order n; B is n×nrhs.
+/// Arguments of the solve `B ← op(A)⁻¹·B` with the LU factors of A, where A has order n and B is n×nrhs.
 #[must_use = "arguments compute nothing: pass them to `Machine::getrs`"]
 #[derive(Debug)]
 pub struct Getrs<'a, T> {
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op: Op,
-    /// L and U as left by [`Getrf`].
+    /// The factors L and U, as [`Getrf`] wrote them.
     pub lu: MatRef<'a, T>,
-    /// Row exchanges as left by [`Getrf`].
+    /// The row exchanges, as [`Getrf`] wrote them.
     pub ipiv: &'a [i32],
-    /// The right-hand sides, replaced by the solution.
+    /// The right-hand sides B, which the routine replaces by the solution.
     pub b: MatMut<'a, T>,
 }
 
 impl<'a, T: Scalar> Getrs<'a, T> {
-    /// `B ← A⁻¹·B`.
+    /// Arguments of the solve `B ← A⁻¹·B`.
     pub fn new(lu: MatRef<'a, T>, ipiv: &'a [i32], b: MatMut<'a, T>) -> Self {
         Getrs { op: Op::NoTrans, lu, ipiv, b }
     }
 
-    /// Sets how A enters.
+    /// Sets the operation that is applied to A.
     pub fn op(self, op: Op) -> Self {
         Getrs { op, ..self }
     }
 
-    /// Checks the shapes and the row indices.
+    /// Checks the shapes of the matrices and the row indices in `ipiv`.
     ///
     /// # Errors
-    /// The factors are not square, B has another number of rows, or `ipiv` is
-    /// of another length or names a row that does not exist.
+    /// Fails if the factors are not square, if B and the factors have different numbers of rows, if the length of `ipiv` is not
+    /// n, or if an element of `ipiv` is no row index.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let n = square(Routine::Getrs.name(), self.lu.shape())?;
@@ -299,33 +299,34 @@ impl<'a, T: Scalar> Getrs<'a, T> {
     }
 }
 
-/// Rows of A exchanged as `ipiv` says: row `i` with row `ipiv[i]`, in order or back.
+/// Arguments of exchanges of rows of A: row `i` is exchanged with row `ipiv[i]`, in ascending or descending order of `i`.
 #[must_use = "arguments compute nothing: pass them to `Machine::laswp`"]
 #[derive(Debug)]
 pub struct Laswp<'a, T> {
-    /// The matrix whose rows are exchanged.
+    /// The matrix A, whose rows the routine exchanges.
     pub a: MatMut<'a, T>,
-    /// 0-based row indices.
+    /// The row indices, which count from 0.
     pub ipiv: &'a [i32],
-    /// In order (`P⁻¹·A` for the P of [`Getrf`]) or in reverse order.
+    /// Whether the exchanges run in ascending order, which computes `P⁻¹·A` for the P of [`Getrf`]. The value `false` means
+    /// descending order.
     pub forward: bool,
 }
 
 impl<'a, T: Scalar> Laswp<'a, T> {
-    /// Exchanges in order.
+    /// Arguments of row exchanges in ascending order.
     pub fn new(a: MatMut<'a, T>, ipiv: &'a [i32]) -> Self {
         Laswp { a, ipiv, forward: true }
     }
 
-    /// Exchanges in reverse order, which undoes [`Laswp::new`].
+    /// Changes the order of the exchanges to descending, which undoes the exchanges of [`Laswp::new`].
     pub fn backward(self) -> Self {
         Laswp { forward: false, ..self }
     }
 
-    /// Checks the row indices.
+    /// Checks the length of `ipiv` and the row indices in it.
     ///
     /// # Errors
-    /// `ipiv` is longer than A has rows or names a row that does not exist.
+    /// Fails if `ipiv` has more elements than A has rows, or if an element of `ipiv` is no row index of A.
     #[inline]
     pub fn check(self) -> Result<Checked<Self>> {
         let (held, rows) = (self.ipiv.len(), self.a.rows());

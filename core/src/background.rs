@@ -1,4 +1,4 @@
-//! Threads that all devices share: they copy between the caller's memory and staging memory.
+//! Threads that all devices share, and that copy between the caller's memory and staging memory.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +11,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::token::{Pending, Token};
 
-/// Maximum number of threads of a pool: so many fill a link of 55 GB/s.
+/// Maximum number of threads of a pool. Eight threads fill a link of 55 GB/s.
 const MAX_THREADS: usize = 8;
 
-/// Maximum number of parts of one transfer.
+/// Maximum number of parts into which one transfer is divided.
 const MAX_COPY_THREADS: usize = 6;
 
-/// Hardware threads, queried once: the system call takes longer than the copy of a small matrix.
+/// Number of hardware threads. The number is queried only once, because the system call takes longer than the copy of a small
+/// matrix.
 fn processors() -> usize {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
@@ -29,18 +30,19 @@ pub fn copy_threads(pieces: usize) -> usize {
     MAX_COPY_THREADS.min(pieces).min(processors()).max(1)
 }
 
-/// A thread pool for copies in one direction. Copies from a device may wait for its kernels; with pools of their own, copies
-/// to a device do not queue behind them. Copies to a device that has one queue for both may wait for its kernels
-/// too, so that those of two such devices may wait for each other.
+/// The direction of copies; each direction has a thread pool of its own. A copy from a device may wait for kernels of that
+/// device, and with separate pools no copy to a device queues behind the waiting copy. A copy to a device with a single queue,
+/// for kernels and transfers, may wait for kernels of that device. Copies to two devices with a single queue each may therefore
+/// wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPool {
-    /// From the caller's memory.
+    /// Copies from the caller's memory to staging memory.
     ToDevice,
-    /// To the caller's memory.
+    /// Copies from staging memory to the caller's memory.
     ToHost,
 }
 
-/// The threads of a pool; `None` if the system cannot start any.
+/// The thread pool of a direction. `None` if the operating system cannot start its threads.
 fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     static POOLS: [OnceLock<Option<ThreadPool>>; 2] = [const { OnceLock::new() }; 2];
     let name = |_| "lapidary".to_owned();
@@ -48,7 +50,7 @@ fn threads(pool: CopyPool) -> Option<&'static ThreadPool> {
     POOLS[pool as usize].get_or_init(build).as_ref()
 }
 
-/// Jobs that are not done, and the first error of those that are.
+/// The number of jobs that have not ended yet, and the first error of a job that has ended.
 #[derive(Debug)]
 struct Jobs {
     left: Mutex<(usize, Result<()>)>,
@@ -58,8 +60,8 @@ struct Jobs {
 #[derive(Debug)]
 struct Waiting(Arc<Jobs>);
 
-/// Runs jobs on a thread pool that all devices share, first in, first out; without a pool, on the calling thread. The
-/// token completes when all jobs have ended, with the first error if there was one. A panic counts as an error.
+/// Runs jobs in the order given, on the thread pool for the direction `pool`. If that pool has no threads, the calling thread
+/// runs the jobs. The token completes when all jobs have ended, and reports the first error. A panic of a job counts as an error.
 pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Send + 'static>) -> Token {
     let shared = Arc::new(Jobs { left: Mutex::new((jobs.len(), Ok(()))), ended: Condvar::new() });
     for job in jobs {

@@ -1,4 +1,5 @@
-//! How a problem is cut: block sizes as values, chosen from sizes and devices.
+//! Block sizes, which determine how an algorithm cuts a problem. Block sizes are values, chosen from the sizes of the problem and
+//! from the devices of the call.
 
 use std::ops::Range;
 
@@ -6,25 +7,24 @@ use crate::enums::{Side, TrsmMode};
 use crate::plan::footprint;
 use crate::scalar::DType;
 
-/// Block sizes of one call. Which of them an algorithm uses stands in its text.
+/// Block sizes of one call. The documentation of each algorithm names the block sizes that the algorithm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocking {
-    /// Rows of a result tile.
+    /// Number of rows of a result tile.
     pub mc: usize,
-    /// Columns of a result tile.
+    /// Number of columns of a result tile.
     pub nc: usize,
-    /// Inner extent of one product.
+    /// Inner extent of one product of tiles.
     pub kc: usize,
-    /// Order of a diagonal block; width of a panel.
+    /// Order of a diagonal block, or width of a panel.
     pub nb: usize,
-    /// Into how many tasks, at most, the update of one step is divided: more
-    /// tasks balance better, fewer tasks load the panel less often.
+    /// Maximum number of tasks into which the update of one step is divided. More tasks balance the load better; fewer tasks load
+    /// the panel less often.
     pub share: usize,
 }
 
-/// Cuts `0..n` into blocks of `r`, of which the last two share the remainder
-/// equally: no block is much smaller than the others, so that performance
-/// against `n` is smooth (the NIISI partition).
+/// Cuts `0..n` into blocks of length `r`. The last two blocks share the remainder equally, so that no block is much smaller than
+/// the others and performance is a smooth function of `n`. This way to cut a range is known as the NIISI partition.
 #[must_use]
 pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     let r = r.clamp(1, n.max(1));
@@ -36,55 +36,57 @@ pub fn partition(n: usize, r: usize) -> Vec<Range<usize>> {
     blocks
 }
 
-/// How many blocks [`partition`] makes.
+/// Number of blocks that [`partition`] returns for the same arguments.
 #[must_use]
 pub fn block_count(n: usize, r: usize) -> usize {
     n.div_ceil(r.clamp(1, n.max(1)))
 }
 
-/// With more blocks than this along one side, commands are not counted one by one. A plan has at least one command for
-/// each block, and nobody makes a plan of that length.
+/// Maximum number of blocks along one side of a problem whose commands are counted one by one. For a larger problem the number of
+/// blocks serves as a lower bound. No plan with so many blocks is ever made.
 pub(crate) const MAX_COUNTED_BLOCKS: usize = 1 << 20;
 
-/// Half of `n`. A half of at least 128 is rounded up to a multiple of 16, so that kernels work on whole vectors.
+/// Half of `n`, rounded up. A result of at least 128 is rounded up to a multiple of 16, so that kernels work on whole vectors.
 fn half(n: usize) -> usize {
     let half = n.div_ceil(2);
     if half >= 128 { half.next_multiple_of(16) } else { half }
 }
 
-/// What the choice of block sizes needs to know about the devices of a call.
+/// The facts about the devices of a call from which block sizes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Number of devices.
+    /// Number of devices of the call.
     pub devices: usize,
-    /// The smallest memory among devices that copy, in bytes, or two of the largest buffers if that is less; `None` if all
-    /// devices work in place.
+    /// The smallest memory in bytes of a device that copies, or the size of two of its largest buffers if that is less. `None` if
+    /// all devices work in place.
     pub copy_limit: Option<usize>,
-    /// The smallest memory among devices that copy, in bytes.
+    /// The smallest memory in bytes of a device that copies. `None` if all devices work in place.
     pub memory: Option<usize>,
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     pub element: usize,
-    /// Whether the matrices lie on one device, which then takes the problem as a whole.
+    /// Whether the matrices lie on one device, which then works on the problem as a whole.
     pub resident: bool,
 }
 
-/// A smaller tile than this is never chosen: a device without room for it is refused.
+/// Smallest order of a tile that is ever chosen. A device whose memory cannot hold tiles of the smallest order is refused.
 const LEAST_TILE: usize = 8;
-/// A larger square tile gains nothing.
+/// Largest order of a square tile. Larger square tiles are not faster.
 const MOST_TILE: usize = 4096;
-/// Elements of a tile that is longer than that: its transfer takes a hundred times a launch.
+/// Maximum number of elements of a tile that has a side longer than [`MOST_TILE`]. The transfer of a tile with this number of
+/// elements takes a hundred times as long as a kernel launch.
 const MOST_ELEMENTS: usize = 1 << 20;
 
-/// The `step`-th order of a tile: every one below 64, multiples of 16 from there on.
+/// The `step`-th order of a tile, in ascending order: all numbers below 64, then multiples of 16.
 fn order(step: usize) -> usize {
     if step < 64 { step } else { (step - 60).saturating_mul(16) }
 }
 
 impl Resources {
-    /// The extents of the largest cube, clipped to `extents` (m, n and k of a product), for which two sets of tiles of A, B and C
-    /// fit in the limit: the device computes with one set while the other is transferred. In a cube the tiles of A, B and C have
-    /// the same size, so that no operand is loaded much more often than another. If one of `extents` is shorter than the cube,
-    /// the other two grow: the tiles still fill the memory, and the plan has few commands.
+    /// Extents of the tiles of a product, for a device that copies. The extents are those of the largest cube, clipped to
+    /// `extents` (m, n and k of the product), for which two sets of tiles of A, B and C fit in `limit` bytes: the device computes
+    /// with one set while the other set is transferred. The tiles of a cube have equal sizes, so that no operand is loaded much
+    /// more often than another operand. If one extent of the product is shorter than the side of the cube, the other two extents
+    /// grow, so that the tiles still fill the memory and the plan has few commands.
     fn copied_tile(&self, limit: usize, extents: [usize; 3]) -> [usize; 3] {
         let clipped = |order: usize| extents.map(|extent| extent.min(order));
         let fits = |order: usize| {
@@ -104,7 +106,7 @@ impl Resources {
         clipped(order(least))
     }
 
-    /// Block sizes for a product of m×k by k×n.
+    /// Block sizes of the product of an m×k matrix and a k×n matrix.
     #[must_use]
     pub fn gemm(&self, m: usize, n: usize, k: usize) -> Blocking {
         let (mut mc, mut nc, mut kc) = (m, n, usize::MAX);
@@ -124,14 +126,14 @@ impl Resources {
         Blocking { mc, nc, kc, nb: 0, share: usize::MAX }
     }
 
-    /// Block sizes for a triangle of order `n` and `nrhs` right-hand sides.
+    /// Block sizes of a triangular solve with a triangle of order `n` and `nrhs` right-hand sides.
     #[must_use]
     pub fn trsm(&self, n: usize, nrhs: usize, mode: TrsmMode) -> Blocking {
         if self.resident && mode == TrsmMode::Substitution {
             return Blocking { mc: n, nc: nrhs, kc: usize::MAX, nb: n.max(1), share: usize::MAX };
         }
         let per_device = nrhs.div_ceil(self.devices).max(1);
-        // the transfers of one block hide behind the solve of the one before
+        // the transfers of one block overlap the solve of the preceding block
         let nb = n.div_ceil(HELD_BLOCKS).next_multiple_of(16).max(TRSM_NB).min(n.max(1));
         if mode == TrsmMode::Substitution && self.holds(n.saturating_mul(n.saturating_add(nrhs)), nb.saturating_mul(n.max(nrhs))) {
             return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
@@ -141,7 +143,7 @@ impl Resources {
             Some(limit) => {
                 let extents = match mode {
                     TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],
-                    // inverses and the old right-hand sides take the memory that products leave
+                    // inverses and copies of right-hand sides take the memory that the tiles of products leave
                     TrsmMode::Inverted => [MOST_TILE; 3],
                 };
                 let [nb, nc, kc] = self.copied_tile(limit, extents);
@@ -151,8 +153,8 @@ impl Resources {
         Blocking { mc: nb, nc, kc, nb: nb.min(n.max(1)), share: usize::MAX }
     }
 
-    /// Block sizes for exchanges of whole rows of m×n (of columns, from the
-    /// right): strips of full height, of which two fit.
+    /// Block sizes of exchanges of rows (`side` is left) or columns (right) of an m×n matrix. Strips have the full length of the
+    /// matrix, and two strips fit in the memory.
     #[must_use]
     pub fn laswp(&self, m: usize, n: usize, side: Side) -> Blocking {
         let (height, across) = if side == Side::Left { (m, n) } else { (n, m) };
@@ -167,18 +169,18 @@ impl Resources {
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
-    /// Whether the only device copies, and has memory for so many elements, of which `together` lie in one buffer, and for as
-    /// many again.
+    /// Whether the call has a single device, and this device copies and has memory for twice `elements` elements, of which
+    /// `together` elements lie in one buffer.
     fn holds(&self, elements: usize, together: usize) -> bool {
         let fits =
             |elements: usize, limit: Option<usize>| limit.is_some_and(|limit| elements.saturating_mul(self.element) <= limit / 2);
         self.devices == 1 && fits(elements, self.memory) && fits(together, self.copy_limit)
     }
 
-    /// Block sizes for a factorisation of m×n.
+    /// Block sizes of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(&self, m: usize, n: usize) -> Blocking {
-        // a device that holds the matrix factors it faster than what is streamed in panels
+        // a device whose memory holds the whole matrix factors it faster than panels that are loaded and stored one by one
         if self.resident || self.holds(m.saturating_mul(n), m.saturating_mul(n)) {
             return Blocking { mc: m, nc: n, kc: n, nb: m.min(n).max(1), share: usize::MAX };
         }
@@ -188,11 +190,12 @@ impl Resources {
                 (nb, (n / (4 * self.devices)).next_multiple_of(8).clamp(nb.min(128), 512), usize::MAX)
             }
             Some(limit) => {
-                // a panel, and two strips of the trailing matrix: one at work, one on its way
+                // the memory holds a panel and two strips of the trailing matrix: one strip is updated while the other is
+                // transferred
                 let columns = limit / self.element / m.max(1);
                 let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
                 let share = SHARES * self.devices;
-                // a panel of few rows has few columns, and leaves memory for wider strips
+                // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves
                 let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
             }
@@ -201,24 +204,25 @@ impl Resources {
     }
 }
 
-/// Columns of the longest strip of `height` rows that is worth a transfer of its own.
+/// Number of columns at which a strip of `height` rows is long enough to be worth a transfer of its own.
 fn longest_strip(height: usize) -> usize {
     MOST_ELEMENTS / height.max(1)
 }
 
-/// Order of the diagonal blocks of a triangular solve in place.
+/// Order of the diagonal blocks of a triangular solve, if the memory and the triangle are large enough.
 const TRSM_NB: usize = 256;
-/// Maximum number of diagonal blocks of a triangle on the only device, if that device holds both matrices.
+/// Maximum number of diagonal blocks of a triangle, if the call has a single device and this device holds both matrices.
 const HELD_BLOCKS: usize = 8;
-/// Widest panel that is streamed: `4·P/B` for a memory bus of a few GB/s per core.
+/// Maximum width of a panel that is streamed through a device: `4·P/B` (P operations and B bytes per second), for a memory bus of
+/// a few GB/s per core.
 const COPIED_NB: usize = 768;
 
-/// Number of update tasks of a step for each device that copies. With several tasks per device, a device that has spent its time
-/// on the next panel runs fewer of them than the others.
+/// Number of update tasks of a step, for each device that copies. A device that has spent time on the next panel then runs fewer
+/// update tasks than the other devices.
 const SHARES: usize = 4;
 
-/// Width of a panel of a matrix that is factored in place: wide enough for a fast product in the update, narrow enough that the
-/// factorisation of the panel takes no longer than the update that runs beside it.
+/// Width of a panel of a matrix that is factored in place. The panel is wide enough for a fast product in the update. The panel
+/// is narrow enough that its factorisation takes no longer than the update that runs at the same time.
 fn panel_width(n: usize) -> usize {
     match n {
         0..512 => 32,

@@ -1,4 +1,4 @@
-//! The commands of a plan, `Ld St Exec Mark Bar`, and the memory that they read and write.
+//! The commands of a plan (`Ld`, `St`, `Exec`, `Mark`, `Bar`), and the memory that each command reads and writes.
 
 use enum_dispatch::enum_dispatch;
 
@@ -8,19 +8,19 @@ use crate::plan::{MatrixId, Registers};
 /// Index of a command in its plan.
 pub type CommandId = u32;
 
-/// The three queues of a device. They work in parallel; EXEC works in order.
+/// The kind of a device's queue. Queues of different kinds work in parallel. A queue of kernels executes its commands in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Queue {
-    /// Host memory to registers.
+    /// Queue of `Ld` commands, which copy host memory into registers.
     Ld,
-    /// Kernels.
+    /// Queue of `Exec` commands, which run kernels.
     Exec,
-    /// Registers to host memory.
+    /// Queue of `St` commands, which copy registers into host memory.
     St,
 }
 
 impl Queue {
-    /// All queues of a device.
+    /// All kinds of queue.
     pub const ALL: [Queue; 3] = [Queue::Ld, Queue::Exec, Queue::St];
 }
 
@@ -34,10 +34,10 @@ impl std::fmt::Display for Queue {
     }
 }
 
-/// Memory through which commands can depend on each other.
+/// Memory through which one command can depend on another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
-    /// A register.
+    /// A register of the plan.
     Register(Reg),
     /// A matrix of the caller.
     Matrix(MatrixId),
@@ -45,52 +45,51 @@ pub enum Space {
 
 /// The memory that a command reads and writes: the input of the dependency search.
 ///
-/// A register with a window *stands for* its rectangle: a kernel that reads or
-/// writes the register counts as one that reads or writes the rectangle. So a
-/// device that reaches the matrix may work on it in place, without a copy, in
-/// any order that the dependencies allow.
+/// A register with a window *stands for* the rectangle of its window: a command that reads or writes the register counts as a
+/// command that reads or writes the rectangle. A device that can access the matrix directly may therefore work on the rectangle
+/// in place, in any order that the dependencies allow.
 #[enum_dispatch]
 pub trait Effects {
-    /// The queue that carries the command out.
+    /// The kind of queue that executes the command.
     fn queue(&self) -> Queue;
-    /// Reports each piece of memory that is read or written.
+    /// Calls `visit` for each rectangle of memory that the command reads or writes.
     fn effects(&self, registers: &Registers, visit: &mut dyn FnMut(Space, Region, Access));
-    /// Reports each register, in the order of the operands.
+    /// Calls `visit` for each register that is an operand of the command, in the order of the operands.
     fn registers(&self, visit: &mut dyn FnMut(Reg));
 }
 
-/// Loads a register from its window.
+/// A command that copies a register's window into the register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ld {
-    /// The register.
+    /// The register that is loaded.
     pub reg: Reg,
 }
 
-/// Stores a register into its window.
+/// A command that copies a register into the register's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct St {
-    /// The register.
+    /// The register that is stored.
     pub reg: Reg,
 }
 
-/// Runs an instruction.
+/// A command that runs an instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Exec {
-    /// The instruction.
+    /// The instruction to run.
     pub instruction: Instruction,
 }
 
-/// An empty command that is done when all earlier commands of its queue and task are.
+/// An empty command that completes when all earlier commands of its queue and task have completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The queue in whose order it stands.
+    /// The queue that contains the `Mark`.
     pub queue: Queue,
 }
 
-/// An empty command that waits for all earlier commands of its task.
+/// An empty command that completes when all earlier commands of its task have completed, in all queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// The queue that it holds up.
+    /// The queue that contains the `Bar`, and whose later commands wait for it.
     pub queue: Queue,
 }
 
@@ -104,13 +103,13 @@ pub enum Command {
     St(St),
     /// Runs an instruction.
     Exec(Exec),
-    /// An empty command to depend on.
+    /// An empty command that marks a point in a queue.
     Mark(Mark),
-    /// An empty command that waits.
+    /// An empty command that waits for all earlier commands of its task.
     Bar(Bar),
 }
 
-/// Effects of a transfer between a register and its window.
+/// Reports the effects of a transfer: `access[0]` on the window and `access[1]` on the register.
 fn transfer(registers: &Registers, reg: Reg, access: [Access; 2], visit: &mut dyn FnMut(Space, Region, Access)) {
     let info = &registers[reg];
     let window = info.window.expect("only a register with a window is transferred");
@@ -176,7 +175,7 @@ impl Effects for Bar {
     fn registers(&self, _: &mut dyn FnMut(Reg)) {}
 }
 
-/// Visits each register of a command once, also when operands share one.
+/// Calls `visit` once for each register of a command, even if several operands are in one register.
 pub fn distinct_registers(command: &Command, mut visit: impl FnMut(Reg)) {
     let (mut seen, mut count) = ([Reg(0); 3], 0);
     command.registers(&mut |reg| {

@@ -1,4 +1,4 @@
-//! The dependency graph of a schedule in the dot language of Graphviz.
+//! Prints the dependency graph of a schedule in the dot language of Graphviz.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::schedule::Schedule;
 struct Dot<'a>(&'a Schedule);
 
 impl Schedule {
-    /// Commands as nodes, boxed by task; dependencies as arrows: those between
-    /// tasks run from box to box.
+    /// The dependency graph in the dot language of Graphviz. Commands are nodes, and each task is a box around its commands. An
+    /// arrow between two nodes is a dependency between commands; an arrow between two boxes is a dependency between tasks.
     pub fn dot(&self) -> impl fmt::Display + '_ {
         Dot(self)
     }
@@ -44,7 +44,8 @@ impl Dot<'_> {
         Ok(())
     }
 
-    /// Dot draws arrows between nodes: the last command of one box to the first of the other.
+    /// Writes the dependencies between tasks. The dot language has arrows between nodes only, so each arrow runs from the last
+    /// command of one task to the first command of the other task.
     fn task_arrows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tasks = self.0.plan().tasks();
         for (t, task) in (0..).zip(tasks) {

@@ -1,4 +1,4 @@
-//! The files by which drivers are registered with the loaders of the system.
+//! The files that register drivers with the loaders of the operating system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 /// A driver that is registered by a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFile {
-    /// The file that registers it.
+    /// The file that registers the driver.
     pub manifest: PathBuf,
-    /// The library that the file names: a path, or a name that the system looks for.
+    /// The library that the file names: a path, or a name for which the system searches.
     pub library: PathBuf,
 }
 
 impl DriverFile {
-    /// The drivers that files of an extension register, sorted by path. Each place is such a file or a folder of them; `library` finds
-    /// the library in the text of a file. There are none on Windows and macOS, where drivers are registered in other ways.
+    /// The drivers that are registered by files with the extension `extension`, sorted by path. Each element of `places` is a
+    /// file that registers a driver, or a folder of such files. `library` finds the driver's library in the text of a file. On
+    /// Windows and macOS the result is empty, because drivers are registered in other ways there.
     pub fn registered(
         places: impl IntoIterator<Item = PathBuf>,
         extension: &str,

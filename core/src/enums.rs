@@ -1,8 +1,8 @@
-//! The flags of the BLAS and LAPACK routines, under their standard names.
+//! The flags of BLAS and LAPACK routines, under their standard names.
 
 use std::fmt;
 
-/// How an operand enters a product: `op(A)`.
+/// The operation that a routine applies to a matrix operand: `op(A)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Op {
     /// `op(A) = A`.
@@ -10,21 +10,21 @@ pub enum Op {
     NoTrans,
     /// `op(A) = Aᵀ`.
     Trans,
-    /// `op(A) = Aᴴ`; the same as [`Op::Trans`] for real matrices.
+    /// `op(A) = Aᴴ`, the conjugate transpose. For a real matrix it equals [`Op::Trans`].
     ConjTrans,
-    /// `op(A) = Ā`: what [`Op::ConjTrans`] is on the transposed memory.
+    /// `op(A) = Ā`, the conjugate without transposition. [`Op::ConjTrans`] becomes [`Op::Conj`] if `Aᵀ` takes the place of A.
     Conj,
 }
 
 impl Op {
-    /// Whether rows and columns are exchanged.
+    /// Whether the operation exchanges the rows and the columns of the matrix.
     #[inline]
     #[must_use]
     pub fn is_trans(self) -> bool {
         matches!(self, Op::Trans | Op::ConjTrans)
     }
 
-    /// The operation seen from the transposed matrix.
+    /// The operation that gives `op(A)` when it is applied to `Aᵀ`.
     #[inline]
     #[must_use]
     pub fn flip(self) -> Op {
@@ -36,7 +36,7 @@ impl Op {
         }
     }
 
-    /// Rows and columns of `op(A)` for a matrix `A` of `rows` × `cols`.
+    /// Number of rows and columns of `op(A)`, where `A` has `rows` rows and `cols` columns.
     #[inline]
     #[must_use]
     pub fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
@@ -44,7 +44,7 @@ impl Op {
     }
 }
 
-/// The side on which a triangular matrix stands.
+/// The side from which a triangular matrix multiplies X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Side {
     /// `op(A)·X = α·B`.
@@ -55,7 +55,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other side.
+    /// The opposite side: left for right, and right for left.
     #[must_use]
     pub fn flip(self) -> Side {
         match self {
@@ -65,7 +65,7 @@ impl Side {
     }
 }
 
-/// The triangle that is referenced; the other one is never read.
+/// The triangle of a matrix that a routine reads. The routine never reads the opposite triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Uplo {
     /// The lower triangle.
@@ -76,7 +76,7 @@ pub enum Uplo {
 }
 
 impl Uplo {
-    /// The other triangle.
+    /// The opposite triangle: lower for upper, and upper for lower.
     #[must_use]
     pub fn flip(self) -> Uplo {
         match self {
@@ -85,7 +85,7 @@ impl Uplo {
         }
     }
 
-    /// The triangle that `op(A)` occupies.
+    /// The triangle of `op(A)` that corresponds to this triangle of A.
     #[inline]
     #[must_use]
     pub fn under(self, op: Op) -> Uplo {
@@ -93,23 +93,23 @@ impl Uplo {
     }
 }
 
-/// What stands on the diagonal of a triangular matrix.
+/// Whether the diagonal of a triangular matrix is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Diag {
-    /// The stored diagonal is used.
+    /// The routine reads the diagonal from memory.
     #[default]
     NonUnit,
-    /// The diagonal is one and never read.
+    /// All diagonal elements are one. The routine never reads the diagonal from memory.
     Unit,
 }
 
-/// How the elements of a matrix follow one another in memory.
+/// The order of the elements of a matrix in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Layout {
-    /// Element (i, j) at `i + j·ld`: the layout inside Lapidary.
+    /// Element (i, j) lies at index `i + j·ld`. Algorithms and registers use this layout.
     #[default]
     ColMajor,
-    /// Element (i, j) at `i·ld + j`: converted at the edge.
+    /// Element (i, j) lies at index `i·ld + j`. Lapidary converts a row-major operand when a call begins.
     RowMajor,
 }
 
@@ -124,20 +124,20 @@ impl Layout {
     }
 }
 
-/// How a triangular solve treats the blocks on the diagonal of `op(A)`.
+/// How a triangular solve handles the blocks on the diagonal of `op(A)`.
 ///
-/// `docs/numerics.md`, bound 7.
+/// `docs/numerics.md`, bound 7, states the error bounds of the two modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum TrsmMode {
-    /// Diagonal blocks are inverted and multiplied (Du Croz and Higham 1992):
-    /// everything is a matrix product, with a weaker error bound.
+    /// The solve inverts each diagonal block and multiplies by the inverse (Du Croz and Higham 1992). With inverted blocks, all
+    /// operations are matrix products, but the error bound is weaker.
     Inverted,
-    /// Forward or back substitution: row by row the smallest residual.
+    /// The solve uses forward or back substitution. The residual of each element is small.
     #[default]
     Substitution,
 }
 
-/// The letter of a flag in the BLAS interface, for printing.
+/// Implements `Display` for flags: prints the letter of the flag in the BLAS interface, or a word.
 macro_rules! letters {
     ($($kind:ident { $($variant:ident => $letter:literal),+ })+) => {$(
         impl fmt::Display for $kind {

@@ -1,4 +1,4 @@
-//! The error of every fallible call: what kind, in which operation, with what context.
+//! The error type of all fallible calls: kind, operation, message, context and source.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -7,43 +7,42 @@ use std::sync::Arc;
 /// The result of a fallible call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, so that a program can act on it.
+/// The kind of an error, by which a program can decide how to react.
 ///
-/// A zero pivot is not an error of a factorisation: the result reports it as `info`. Solving with such
-/// factors is an error.
+/// A zero pivot is not an error of a factorisation, which reports it as `info`. A solve with factors that have a zero pivot is an
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// An argument of the caller is wrong; nothing was computed or written.
+    /// An argument of the caller is wrong. A call with a wrong argument computes and writes nothing.
     InvalidArgument,
-    /// The matrix of a system is singular: `U(pivot, pivot)`, counted from 1 as `info` counts, is
-    /// the first pivot that is exactly zero. Nothing was solved.
+    /// The matrix of a system is singular: `U(pivot, pivot)`, counted from 1 as in `info`, is the first pivot that is exactly
+    /// zero. The call did not solve the system.
     Singular {
-        /// The number of the pivot.
+        /// Number of the zero pivot, counted from 1.
         pivot: usize,
     },
-    /// Memory of a device was lacking: its limit is below the smallest working set, or a driver
-    /// refused what it was asked for.
+    /// A device lacked memory: its limit is below the smallest working set, or its driver refused an allocation.
     OutOfMemory,
-    /// Memory of the host was lacking: the system refused what it was asked for.
+    /// The host lacked memory: the operating system refused an allocation.
     OutOfHostMemory,
     /// A command failed on the device.
     DeviceFailed,
-    /// The device is gone, or did not answer in time; it takes no further commands.
+    /// The device is lost, or it did not respond in time. The device accepts no further commands.
     DeviceLost,
     /// The device lacks a capability that the call needs.
     Unsupported,
-    /// No device matches the selection.
+    /// No device matches the user's selection.
     NoSuchDevice,
 }
 
 impl ErrorKind {
-    /// Whether another device may do what this one could not: it is full, or gone.
+    /// Whether another device may be able to do the work, because this device lacks memory or is lost.
     #[must_use]
     pub fn is_recoverable_elsewhere(self) -> bool {
         self.is_out_of_memory() || self == ErrorKind::DeviceLost
     }
 
-    /// Whether memory was lacking, of the device or of the host.
+    /// Whether the device or the host lacked memory.
     #[must_use]
     pub fn is_out_of_memory(self) -> bool {
         matches!(self, ErrorKind::OutOfMemory | ErrorKind::OutOfHostMemory)
@@ -65,10 +64,10 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// The key of the context that says what became of the matrices that a call writes.
+/// Key of the context entry that states what happened to the output matrices of a call.
 pub(crate) const OUTPUTS: &str = "outputs";
 
-/// Its value where nothing was written.
+/// Value of the [`OUTPUTS`] entry if the call has not written to any output matrix.
 pub(crate) const AS_THEY_WERE: &str = "as they were";
 
 /// Kind, operation, message, context and source of a failure.
@@ -98,58 +97,58 @@ impl Error {
         Error(Box::new(Inner { kind, operation, message: message.into(), context: Vec::new(), source: None }))
     }
 
-    /// The caller's mistake in `operation`.
+    /// An error of kind [`ErrorKind::InvalidArgument`] in `operation`: a mistake of the caller.
     #[must_use]
     pub fn invalid(operation: &'static str, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, operation, message)
     }
 
-    /// A matrix to be solved with in `operation`, of which that pivot, counted from 1, is exactly zero.
+    /// An error of kind [`ErrorKind::Singular`] in `operation`: pivot number `pivot`, counted from 1, is exactly zero.
     #[must_use]
     pub fn singular(operation: &'static str, pivot: usize) -> Self {
         Self::new(ErrorKind::Singular { pivot }, operation, format!("U({pivot}, {pivot}) is exactly zero"))
     }
 
-    /// Says that matrices are as they were before the call, unless the error tells already what became of them.
+    /// Adds the statement that the output matrices are unchanged, unless the error already has a statement about them.
     #[must_use]
     pub fn untouched(self) -> Self {
         if self.outputs().is_some() { self } else { self.with(OUTPUTS, AS_THEY_WERE) }
     }
 
-    /// Whether the error says that matrices are as they were before the call.
+    /// Whether the error states that the output matrices are unchanged.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
         self.outputs() == Some(AS_THEY_WERE)
     }
 
-    /// Says what became of the matrices that a call writes, in place of what the error said before.
+    /// Sets the error's statement about the output matrices, in place of an earlier statement.
     #[must_use]
     pub fn with_outputs(mut self, outputs: &str) -> Self {
         self.0.context.retain(|(key, _)| *key != OUTPUTS);
         self.with(OUTPUTS, outputs)
     }
 
-    /// What became of the matrices that a call writes, if the error says so.
+    /// The error's statement about the output matrices. `None` if the error has no such statement.
     #[must_use]
     pub fn outputs(&self) -> Option<&str> {
         self.context().find(|(key, _)| *key == OUTPUTS).map(|(_, value)| value)
     }
 
-    /// Adds where it happened.
+    /// Adds a context entry, which says where the error occurred.
     #[must_use]
     pub fn with(mut self, key: &'static str, value: impl fmt::Display) -> Self {
         self.0.context.push((key, value.to_string()));
         self
     }
 
-    /// Adds what caused it.
+    /// Adds the error that caused this error.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(Arc::from(source.into()));
         self
     }
 
-    /// What kind of failure this is.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -161,7 +160,7 @@ impl Error {
         self.0.operation
     }
 
-    /// The recorded context, innermost first.
+    /// The context entries, innermost entry first.
     pub fn context(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.context.iter().map(|(key, value)| (*key, value.as_str()))
     }

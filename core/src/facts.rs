@@ -1,68 +1,68 @@
-//! Facts about a device: identity, limits, features, memory, estimated rates.
+//! Facts about a device: identity, limits, features, memory and estimated rates.
 //!
-//! A backend collects them once, when it opens the device. Decisions based on them are made elsewhere.
+//! A backend collects the facts once, when it opens the device. Other code makes the decisions that depend on the facts.
 
 use std::fmt;
 
 use crate::scalar::DType;
 
-/// Facts about a device.
+/// Facts about one device, as its backend states them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceFacts {
-    /// Name by which it is selected, such as `cpu:0`.
+    /// Name by which a user selects the device, such as `cpu:0`.
     pub name: String,
-    /// One line for people: model, and driver or instruction set.
+    /// One line of text for users: the model, and the driver or the instruction set.
     pub description: String,
-    /// Kind, vendor, architecture, model and driver.
+    /// Kind, vendor, architecture, model and driver of the device.
     pub identity: Identity,
-    /// Limits on kernels and buffers.
+    /// Limits on the kernels and buffers of the device.
     pub limits: Limits,
-    /// Optional features that kernels can use.
+    /// Optional features of the device that kernels can use.
     pub features: Vec<Feature>,
-    /// Element types that instructions support.
+    /// Element types that the instructions of the device support.
     pub dtypes: Vec<DType>,
     /// Number of cores of a CPU or multiprocessors of a GPU; `None` if the driver does not report it.
     pub compute_units: Option<usize>,
-    /// Width of a vector register in bits.
+    /// Width of a vector register of the device in bits.
     pub vector_bits: usize,
-    /// Bytes of memory for registers; `None` if only the machine's memory limits them.
+    /// Bytes of device memory for registers. `None` if the backend states no limit.
     pub memory: Option<usize>,
-    /// Whether the device computes on host memory without a copy.
+    /// Whether the device computes on host memory directly, without a copy.
     pub host_memory: bool,
     /// Number of kernel queues. Kernels of one queue run in order; kernels of different queues may run at the same time.
     pub queues: usize,
-    /// Estimated speeds.
+    /// Estimated speeds of the device.
     pub rates: Rates,
 }
 
-/// Identity of a device, as its driver or the operating system reports it; text is empty if neither does.
+/// Identity of a device. A field is empty if neither the driver nor the operating system reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Kind of hardware.
+    /// Kind of hardware of the device.
     pub kind: DeviceKind,
-    /// Vendor of the hardware.
+    /// Vendor of the device.
     pub vendor: String,
-    /// The instruction set that its kernels are compiled for.
+    /// The instruction set for which the device's kernels are compiled.
     pub architecture: String,
-    /// Product name.
+    /// Product name of the device.
     pub model: String,
-    /// The driver and its version.
+    /// Name and version of the driver.
     pub driver: String,
 }
 
-/// Kind of hardware.
+/// Kind of hardware of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceKind {
-    /// The machine's processor: work-items are threads, or iterations of a loop in one.
+    /// The CPU of the host. A work-item is a thread, or one iteration of a loop in a thread.
     Cpu,
-    /// A graphics processor, with many work-items per multiprocessor.
+    /// A graphics processor. Each multiprocessor of a GPU runs many work-items at the same time.
     Gpu,
-    /// Another kind, or unknown.
+    /// Another kind of hardware, or an unknown kind.
     #[default]
     Other,
 }
 
-/// Limits on kernels and buffers. `usize::MAX` means no limit.
+/// Limits on the kernels and buffers of a device. `usize::MAX` means that there is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of work-items in a work-group.
@@ -73,28 +73,29 @@ pub struct Limits {
     pub groups: usize,
     /// Maximum size of a buffer, in bytes.
     pub buffer: usize,
-    /// Maximum number of loop iterations of a work-item, over all its loops. Some drivers silently stop loops that take more.
+    /// Maximum number of loop iterations of a work-item, over all its loops. Some drivers silently stop a loop that takes more
+    /// iterations.
     pub loop_iterations: usize,
 }
 
 impl Default for Limits {
-    /// Work-groups of one work-item, no local memory, and no other limit.
+    /// Limits of a minimal device: work-groups of one work-item, no local memory, and no other limit.
     fn default() -> Self {
         Limits { work_group: 1, local_memory: 0, groups: usize::MAX, buffer: usize::MAX, loop_iterations: usize::MAX }
     }
 }
 
-/// An optional feature that kernels can use.
+/// An optional feature of a device that kernels can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Half-precision arithmetic.
+    /// The device computes in half precision.
     F16,
-    /// Work-items of a sub-group can exchange values.
+    /// The work-items of a sub-group can exchange values.
     Subgroups,
-    /// The device records when a kernel began and ended.
+    /// The device records the times at which a kernel began and ended.
     Timestamps,
-    /// A work-group may wait for one that began before it: the earlier one makes progress meanwhile, and the waiting one sees
-    /// what it writes.
+    /// A work-group may wait for a work-group that began earlier: the earlier work-group continues to run during the wait, and
+    /// the waiting work-group sees its writes.
     GroupsMayWait,
     /// Different work-items may write different components of the same vector in local memory.
     PartsOfVectors,
@@ -112,17 +113,17 @@ impl fmt::Display for Feature {
     }
 }
 
-/// Estimated speeds, from which the cost model starts; they are not measured.
+/// Speeds of a device that are estimated, not measured. The cost model uses the estimates as initial values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Floating-point operations per second in f64, or in f32 on a device without f64.
+    /// Floating-point operations per second in f64, or in f32 if the device does not support f64.
     pub flops: f64,
     /// Bytes per second of a copy between host and device memory.
     pub bandwidth: f64,
 }
 
 impl DeviceFacts {
-    /// The minimal device: one kernel queue, f32 only, no optional features. Backends and tests override the fields that
+    /// Facts of a minimal device: one kernel queue, f32 only, no optional features. Backends and tests replace the fields that
     /// they know.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
@@ -142,7 +143,7 @@ impl DeviceFacts {
         }
     }
 
-    /// Whether it is the machine's processor.
+    /// Whether the device is the CPU of the host.
     #[must_use]
     pub fn is_cpu(&self) -> bool {
         self.identity.kind == DeviceKind::Cpu
@@ -154,7 +155,7 @@ impl DeviceFacts {
         self.dtypes.contains(&dtype)
     }
 
-    /// Whether the device has `feature`.
+    /// Whether the device supports the optional feature `feature`.
     #[must_use]
     pub fn has(&self, feature: Feature) -> bool {
         self.features.contains(&feature)

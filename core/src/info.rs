@@ -1,12 +1,12 @@
-//! What a factorisation tells of its pivots.
+//! The `info` value of a factorisation: the number of its first zero pivot.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::routine::Routine;
 
-/// LAPACK's `info` of a factorisation: 0, or the number, counted from 1, of the first pivot of U
-/// that is exactly zero. The factorisation is completed then too, but its factors solve nothing.
+/// LAPACK's `info` of a factorisation: 0, or the number, counted from 1, of the first pivot of U that is exactly zero. A
+/// factorisation with a zero pivot still completes, but its factors cannot solve a system.
 ///
 /// ```
 /// use lapidary_core::{ErrorKind, Info};
@@ -15,7 +15,7 @@ use crate::routine::Routine;
 /// assert_eq!((info.get(), info.pivot()), (3, Some(3)));
 /// assert_eq!(info.check().unwrap_err().kind(), ErrorKind::Singular { pivot: 3 });
 /// ```
-/// The compiler warns if it is dropped unused:
+/// The compiler warns if a program drops the value without using it:
 /// ```compile_fail
 /// #![deny(unused_must_use)]
 /// lapidary_core::Info::new(3);
@@ -25,27 +25,27 @@ use crate::routine::Routine;
 pub struct Info(usize);
 
 impl Info {
-    /// The number of the first zero pivot, or 0.
+    /// The `info` value with the number of the first zero pivot, counted from 1, or 0 if no pivot is zero.
     pub fn new(info: usize) -> Self {
         Info(info)
     }
 
-    /// The number as LAPACK gives it: 0 if no pivot is zero.
+    /// The number that LAPACK returns: 0 if no pivot is zero, otherwise the number of the first zero pivot.
     #[must_use]
     pub fn get(self) -> usize {
         self.0
     }
 
-    /// The number of the first zero pivot, counted from 1, if there is one.
+    /// The number of the first zero pivot, counted from 1. Returns `None` if no pivot is zero.
     #[must_use]
     pub fn pivot(self) -> Option<usize> {
         (self.0 != 0).then_some(self.0)
     }
 
-    /// Makes a zero pivot an error.
+    /// Turns a zero pivot into an error.
     ///
     /// # Errors
-    /// [`ErrorKind::Singular`](crate::ErrorKind::Singular).
+    /// Returns [`ErrorKind::Singular`](crate::ErrorKind::Singular) if a pivot is zero.
     pub fn check(self) -> Result<()> {
         self.pivot().map_or(Ok(()), |pivot| Err(Error::singular(Routine::Getrf.name(), pivot)))
     }

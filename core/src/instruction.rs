@@ -1,14 +1,15 @@
-//! The instructions: kernels run on registers.
+//! The instructions: kernels that run on registers.
 //!
-//! An [`Instruction`] is a specification. What each one means, to the last edge
-//! case, is defined by the plain loops of the CPU backend's reference path;
-//! every other kernel is held to that. `O` is the operand: a [`Tile`] of a
-//! virtual register in a plan, a resolved piece of memory at a device.
+//! An [`Instruction`] specifies a kernel. The plain loops of the CPU backend's reference path define the meaning of each
+//! instruction in every case; all other kernels must agree with these loops. The type parameter `O` is the type of the operands:
+//! a [`Tile`] of a virtual register in a plan, or a region of memory at a device.
 //!
-//! Contract of every kernel: a result with factor `β = 0` is written without
-//! being read; with `α = 0` (or `k = 0`) the factors are not read; the opposite
-//! triangle and a unit diagonal are never read; NaN and Inf propagate as in the
-//! plain loops; nothing outside the operands' rectangles is written.
+//! Contract of every kernel:
+//! - If β = 0, the kernel writes the result without reading the old values.
+//! - If α = 0 or k = 0, the kernel reads neither factor of a product.
+//! - The kernel never reads the opposite triangle of a triangular matrix, nor a unit diagonal.
+//! - NaN and Inf propagate as in the plain loops.
+//! - The kernel writes nothing outside the rectangles of its operands.
 
 use std::fmt;
 
@@ -16,8 +17,7 @@ use crate::enums::{Diag, Op, Side, Uplo};
 use crate::routine::flops;
 use crate::value::Value;
 
-/// A virtual register: a linear region of one device's memory, holding a
-/// column-major matrix.
+/// A virtual register: a linear region of one device's memory that holds a column-major matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reg(pub u32);
 
@@ -27,33 +27,33 @@ impl fmt::Display for Reg {
     }
 }
 
-/// A rectangle by its first element and its extent.
+/// A rectangle of a matrix, given by its first element and its extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
-    /// First row.
+    /// First row of the rectangle.
     pub row: usize,
-    /// First column.
+    /// First column of the rectangle.
     pub col: usize,
-    /// Number of rows.
+    /// Number of rows of the rectangle.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the rectangle.
     pub cols: usize,
 }
 
 impl Region {
-    /// The whole of a matrix of `rows` × `cols`.
+    /// The rectangle that covers a whole matrix of `rows` × `cols`.
     #[must_use]
     pub fn whole(rows: usize, cols: usize) -> Self {
         Region { row: 0, col: 0, rows, cols }
     }
 
-    /// The same rectangle seen from a frame whose origin lies at `-(row, col)`.
+    /// The rectangle that results if this rectangle is moved down by `row` rows and to the right by `col` columns.
     #[must_use]
     pub fn shifted(self, row: usize, col: usize) -> Self {
         Region { row: self.row + row, col: self.col + col, ..self }
     }
 
-    /// Whether the rectangles share an element.
+    /// Whether the two rectangles share an element.
     #[must_use]
     pub fn overlaps(&self, other: &Region) -> bool {
         let meet = |a: usize, n: usize, b: usize, m: usize| a < b + m && b < a + n;
@@ -71,192 +71,195 @@ impl fmt::Display for Region {
 /// A rectangle of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// The register.
+    /// The register that contains the rectangle.
     pub reg: Reg,
-    /// The rectangle inside it.
+    /// The rectangle inside the register.
     pub region: Region,
 }
 
 impl Tile {
-    /// The rectangle of `rows` × `cols` at (`row`, `col`) of this tile.
+    /// The rectangle of `rows` × `cols` elements at (`row`, `col`) of this tile.
     #[must_use]
     pub fn sub(self, row: usize, col: usize, rows: usize, cols: usize) -> Tile {
         debug_assert!(row + rows <= self.region.rows && col + cols <= self.region.cols);
         Tile { region: Region { row, col, rows, cols }.shifted(self.region.row, self.region.col), ..self }
     }
 
-    /// Number of rows.
+    /// Number of rows of the tile.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.region.rows
     }
 
-    /// Number of columns.
+    /// Number of columns of the tile.
     #[must_use]
     pub fn cols(&self) -> usize {
         self.region.cols
     }
 }
 
-/// What a command does to a piece of memory.
+/// How a command accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// It only reads.
+    /// The command only reads the memory.
     Read,
-    /// It writes, and may read first.
+    /// The command writes the memory, and may read the memory before it writes.
     Write,
 }
 
-/// How rows are exchanged.
+/// Direction and origin of row exchanges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Swaps {
-    /// The pivots exchange rows of the tile, or its columns (a transposed matrix).
+    /// Whether the pivots exchange rows (left) or columns (right) of the tile. A tile of a transposed matrix needs column
+    /// exchanges.
     pub side: Side,
-    /// In order, or in reverse order.
+    /// Whether the exchanges run in ascending order. The value `false` means descending order.
     pub forward: bool,
-    /// The row of the matrix that is the tile's row 0: pivots count from the
-    /// matrix's first row.
+    /// The row of the matrix that is row 0 of the tile. Pivots count from the first row of the matrix.
     pub first_row: usize,
 }
 
-/// A kernel run on operands.
+/// A kernel with its operands and parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Instruction<O = Tile> {
-    /// `C ← α·op(A)·op(B) + β·C`.
+    /// The matrix product `C ← α·op(A)·op(B) + β·C`.
     Gemm {
-        /// Factor of the product.
+        /// The factor α of the product.
         alpha: Value,
-        /// How A enters.
+        /// The operation that is applied to A.
         op_a: Op,
-        /// Left factor.
+        /// The left factor A.
         a: O,
-        /// How B enters.
+        /// The operation that is applied to B.
         op_b: Op,
-        /// Right factor.
+        /// The right factor B.
         b: O,
-        /// Factor of the old C.
+        /// The factor β of the old C.
         beta: Value,
-        /// Result.
+        /// The result C.
         c: O,
     },
-    /// `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right) by substitution.
+    /// The triangular solve `B ← α·op(A)⁻¹·B` (left) or `B ← α·B·op(A)⁻¹` (right), by substitution.
     Trsm {
-        /// Side of A.
+        /// The side from which A multiplies the solution.
         side: Side,
-        /// Triangle of A that is read.
+        /// The triangle of A that the kernel reads.
         uplo: Uplo,
-        /// How A enters.
+        /// The operation that is applied to A.
         op: Op,
-        /// Diagonal of A.
+        /// Whether the diagonal of A is stored or consists of ones.
         diag: Diag,
-        /// Factor of B.
+        /// The factor α of B.
         alpha: Value,
-        /// The triangle.
+        /// The triangular matrix A.
         a: O,
-        /// Right-hand sides, replaced by the solution.
+        /// The right-hand sides B, which the kernel replaces by the solution.
         b: O,
     },
-    /// `V ← A⁻¹` for a triangular A; the opposite triangle of V becomes zero.
+    /// The inverse `V ← A⁻¹` of a triangular A. The kernel sets the opposite triangle of V to zero.
     Trtri {
-        /// Triangle of A that is read.
+        /// The triangle of A that the kernel reads.
         uplo: Uplo,
-        /// Diagonal of A.
+        /// Whether the diagonal of A is stored or consists of ones.
         diag: Diag,
-        /// The triangle.
+        /// The triangular matrix A.
         a: O,
-        /// The inverse.
+        /// The inverse V.
         inverse: O,
     },
-    /// `A = P·L·U` of a panel, `info` ← 1 + the first row with a zero pivot
-    /// unless it is set already.
+    /// The LU factorisation `A = P·L·U` of a panel. If a pivot is zero and `info` is still 0, the kernel sets `info` to the
+    /// number, counted from 1, of the first row with a zero pivot.
     Getrf {
-        /// Whether rows are exchanged.
+        /// Whether the kernel exchanges rows.
         pivoting: bool,
-        /// The row of the matrix that is the panel's row 0.
+        /// The row of the matrix that is row 0 of the panel.
         first_row: usize,
-        /// The panel, replaced by L and U.
+        /// The panel A, which the kernel replaces by L and U.
         a: O,
-        /// Pivots of the panel (`i32`, one column).
+        /// Output: the pivots of the panel (`i32`, one column).
         ipiv: O,
-        /// One `i32`.
+        /// One `i32`: 0, or the number of the first zero pivot, counted from 1.
         info: O,
     },
-    /// Rows of A exchanged: `i` with `ipiv[i]`.
+    /// Exchanges of rows of A: the kernel exchanges row `i` with row `ipiv[i]`.
     Laswp {
-        /// Rows or columns, order, origin.
+        /// Direction and origin of the exchanges.
         swaps: Swaps,
-        /// The matrix.
+        /// The matrix A.
         a: O,
         /// The pivots (`i32`, one column).
         ipiv: O,
     },
-    /// `B ← A`.
+    /// The copy `B ← A`.
     Copy {
-        /// Source.
+        /// The source A.
         a: O,
-        /// Destination.
+        /// The destination B.
         b: O,
     },
-    /// `C ← β·C`.
+    /// The scaling `C ← β·C`.
     Scale {
-        /// The factor.
+        /// The factor β.
         beta: Value,
-        /// The matrix.
+        /// The matrix C.
         c: O,
     },
-    /// [`Instruction::Gemm`] of each of `count` matrices. The matrices of an operand lie side by side: matrix i is the
-    /// columns `i·n .. (i + 1)·n` of an operand of `count·n` columns. So they do in all batched instructions.
+    /// The product of [`Instruction::Gemm`] for each of `count` matrices. In every batched instruction the matrices of an operand
+    /// lie side by side: matrix i consists of the columns `i·n .. (i + 1)·n` of an operand with `count·n` columns.
     GemmBatched {
         /// Number of matrices in each operand.
         count: usize,
-        /// Factor of the products.
+        /// The factor α of the products.
         alpha: Value,
-        /// How the matrices of A enter.
+        /// The operation that is applied to each matrix of A.
         op_a: Op,
-        /// Left factors.
+        /// The left factors A.
         a: O,
-        /// How the matrices of B enter.
+        /// The operation that is applied to each matrix of B.
         op_b: Op,
-        /// Right factors.
+        /// The right factors B.
         b: O,
-        /// Factor of the old C.
+        /// The factor β of the old C.
         beta: Value,
-        /// Results.
+        /// The results C.
         c: O,
     },
-    /// `A = P·L·U` of each of `count` matrices.
+    /// The LU factorisation `A = P·L·U` of each of `count` matrices.
     GetrfBatched {
         /// Number of matrices.
         count: usize,
-        /// Whether rows are exchanged.
+        /// Whether the kernel exchanges rows.
         pivoting: bool,
-        /// The matrices, replaced by L and U.
+        /// The matrices A, which the kernel replaces by L and U.
         a: O,
-        /// Pivots of one matrix after the other (`i32`, one column); they count from the first row of their matrix.
+        /// Output: the pivots of all matrices, matrix after matrix (`i32`, one column). Pivots count from the first row of their
+        /// matrix.
         ipiv: O,
-        /// Output, one `i32` for each matrix, in one column: 0, or the number, from 1, of the first zero pivot.
+        /// Output, one `i32` for each matrix (one column): 0, or the number, counted from 1, of the first zero pivot.
         info: O,
     },
-    /// `B ← op(A)⁻¹·B` of each of `count` matrices, from the results of [`Instruction::GetrfBatched`] on square matrices.
+    /// The solve `B ← op(A)⁻¹·B` for each of `count` matrices, from the results of [`Instruction::GetrfBatched`] on square
+    /// matrices.
     GetrsBatched {
         /// Number of matrices.
         count: usize,
-        /// How A enters.
+        /// The operation that is applied to each A.
         op: Op,
-        /// Factors.
+        /// The factors L and U of each A.
         lu: O,
-        /// Pivots of one matrix after the other (`i32`, one column).
+        /// The pivots of all matrices, matrix after matrix (`i32`, one column).
         ipiv: O,
-        /// Right-hand sides, replaced by the solutions.
+        /// The right-hand sides B, which the kernel replaces by the solutions.
         b: O,
     },
-    /// Finds the first zero on the diagonal of each of `count` square matrices.
+    /// The search for the first zero on the diagonal of each of `count` square matrices.
     ZeroPivots {
         /// Number of matrices.
         count: usize,
-        /// Factors.
+        /// The factors L and U of each matrix.
         lu: O,
-        /// Output, one `i32` for each matrix, in one column: 0, or the number, from 1, of the row with that zero.
+        /// Output, one `i32` for each matrix (one column): 0, or the number, counted from 1, of the first row with a zero on the
+        /// diagonal.
         info: O,
     },
 }
@@ -280,7 +283,7 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// Every operand, in a fixed order, with what is done to it.
+    /// Calls `visit` for each operand, in a fixed order, with the kernel's access to that operand.
     pub fn operands(&self, mut visit: impl FnMut(O, Access)) {
         use Access::{Read, Write};
         match *self {
@@ -323,7 +326,8 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// Whether the old elements of an operand, by its number in that order, have a part in what the instruction does.
+    /// Whether the results depend on the old elements of an operand. `operand` is an index in the order of
+    /// [`Instruction::operands`].
     #[must_use]
     pub fn reads(&self, operand: usize) -> bool {
         match (self, operand) {
@@ -336,8 +340,7 @@ impl<O: Copy> Instruction<O> {
         }
     }
 
-    /// The same instruction on other operands, visited in the order of
-    /// [`Instruction::operands`].
+    /// Replaces the operands by the results of `f`, which receives the operands in the order of [`Instruction::operands`].
     #[inline]
     pub fn map<P>(&self, mut f: impl FnMut(O) -> P) -> Instruction<P> {
         match *self {
@@ -370,7 +373,7 @@ impl<O: Copy> Instruction<O> {
 
 /// An operand whose shape is known.
 pub trait Extent {
-    /// Rows and columns.
+    /// Number of rows and number of columns.
     fn extent(&self) -> (usize, usize);
 }
 
@@ -381,7 +384,7 @@ impl Extent for Tile {
 }
 
 impl<O: Extent + Copy> Instruction<O> {
-    /// Floating-point operations, for cost models.
+    /// Number of floating-point operations, for cost models.
     #[must_use]
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub fn flops(&self) -> f64 {
@@ -449,7 +452,7 @@ mod tests {
         );
         assert_eq!(count(Instruction::Trtri { uplo, diag, a: tile(6, 6), inverse: tile(6, 6) }), 72.0);
         let panel = |m, n| Instruction::Getrf { pivoting: true, first_row: 0, a: tile(m, n), ipiv: tile(n, 1), info: tile(1, 1) };
-        // 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n)
+        // the number of operations of an LU factorisation is 2·m·n·r − (m + n)·r² + 2/3·r³ with r = min(m, n)
         let (square, tall) = (count(panel(6, 6)), count(panel(9, 3)));
         assert_eq!((square, tall), (2.0 / 3.0 * 216.0, 2.0 * 9.0 * 9.0 - 12.0 * 9.0 + 2.0 / 3.0 * 27.0));
         assert_eq!(count(Instruction::Scale { beta: Value::F64(2.0), c: tile(3, 3) }), 0.0);

@@ -1,8 +1,8 @@
-//! The engine's threads: a pool that all runs reuse.
+//! The threads of the engine: one pool of threads, which all runs reuse.
 //!
-//! [`LanePool::run`] calls a body on several threads at the same time, the first on the caller's own thread. It returns
-//! when all calls have returned. The bodies wait for one another, so each needs a thread of its own. The pool grows to
-//! the largest number of threads requested.
+//! [`LanePool::run`] calls a function on several threads at the same time, one of which is the caller's own thread.
+//! [`LanePool::run`] returns when all calls of the function have returned. The calls of a run wait for one another, so each call
+//! needs a thread of its own. The pool grows to the largest number of threads that any run has requested.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -10,17 +10,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, lock, spawn, wait, wait_while};
 
-/// The function that each lane of a run calls. A raw pointer, since the threads outlive the run.
+/// The function that each lane of a run calls. The pointer is raw, because the threads of the pool outlive the run.
 #[derive(Clone, Copy)]
 struct Body(*const (dyn Fn(usize) + Sync));
 
-// SAFETY: the body is Sync, and `LanePool::run` keeps it alive until no thread uses it.
+// SAFETY: the function is `Sync`, and `LanePool::run` keeps it alive until no thread uses it.
 unsafe impl Send for Body {}
 
 #[derive(Default)]
 struct State {
     body: Option<Body>,
-    /// Next lane to be taken by a thread.
+    /// Number of lanes that the threads of the pool have taken.
     next: usize,
     lanes: usize,
     finished: usize,
@@ -35,11 +35,11 @@ struct Shared {
     done: Condvar,
 }
 
-/// Threads that wait for work.
+/// A pool of threads that wait for work.
 #[derive(Default)]
 pub struct LanePool {
     shared: Arc<Shared>,
-    /// Locked for the length of a run: calls from several threads take turns.
+    /// The mutex stays locked during a run, so that runs of several callers take place one after another.
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -50,13 +50,13 @@ impl std::fmt::Debug for LanePool {
 }
 
 impl LanePool {
-    /// Calls `body(0)` … `body(lanes - 1)` in parallel; returns when all have returned.
+    /// Calls `body(0)` … `body(lanes - 1)` in parallel. Returns when all calls have returned.
     ///
     /// # Errors
-    /// The system gives no thread for a lane; nothing was called.
+    /// Fails if the operating system cannot start a thread for a lane. If a thread is missing, `body` has not been called.
     ///
     /// # Panics
-    /// If a body panicked, once all have returned.
+    /// Panics if a call of `body` panicked. The panic is raised after all calls have returned.
     pub fn run(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) -> Result<()> {
         let mut threads = lock(&self.threads);
         while threads.len() + 1 < lanes {
@@ -89,7 +89,7 @@ impl Drop for LanePool {
         lock(&self.shared.state).dismissed = true;
         self.shared.work.notify_all();
         for thread in lock(&self.threads).drain(..) {
-            // a thread catches the panics of its bodies, so that it ends by itself
+            // a thread catches the panics of the function that it calls, so joining it does not fail
             let _ = thread.join();
         }
     }
@@ -97,7 +97,7 @@ impl Drop for LanePool {
 
 impl Shared {
     fn begin(&self, lanes: usize, body: &(dyn Fn(usize) + Sync)) {
-        // SAFETY: only the lifetime changes; `end` returns when no thread uses the body any more.
+        // SAFETY: the cast changes only the lifetime; `end` returns when no thread uses the function any more.
         let body: *const (dyn Fn(usize) + Sync + 'static) = unsafe { std::mem::transmute(std::ptr::from_ref(body)) };
         let mut state = lock(&self.state);
         *state = State { body: Some(Body(body)), lanes, ..State::default() };
@@ -111,7 +111,7 @@ impl Shared {
         state.panic.take()
     }
 
-    /// The life of a thread: one lane after the other until it is dismissed.
+    /// The main loop of a thread: it runs one lane after another until the pool is dropped.
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
@@ -121,7 +121,7 @@ impl Shared {
                     state.next += 1;
                     let lane = state.next;
                     drop(state);
-                    // SAFETY: the caller of `run` waits for this lane before the body ends.
+                    // SAFETY: `LanePool::run` waits until this lane has finished, and keeps the function alive until then.
                     let result = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)(lane) }));
                     state = lock(&self.state);
                     state.panic = result.err().or(state.panic.take());

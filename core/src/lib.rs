@@ -1,31 +1,30 @@
-//! The core of Lapidary: what every backend shares, and none of what one backend is.
+//! The core of Lapidary: the code that all backends share. The core contains nothing that is specific to one backend.
 //!
-//! A call passes through these steps in order. Each step hands a printable value to the next.
+//! A call passes through the following steps in order. Each step passes a printable value to the next step.
 //!
-//! 1. Arguments are checked once: [`Gemm::check`] gives [`Checked`].
-//! 2. A checked call is brought to its normal form, and an [algorithm](algorithms)
-//!    writes a [`Plan`]: commands over virtual registers, grouped into tasks,
-//!    cut as a [`Blocking`] says.
-//! 3. [`Schedule::new`] finds the dependencies and checks the memory.
-//! 4. The [engine](run) lets devices take tasks and drives their queues, as the
-//!    [`Dispatcher`] decides; it alone calls a [`Device`].
+//! 1. The argument structs check their arguments once: [`Gemm::check`] returns [`Checked`].
+//! 2. The module of an [algorithm](algorithms) converts the checked call to its normal form, and writes a [`Plan`]: commands on
+//!    virtual registers, grouped into tasks. A [`Blocking`] gives the algorithm its block sizes.
+//! 3. [`Schedule::new`] finds the dependencies between the commands and checks that each task fits in the memory of each device.
+//! 4. The [engine](run) submits the commands to the queues of the devices. The [`Dispatcher`] decides which device takes which
+//!    task. Only the engine calls a [`Device`].
 //!
-//! # Who promises what
-//! - **Validation**: [`args`]. Nothing below checks again.
-//! - **Ordering**: commands that touch the same memory, one of them writing, run
-//!   in the order of the plan ([`graph`]). A device never sees two of them at once.
-//! - **Visibility**: when a device's [`Token`] says that work is done, its effect is visible to all.
-//! - **Memory**: a schedule that was accepted fits its devices' limits. A device that
-//!   has less [leaves](dispatch) its tasks to others.
-//! - **Failure**: any other error, or a lack of memory on all devices, stops the run and reaches the caller with the
-//!   command, the device and what became of the outputs.
+//! # Guarantees
+//! - **Validation**: the methods in [`args`] check the arguments. No code below them checks arguments again.
+//! - **Ordering**: if two commands access the same memory and at least one of them writes, they run in the order of the plan
+//!   ([`graph`]) and never at the same time.
+//! - **Visibility**: when a device's [`Token`] reports that a command has completed, every thread and every device sees the
+//!   effects of that command.
+//! - **Memory**: the tasks of an accepted schedule fit in the memory limits of their devices. If a device has less memory than
+//!   its limit, other devices [run](dispatch) its tasks.
+//! - **Failure**: the run ends with an error if no other device can do the work of a failed command. The error names the command
+//!   and the device, and it states whether the outputs were written.
 //!
-//! # Words
-//! A *register* is a linear region of one device's memory, an *instruction* a
-//! kernel run on registers; `Ld`, `St`, `Exec`, `Mark` and `Bar` are the
-//! *commands*. A *window* is the rectangle that a register stands for; a device
-//! that reaches the matrix works on it *in place*. A *task* is what one device
-//! carries out from beginning to end.
+//! # Terms
+//! A *register* is a linear region of one device's memory. An *instruction* is a kernel that runs on registers. The *commands* of
+//! a plan are `Ld`, `St`, `Exec`, `Mark` and `Bar`. A *window* is the rectangle of a matrix for which a register stands. A device
+//! that can access the matrix directly works on the window *in place*, without a copy. A *task* is a group of commands that one
+//! device executes from beginning to end.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -1,9 +1,8 @@
-//! Views of matrices: where the elements lie, in which shape, with which stride.
+//! Views of matrices. A view describes the memory, the shape and the stride of its elements.
 //!
-//! A view borrows; it never owns or copies. Host memory is viewed through
-//! slices ([`MatRef::new`], [`MatMut::new`]), which is safe, or through raw
-//! pointers ([`MatRef::from_raw`]) for foreign callers. A matrix that lies in a
-//! device's own memory is viewed through the [`Resident`] name of its buffer.
+//! A view borrows its elements; it never owns or copies them. Safe constructors make views of slices ([`MatRef::new`],
+//! [`MatMut::new`]). Unsafe constructors make views from raw pointers ([`MatRef::from_raw`]), for callers in other languages. A
+//! [`Resident`] names a buffer in a device's own memory, and a view can be made from it as well.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,52 +15,52 @@ use crate::error::{Error, Result};
 use crate::instruction::Extent;
 use crate::scalar::{DType, Element};
 
-/// The name of a buffer that lives in one device's memory across calls.
+/// The name of a buffer that stays in one device's memory from call to call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Resident {
     /// Index of the device in its machine.
     pub device: usize,
-    /// Key in that device's table of resident buffers.
+    /// Key of the buffer in the device's table of resident buffers.
     pub key: u64,
 }
 
 impl Resident {
-    /// The name of a new buffer.
+    /// A name for a new buffer.
     #[must_use]
     pub fn new(device: usize) -> Self {
         Resident { device, key: Self::next_key() }
     }
 
-    /// A key that no other buffer of the process has; a later one is greater.
+    /// A key that no other buffer of the process has. Each key is greater than all earlier keys.
     pub(crate) fn next_key() -> u64 {
         static KEYS: AtomicU64 = AtomicU64::new(0);
         KEYS.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-/// The memory in which the elements of a view lie.
+/// The memory that contains the elements of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
-    /// Host memory, starting at this address.
+    /// Host memory that begins at this address.
     Host(NonNull<u8>),
-    /// A device's memory.
+    /// A buffer in the memory of a device.
     Device(Resident),
 }
 
-/// An untyped view: the common part of [`MatRef`] and [`MatMut`].
+/// A view without an element type: the common part of [`MatRef`] and [`MatMut`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawMat {
-    /// Where the memory begins.
+    /// The memory that contains the elements.
     pub home: Home,
-    /// Elements between the beginning of the memory and element (0, 0).
+    /// Number of elements between the beginning of the memory and element (0, 0).
     pub offset: usize,
-    /// Rows of the matrix.
+    /// Number of rows of the matrix.
     pub rows: usize,
-    /// Columns of the matrix.
+    /// Number of columns of the matrix.
     pub cols: usize,
-    /// Elements between neighbouring columns (column-major) or rows (row-major).
+    /// Number of elements from one column to the next (column-major) or from one row to the next (row-major).
     pub ld: usize,
-    /// How elements follow one another.
+    /// The order of the elements in memory.
     pub layout: Layout,
     /// Type of the elements.
     pub dtype: DType,
@@ -74,7 +73,7 @@ impl Extent for RawMat {
 }
 
 impl RawMat {
-    /// Bytes of the elements.
+    /// Size of all elements of the matrix in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.size()
@@ -87,7 +86,7 @@ impl RawMat {
         RawMat { rows: self.cols, cols: self.rows, layout: self.layout.flip(), ..self }
     }
 
-    /// Elements from (0, 0) to (i, j).
+    /// Index of element (i, j), counted from element (0, 0).
     #[inline]
     #[must_use]
     pub fn index(&self, i: usize, j: usize) -> usize {
@@ -97,7 +96,7 @@ impl RawMat {
         }
     }
 
-    /// Length of the contiguous lines and their number.
+    /// Length and number of the contiguous lines of a matrix. A line is a column (column-major) or a row (row-major).
     #[inline]
     fn lines(rows: usize, cols: usize, layout: Layout) -> (usize, usize) {
         match layout {
@@ -106,7 +105,7 @@ impl RawMat {
         }
     }
 
-    /// Checks the stride and counts the elements the view spans.
+    /// Checks the stride, and returns the number of elements from the first to the last element of the view, both included.
     #[inline]
     pub(crate) fn span(rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<usize> {
         let (line, count) = Self::lines(rows, cols, layout);
@@ -127,11 +126,11 @@ impl RawMat {
             .ok_or_else(|| Error::invalid("view", format!("rows = {rows}, cols = {cols}, ld = {ld} overflow the address space")))
     }
 
-    /// The stride that kernels get. The stride of a single line is never used; a huge one is replaced, since
-    /// multiples of it would overflow.
+    /// The stride that kernels receive. A huge stride of a matrix with a single line is replaced, because kernels never use that
+    /// stride, but its multiples would overflow.
     #[inline]
     fn bounded_stride(rows: usize, cols: usize, ld: usize, layout: Layout) -> usize {
-        /// Bytes of an element times the lines that a kernel takes at once, and more.
+        /// An upper bound of the element size in bytes times the number of lines that a kernel processes at once.
         const FACTOR: usize = 1 << 16;
         let (line, count) = Self::lines(rows, cols, layout);
         if count <= 1 && ld > usize::MAX / FACTOR { line.max(1) } else { ld }
@@ -150,26 +149,26 @@ impl RawMat {
     }
 }
 
-/// A matrix that may be read.
+/// A view of a matrix for reading.
 #[derive(Clone, Copy)]
 pub struct MatRef<'a, T> {
     raw: RawMat,
     marker: PhantomData<&'a T>,
 }
 
-/// A matrix that may be read and written; two of them never overlap.
+/// A view of a matrix for reading and writing. Two views for writing never overlap.
 pub struct MatMut<'a, T> {
     raw: RawMat,
     marker: PhantomData<&'a mut T>,
 }
 
-// SAFETY: a view is a reference (shared or unique) to elements that are Send and Sync.
+// SAFETY: a view acts as a reference (shared or unique) to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Send for MatRef<'_, T> {}
-// SAFETY: as above.
+// SAFETY: a shared view acts as a shared reference to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Sync for MatRef<'_, T> {}
-// SAFETY: as above; the unique borrow moves with the view.
+// SAFETY: a unique view acts as a unique reference to elements that are `Send` and `Sync`.
 unsafe impl<T: Element> Send for MatMut<'_, T> {}
-// SAFETY: a shared reference to the view gives shared access only.
+// SAFETY: a shared reference to the view gives only shared access to the elements.
 unsafe impl<T: Element> Sync for MatMut<'_, T> {}
 
 fn too_short(len: usize, span: usize, shape: (usize, usize, usize)) -> Error {
@@ -178,49 +177,50 @@ fn too_short(len: usize, span: usize, shape: (usize, usize, usize)) -> Error {
 }
 
 impl<'a, T: Element> MatRef<'a, T> {
-    /// A view of `rows` × `cols` elements of `data` with stride `ld`.
+    /// A view of a `rows` × `cols` matrix in `data`, with leading dimension `ld`.
     ///
     /// # Errors
-    /// `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` is too short, or if a size
+    /// overflows.
     #[inline]
     pub fn new(data: &'a [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
             return Err(too_short(data.len(), span, (rows, cols, ld)));
         }
-        // SAFETY: the slice covers the span of the view for 'a.
+        // SAFETY: the slice contains all elements of the view and stays borrowed for 'a.
         unsafe { Self::from_raw(data.as_ptr(), rows, cols, ld, layout) }
     }
 
-    /// A packed column-major view: `ld = rows`.
+    /// A column-major view without gaps: `ld = rows`.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// Fails if `data` is too short, or if a size overflows.
     #[inline]
     pub fn col_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
 
-    /// A packed row-major view: `ld = cols`.
+    /// A row-major view without gaps: `ld = cols`.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// Fails if `data` is too short, or if a size overflows.
     #[inline]
     pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
-    /// Checks at compile time that `T::DTYPE` has the size and alignment of `T`; kernels rely on it.
+    /// Fails to compile unless `T::DTYPE` has the size and the alignment of `T`, because kernels rely on both.
     const IS_DESCRIBED: () = assert!(T::DTYPE.describes::<T>(), "DTYPE has another size or alignment than the type");
 
-    /// A view of foreign memory. A null `data` stands for memory that is never read.
+    /// A view of memory at a raw pointer. If `data` is null, the caller guarantees that nothing reads the elements.
     ///
     /// # Safety
-    /// The span of the view must be readable and not written during `'a`, and `data` aligned for `T`
-    /// unless the view is empty.
+    /// All elements of the view must be readable, and nothing may write them, during `'a`. `data` must be aligned for `T` unless
+    /// the view is empty.
     ///
     /// # Errors
-    /// `ld` is below the length of a line, or sizes overflow.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), or if a size overflows.
     #[inline]
     pub unsafe fn from_raw(data: *const T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let () = Self::IS_DESCRIBED;
@@ -230,18 +230,18 @@ impl<'a, T: Element> MatRef<'a, T> {
         Ok(MatRef { raw: RawMat { home, offset: 0, rows, cols, ld, layout, dtype: T::DTYPE }, marker: PhantomData })
     }
 
-    /// The typed view of the same elements as `raw`.
+    /// The view of type `T` of the same elements as `raw`.
     ///
     /// # Safety
-    /// Its span holds elements of `T` and is not written during `'a`.
+    /// The elements of `raw` must have the type `T`, and nothing may write them during `'a`.
     pub(crate) unsafe fn of(raw: RawMat) -> Self {
         MatRef { raw, marker: PhantomData }
     }
 
-    /// A view of a whole resident buffer, packed column-major.
+    /// A view of a whole resident buffer, as a column-major matrix without gaps.
     ///
     /// # Safety
-    /// The buffer holds rows × cols elements of `T`, and is not written during `'a`.
+    /// The buffer must contain rows × cols elements of type `T`, and nothing may write them during `'a`.
     #[must_use]
     pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
         let () = Self::IS_DESCRIBED;
@@ -255,7 +255,7 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw: self.raw.t(), marker: PhantomData }
     }
 
-    /// The elements (i, i), as a matrix of one row.
+    /// The diagonal elements (i, i), as a matrix of one row.
     #[must_use]
     pub fn diagonal(self) -> Self {
         let RawMat { rows, cols, ld, .. } = self.raw;
@@ -263,11 +263,11 @@ impl<'a, T: Element> MatRef<'a, T> {
         MatRef { raw, marker: PhantomData }
     }
 
-    /// The rectangle `rows` × `cols` of the matrix: a view of the same memory, with the same `ld`.
+    /// The part of the matrix with the given rows and columns: a view of the same memory, with the same `ld`.
     ///
     /// ```
     /// use lapidary_core::{Layout, MatRef};
-    /// // three rows of four columns, five elements apart
+    /// // a 3×4 matrix whose rows begin five elements apart
     /// let data: Vec<f64> = (0..15).map(f64::from).collect();
     /// let a = MatRef::new(&data, 3, 4, 5, Layout::RowMajor)?;
     /// let right = a.sub(1..3, 2..4);
@@ -277,7 +277,7 @@ impl<'a, T: Element> MatRef<'a, T> {
     /// ```
     ///
     /// # Panics
-    /// If the rectangle lies outside the matrix.
+    /// Panics if the rectangle lies outside the matrix.
     #[must_use]
     pub fn sub(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         MatRef { raw: self.raw.sub(&rows, &cols), marker: PhantomData }
@@ -285,80 +285,80 @@ impl<'a, T: Element> MatRef<'a, T> {
 }
 
 impl<'a, T: Element> MatMut<'a, T> {
-    /// A view of `rows` × `cols` elements of `data` with stride `ld`.
+    /// A view of a `rows` × `cols` matrix in `data`, with leading dimension `ld`.
     ///
     /// # Errors
-    /// `ld` is below the length of a line, `data` is too short, or sizes overflow.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), if `data` is too short, or if a size
+    /// overflows.
     #[inline]
     pub fn new(data: &'a mut [T], rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
         let span = RawMat::span(rows, cols, ld, layout)?;
         if data.len() < span {
             return Err(too_short(data.len(), span, (rows, cols, ld)));
         }
-        // SAFETY: the slice covers the span of the view, uniquely for 'a.
+        // SAFETY: the slice contains all elements of the view and stays uniquely borrowed for 'a.
         unsafe { Self::from_raw(data.as_mut_ptr(), rows, cols, ld, layout) }
     }
 
-    /// A packed column-major view: `ld = rows`.
+    /// A column-major view without gaps: `ld = rows`.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// Fails if `data` is too short, or if a size overflows.
     #[inline]
     pub fn col_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, rows.max(1), Layout::ColMajor)
     }
 
-    /// A packed row-major view: `ld = cols`.
+    /// A row-major view without gaps: `ld = cols`.
     ///
     /// # Errors
-    /// `data` is too short, or sizes overflow.
+    /// Fails if `data` is too short, or if a size overflows.
     #[inline]
     pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> Result<Self> {
         Self::new(data, rows, cols, cols.max(1), Layout::RowMajor)
     }
 
-    /// A view of foreign memory.
+    /// A view of memory at a raw pointer.
     ///
     /// # Safety
-    /// The span of the view must be readable and writable, and reached through
-    /// nothing else, during `'a`, and `data` aligned for `T` unless the view is empty.
+    /// All elements of the view must be readable and writable during `'a`, and nothing else may access them. `data` must be
+    /// aligned for `T` unless the view is empty.
     ///
     /// # Errors
-    /// `ld` is below the length of a line, or sizes overflow.
+    /// Fails if `ld` is below the length of a column (column-major) or row (row-major), or if a size overflows.
     #[inline]
     pub unsafe fn from_raw(data: *mut T, rows: usize, cols: usize, ld: usize, layout: Layout) -> Result<Self> {
-        // SAFETY: the caller's promise covers reading.
+        // SAFETY: the caller guarantees that the elements may be read.
         let view = unsafe { MatRef::from_raw(data, rows, cols, ld, layout)? };
         Ok(MatMut { raw: view.raw, marker: PhantomData })
     }
 
-    /// The view that an untyped one describes.
+    /// The view of type `T` of the same elements as `raw`.
     ///
     /// # Safety
-    /// Its elements are of type `T` and are reached through nothing else during `'a`.
+    /// The elements of `raw` must have the type `T`, and nothing else may access them during `'a`.
     pub(crate) unsafe fn of(raw: RawMat) -> Self {
         MatMut { raw, marker: PhantomData }
     }
 
-    /// A view of a whole resident buffer, packed column-major.
+    /// A view of a whole resident buffer, as a column-major matrix without gaps.
     ///
     /// # Safety
-    /// The buffer holds rows × cols elements of `T`, and is reached through
-    /// nothing else during `'a`.
+    /// The buffer must contain rows × cols elements of type `T`, and nothing else may access them during `'a`.
     #[must_use]
     pub unsafe fn resident(buffer: Resident, rows: usize, cols: usize) -> Self {
-        // SAFETY: the caller's promise covers reading.
+        // SAFETY: the caller guarantees that the elements may be read.
         let view = unsafe { MatRef::<T>::resident(buffer, rows, cols) };
         MatMut { raw: view.raw, marker: PhantomData }
     }
 
-    /// The same matrix, for reading.
+    /// A read-only view of the same matrix.
     #[must_use]
     pub fn as_ref(&self) -> MatRef<'_, T> {
         MatRef { raw: self.raw, marker: PhantomData }
     }
 
-    /// The same matrix, for a shorter while.
+    /// A view of the same matrix with a shorter lifetime.
     #[must_use]
     pub fn reborrow(&mut self) -> MatMut<'_, T> {
         MatMut { raw: self.raw, marker: PhantomData }
@@ -370,19 +370,19 @@ impl<'a, T: Element> MatMut<'a, T> {
         MatMut { raw: self.raw.t(), marker: PhantomData }
     }
 
-    /// The rectangle `rows` × `cols` of the matrix.
+    /// The part of the matrix with the given rows and columns.
     ///
     /// # Panics
-    /// If the rectangle lies outside the matrix.
+    /// Panics if the rectangle lies outside the matrix.
     #[must_use]
     pub fn sub(self, rows: Range<usize>, cols: Range<usize>) -> Self {
         MatMut { raw: self.raw.sub(&rows, &cols), marker: PhantomData }
     }
 
-    /// Columns before `col` and from `col` on, as two views that do not overlap.
+    /// Splits the matrix into the columns before `col` and the columns from `col` on. The two views do not overlap.
     ///
     /// # Panics
-    /// If `col` exceeds the number of columns.
+    /// Panics if `col` exceeds the number of columns.
     #[must_use]
     pub fn split_cols(self, col: usize) -> (Self, Self) {
         let (rows, cols) = (self.raw.rows, self.raw.cols);
@@ -390,10 +390,10 @@ impl<'a, T: Element> MatMut<'a, T> {
         (part(0..col), part(col..cols))
     }
 
-    /// Rows before `row` and from `row` on, as two views that do not overlap.
+    /// Splits the matrix into the rows before `row` and the rows from `row` on. The two views do not overlap.
     ///
     /// # Panics
-    /// If `row` exceeds the number of rows.
+    /// Panics if `row` exceeds the number of rows.
     #[must_use]
     pub fn split_rows(self, row: usize) -> (Self, Self) {
         let (top, bottom) = self.t().split_cols(row);
@@ -401,46 +401,46 @@ impl<'a, T: Element> MatMut<'a, T> {
     }
 }
 
-/// What both views answer alike.
+/// Implements the methods that `MatRef` and `MatMut` have in common.
 macro_rules! shared_access {
     ($($view:ident),+) => {$(
         impl<T: Element> $view<'_, T> {
-            /// Number of rows.
+            /// Number of rows of the matrix.
             #[must_use]
             pub fn rows(&self) -> usize {
                 self.raw.rows
             }
-            /// Number of columns.
+            /// Number of columns of the matrix.
             #[must_use]
             pub fn cols(&self) -> usize {
                 self.raw.cols
             }
-            /// Rows and columns.
+            /// Number of rows and number of columns of the matrix.
             #[must_use]
             pub fn shape(&self) -> (usize, usize) {
                 (self.raw.rows, self.raw.cols)
             }
-            /// Elements between neighbouring lines.
+            /// Number of elements from one column to the next (column-major) or from one row to the next (row-major).
             #[must_use]
             pub fn ld(&self) -> usize {
                 self.raw.ld
             }
-            /// How elements follow one another.
+            /// The order of the elements in memory.
             #[must_use]
             pub fn layout(&self) -> Layout {
                 self.raw.layout
             }
-            /// The view without its type and lifetime.
+            /// The view without its element type and its lifetime.
             #[inline]
             #[must_use]
             pub fn raw(&self) -> RawMat {
                 self.raw
             }
-            /// Address of element (0, 0), if the matrix lies in host memory.
+            /// Address of element (0, 0). Returns `None` if the matrix lies in the memory of a device.
             #[must_use]
             pub fn host_ptr(&self) -> Option<*mut T> {
                 match self.raw.home {
-                    // wrapping: the pointer may dangle when nothing is to be read
+                    // `wrapping_add`: the pointer of a view from which nothing is read may dangle
                     Home::Host(base) => Some(base.as_ptr().cast::<T>().wrapping_add(self.raw.offset)),
                     Home::Device(_) => None,
                 }
@@ -448,12 +448,12 @@ macro_rules! shared_access {
             /// Element (i, j) of a matrix in host memory.
             ///
             /// # Panics
-            /// If the indices are out of range or the matrix lies on a device.
+            /// Panics if the indices are out of range, or if the matrix lies in the memory of a device.
             #[must_use]
             pub fn at(&self, i: usize, j: usize) -> T {
                 assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
                 let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
-                // SAFETY: the index is inside the span that the view may read.
+                // SAFETY: the index lies inside the span of the view, which may be read.
                 unsafe { origin.add(self.raw.index(i, j)).read() }
             }
         }
@@ -473,11 +473,11 @@ impl<T: Element> MatMut<'_, T> {
     /// Writes element (i, j) of a matrix in host memory.
     ///
     /// # Panics
-    /// If the indices are out of range or the matrix lies on a device.
+    /// Panics if the indices are out of range, or if the matrix lies in the memory of a device.
     pub fn set(&mut self, i: usize, j: usize, value: T) {
         assert!(i < self.rows() && j < self.cols(), "({i}, {j}) is outside a {}×{} matrix", self.rows(), self.cols());
         let origin = self.host_ptr().expect("elements are read and written in host memory: download the matrix first");
-        // SAFETY: the index is inside the span that the view may write.
+        // SAFETY: the index lies inside the span of the view, which may be written.
         unsafe { origin.add(self.raw.index(i, j)).write(value) }
     }
 }

@@ -1,7 +1,7 @@
-//! A device that computes nothing and records what it is asked.
+//! A device that computes nothing and records the calls that it receives.
 //!
-//! Plans and schedules are tried on it without a driver: in which order things
-//! happened, how much memory was held at once, what a failure leaves behind.
+//! Tests run plans and schedules on this device without a driver. The record shows the order of the calls and the memory that was
+//! allocated at the same time. A test can make one call fail and check the state after the failure.
 
 use crate::device::{Device, DeviceBuffer, HostRect, Operand};
 use crate::error::{Error, ErrorKind, Result};
@@ -10,42 +10,42 @@ use crate::instruction::Instruction;
 use crate::scalar::DType;
 use crate::sync::{Arc, Mutex, lock};
 
-/// What a null device was asked.
+/// A call that a null device received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Memory of so many bytes.
+    /// Allocation of a buffer with this number of bytes.
     Alloc(usize),
-    /// A rectangle of rows × columns into a register.
+    /// Transfer of a rectangle (rows, columns) from host memory into a buffer.
     Write(usize, usize),
-    /// A rectangle of rows × columns out of a register.
+    /// Transfer of a rectangle (rows, columns) from a buffer into host memory.
     Read(usize, usize),
-    /// A kernel by name.
+    /// Launch of the kernel with this name.
     Launch(&'static str),
 }
 
-/// The record of a null device.
+/// The calls that a null device received, and the memory that it allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Requests in the order of their arrival.
+    /// The calls, in the order in which they arrived.
     pub requests: Vec<Request>,
-    /// Bytes held now.
+    /// Number of bytes that are allocated now.
     pub held: usize,
-    /// Most bytes held at once.
+    /// Largest number of bytes that were allocated at the same time.
     pub most: usize,
 }
 
-/// A device that records.
+/// A device that computes nothing and records the calls that it receives.
 #[derive(Debug)]
 pub struct NullDevice {
     facts: DeviceFacts,
     record: Arc<Mutex<Record>>,
-    /// The request that fails, counted from 0, and how.
+    /// The index, from 0, of the request that fails, and the kind of its error.
     failure: Option<(usize, ErrorKind)>,
-    /// Bytes that it really has.
+    /// Bytes of memory that the device really has. [`DeviceFacts::memory`] may state more.
     real: usize,
 }
 
-/// Memory of a null device: its size.
+/// A buffer of a null device: it has a size, but no memory.
 #[derive(Debug)]
 struct NullBuffer {
     bytes: usize,
@@ -59,7 +59,8 @@ impl Drop for NullBuffer {
 }
 
 impl NullDevice {
-    /// A device limited to `memory` bytes; without a limit it "works" in place.
+    /// A null device with a memory limit of `memory` bytes. A device without a limit reports that it works on host memory in
+    /// place.
     #[must_use]
     pub fn new(memory: Option<usize>) -> Self {
         let facts = DeviceFacts {
@@ -72,52 +73,52 @@ impl NullDevice {
         NullDevice { facts, record: Arc::new(Mutex::new(Record::default())), failure: None, real: usize::MAX }
     }
 
-    /// The same device, so fast by its own account.
+    /// Sets the speed in the device's facts to `flops` operations per second.
     #[must_use]
     pub fn with_flops(mut self, flops: f64) -> Self {
         self.facts.rates.flops = flops;
         self
     }
 
-    /// The same device with `queues` queues of kernels.
+    /// Sets the number of kernel queues in the device's facts.
     #[must_use]
     pub fn with_queues(mut self, queues: usize) -> Self {
         self.facts.queues = queues;
         self
     }
 
-    /// The same device, failing at its `request`-th request.
+    /// Makes the request with index `request` (from 0) fail.
     #[must_use]
     pub fn failing_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::DeviceFailed)), ..self }
     }
 
-    /// The same device, without memory for its `request`-th request.
+    /// Makes the request with index `request` (from 0) fail for lack of memory.
     #[must_use]
     pub fn short_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
     }
 
-    /// The same device, which does not state its memory.
+    /// Removes the size of the memory from the device's facts.
     #[must_use]
     pub fn without_stated_memory(mut self) -> Self {
         self.facts.memory = None;
         self
     }
 
-    /// The same device, gone at its `request`-th request.
+    /// Makes the request with index `request` (from 0) fail with the loss of the device.
     #[must_use]
     pub fn lost_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::DeviceLost)), ..self }
     }
 
-    /// The same device with less memory than it says: it refuses what exceeds `bytes`.
+    /// Gives the device less memory than its facts state: an allocation fails if the total would exceed `bytes`.
     #[must_use]
     pub fn with_only(self, bytes: usize) -> Self {
         NullDevice { real: bytes, ..self }
     }
 
-    /// What was asked so far.
+    /// A copy of the record of all calls so far.
     #[must_use]
     pub fn record(&self) -> Record {
         lock(&self.record).clone()

@@ -1,10 +1,9 @@
-//! A plan: the commands of one call over virtual registers, as a value that prints.
+//! A plan: the commands of one call on virtual registers, as a value that can be printed.
 //!
-//! Commands are grouped into *tasks*. A task is what one device carries out from
-//! beginning to end; its registers are its own. Tasks talk through the matrices
-//! only, so that each can be given to any device. In the order in which they
-//! are written, the commands are a right sequential program; everything else
-//! (queues, devices, physical memory) is found from it.
+//! A plan groups its commands into *tasks*. One device executes a task from beginning to end, and no other task uses the task's
+//! registers. Tasks exchange data through matrices only, so that any device can take any task. The commands form a correct
+//! sequential program in the order of the plan. The schedule derives the dependencies from the sequential program. The dispatcher
+//! then chooses queues, devices and physical memory.
 
 mod stale;
 
@@ -21,49 +20,49 @@ use crate::value::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixId(pub u32);
 
-/// A matrix that the plan reads or writes, bound to memory when it runs.
+/// A matrix that the plan reads or writes. The engine binds the matrix to memory when the plan runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixInfo {
-    /// Name in print.
+    /// Name of the matrix in printed plans.
     pub name: &'static str,
-    /// Number of rows.
+    /// Number of rows of the matrix.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the matrix.
     pub cols: usize,
-    /// Element type.
+    /// Element type of the matrix.
     pub dtype: DType,
-    /// Layout in the caller's memory: registers are column-major always.
+    /// Layout of the matrix in the caller's memory. Registers are always column-major.
     pub layout: Layout,
-    /// Whether the plan may write it.
+    /// Whether the plan may write the matrix.
     pub written: bool,
 }
 
-/// Where a register's rectangle begins in a matrix.
+/// The matrix and the position in it at which a register's rectangle begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// The matrix.
+    /// The matrix that contains the rectangle.
     pub matrix: MatrixId,
-    /// First row.
+    /// First row of the rectangle.
     pub row: usize,
-    /// First column.
+    /// First column of the rectangle.
     pub col: usize,
 }
 
-/// A virtual register.
+/// The size, the element type and the window of a virtual register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegisterInfo {
-    /// Number of rows; also the stride of a copy.
+    /// Number of rows of the register. If the register is a copy, the number of rows is also its leading dimension.
     pub rows: usize,
-    /// Number of columns.
+    /// Number of columns of the register.
     pub cols: usize,
-    /// Element type.
+    /// Element type of the register.
     pub dtype: DType,
-    /// The rectangle it stands for; none for scratch memory.
+    /// The position of the rectangle for which the register stands. `None` for scratch memory.
     pub window: Option<Window>,
 }
 
 impl RegisterInfo {
-    /// Bytes of its elements.
+    /// Size of the elements of the register in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows * self.cols * self.dtype.size()
@@ -74,7 +73,7 @@ impl RegisterInfo {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Registers {
     infos: Vec<RegisterInfo>,
-    /// Bytes of the largest.
+    /// Size of the largest register in bytes.
     largest: usize,
 }
 
@@ -85,23 +84,23 @@ impl Registers {
         self.infos.len()
     }
 
-    /// Bytes of device memory that a copy takes: the largest register's, or a half
-    /// of that, a quarter … Registers of nearly the same size, as the tiles at the
-    /// edge or those of a factorisation that shrinks, then use the same memory in
-    /// turn, and a device that has granted it once is not asked again.
+    /// Bytes of device memory for a copy of the register: the size of the largest register, divided by a power of two. Registers
+    /// of similar sizes get the same number of bytes, for example tiles at the edge of a matrix or the shrinking tiles of a
+    /// factorisation. Registers with the same number of bytes use the same memory one after another, so that the device allocates
+    /// that memory only once.
     #[must_use]
     pub fn footprint(&self, reg: Reg) -> usize {
         footprint(self[reg].bytes(), self.largest)
     }
 
-    /// Whether there is none.
+    /// Whether the plan has no registers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.infos.is_empty()
     }
 }
 
-/// The largest size, or a half of it, a quarter …: the least that holds `size`.
+/// The smallest of `largest`, `largest / 2`, `largest / 4`, … that is not below `size`.
 pub(crate) fn footprint(size: usize, largest: usize) -> usize {
     largest.checked_div(size).map_or(0, |times| largest >> times.ilog2())
 }
@@ -113,23 +112,23 @@ impl Index<Reg> for Registers {
     }
 }
 
-/// What one device carries out from beginning to end.
+/// A group of commands that one device executes from beginning to end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// Name in print: what it computes.
+    /// Name of the task in printed plans: what the task computes.
     pub label: Label,
-    /// Its commands.
+    /// Indices of the commands of the task.
     pub commands: Range<CommandId>,
-    /// Its registers.
+    /// Indices of the registers of the task.
     pub registers: Range<u32>,
 }
 
-/// The name of a task: a word and a rectangle, formatted only when printed.
+/// The name of a task: a word and a rectangle, which become text only when the plan is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// What is done.
+    /// A word for the work of the task.
     pub what: &'static str,
-    /// Where.
+    /// The rectangle of the result that the task computes.
     pub region: Region,
 }
 
@@ -139,7 +138,7 @@ impl fmt::Display for Label {
     }
 }
 
-/// The commands of one call.
+/// The commands of one call, grouped into tasks.
 #[derive(Clone, Debug)]
 pub struct Plan {
     operation: &'static str,
@@ -161,17 +160,17 @@ impl Plan {
         Plan { operation, dtype, matrices: Vec::new(), registers: Registers::default(), tasks: Vec::new(), commands: Vec::new() }
     }
 
-    /// Declares a matrix of scalars that is only read.
+    /// Declares a matrix of the plan's element type that the plan only reads.
     pub fn input(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: false })
     }
 
-    /// Declares a matrix of scalars that is written.
+    /// Declares a matrix of the plan's element type that the plan writes.
     pub fn output(&mut self, name: &'static str, (rows, cols): (usize, usize), layout: Layout) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols, dtype: self.dtype, layout, written: true })
     }
 
-    /// Declares a column of row indices.
+    /// Declares a column of row indices, of type `i32`.
     pub fn indices(&mut self, name: &'static str, rows: usize, written: bool) -> MatrixId {
         self.declare(MatrixInfo { name, rows, cols: 1, dtype: i32::DTYPE, layout: Layout::ColMajor, written })
     }
@@ -181,7 +180,7 @@ impl Plan {
         MatrixId(id(self.matrices.len() - 1))
     }
 
-    /// Begins a task: following commands and registers belong to it.
+    /// Begins a task. Commands and registers that are added next belong to this task.
     pub fn task(&mut self, what: &'static str, region: Region) {
         let (command, register) = (id(self.commands.len()), id(self.registers.len()));
         self.tasks.push(Task { label: Label { what, region }, commands: command..command, registers: register..register });
@@ -195,15 +194,15 @@ impl Plan {
         Tile { reg, region: Region::whole(info.rows, info.cols) }
     }
 
-    /// A register that stands for a rectangle of a matrix, not loaded: for
-    /// results whose old value is not needed.
+    /// Adds a register that stands for a rectangle of a matrix, without an `LD` command. A result whose old value is not needed
+    /// has a register without `LD`.
     pub fn window(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
         let dtype = self.matrices[matrix.0 as usize].dtype;
         let window = Some(Window { matrix, row: rows.start, col: cols.start });
         self.register(RegisterInfo { rows: rows.len(), cols: cols.len(), dtype, window })
     }
 
-    /// A register of scratch memory.
+    /// Adds a register of scratch memory.
     pub fn scratch(&mut self, rows: usize, cols: usize) -> Tile {
         self.register(RegisterInfo { rows, cols, dtype: self.dtype, window: None })
     }
@@ -213,76 +212,76 @@ impl Plan {
         self.tasks.last_mut().expect("a command belongs to a task").commands.end += 1;
     }
 
-    /// `LD`: a register loaded with a rectangle of a matrix.
+    /// Adds a register that stands for a rectangle of a matrix, and an `LD` command that loads it.
     pub fn ld(&mut self, matrix: MatrixId, rows: &Range<usize>, cols: &Range<usize>) -> Tile {
         let tile = self.window(matrix, rows, cols);
         self.push(Ld { reg: tile.reg }.into());
         tile
     }
 
-    /// `ST`: the register of a tile stored into its window.
+    /// Adds an `ST` command that stores the register of `tile` into its window.
     pub fn st(&mut self, tile: Tile) {
         self.push(St { reg: tile.reg }.into());
     }
 
-    /// `EXEC`: an instruction run.
+    /// Adds an `EXEC` command that runs `instruction`.
     pub fn exec(&mut self, instruction: Instruction) {
         self.push(Exec { instruction }.into());
     }
 
-    /// `MARK`: an empty command in the order of `queue`.
+    /// Adds a `MARK` command: an empty command in `queue`.
     pub fn mark(&mut self, queue: Queue) {
         self.push(Mark { queue }.into());
     }
 
-    /// `BAR`: `queue` waits for all earlier commands of the task.
+    /// Adds a `BAR` command: later commands in `queue` wait for all earlier commands of the task.
     pub fn bar(&mut self, queue: Queue) {
         self.push(Bar { queue }.into());
     }
 
-    /// The routine.
+    /// Name of the routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         self.operation
     }
 
-    /// The element type of the matrices, but for indices.
+    /// Element type of the matrices, except for matrices of row indices.
     #[must_use]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// The declared matrices.
+    /// The matrices that the plan declares.
     #[must_use]
     pub fn matrices(&self) -> &[MatrixInfo] {
         &self.matrices
     }
 
-    /// The registers.
+    /// The registers of the plan.
     #[must_use]
     pub fn registers(&self) -> &Registers {
         &self.registers
     }
 
-    /// The tasks, in an order in which they could run one by one.
+    /// The tasks, in an order in which they may run one after another.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// The commands, in an order in which they could run one by one.
+    /// The commands, in an order in which they may run one after another.
     #[must_use]
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Bytes that the plan occupies.
+    /// Bytes of host memory that the plan occupies.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of_val(self.commands.as_slice()) + size_of_val(self.registers.infos.as_slice()) + size_of_val(self.tasks.as_slice())
     }
 
-    /// The name and rectangle that a tile stands for.
+    /// The matrix and the rectangle for which a tile stands, as text.
     fn algebra(&self, tile: Tile) -> String {
         match self.registers[tile.reg].window {
             None => format!("V{}", tile.region),
@@ -290,7 +289,7 @@ impl Plan {
         }
     }
 
-    /// One command as text: the operation on registers, and its algebra.
+    /// One command as text: the operation on registers, followed by the algebra.
     #[must_use]
     pub fn describe(&self, command: CommandId) -> String {
         let whole = |reg: Reg| Tile { reg, region: Region::whole(self.registers[reg].rows, self.registers[reg].cols) };
@@ -318,7 +317,7 @@ fn op_name(op: Op, name: &str) -> String {
     }
 }
 
-/// A factor in front of a term: nothing for one, a sign for minus one.
+/// The factor of a term as text: empty if the factor is 1, a minus sign if it is −1.
 fn factor(value: Value) -> String {
     if value.is_one() {
         String::new()
@@ -329,19 +328,19 @@ fn factor(value: Value) -> String {
     }
 }
 
-/// The old value with its factor, as the last term of a sum.
+/// The last term of a sum as text: the old value of C with its factor β. The text is empty if β is 0.
 fn old(beta: Value, c: &str) -> String {
     if beta.is_zero() { String::new() } else { format!(" + {}{c}", factor(beta)) }
 }
 
-/// The triangle of a matrix: `L(A)`, `U(A)`; `L₁`, `U₁` with a unit diagonal.
+/// The triangle of a matrix as text: `L(A)` or `U(A)`, or `L₁(A)` or `U₁(A)` if its diagonal consists of ones.
 fn triangle(uplo: Uplo, diag: Diag, a: &str) -> String {
     let letter = if uplo == Uplo::Lower { "L" } else { "U" };
     let unit = if diag == Diag::Unit { "₁" } else { "" };
     format!("{letter}{unit}({a})")
 }
 
-/// An instruction as mathematics.
+/// An instruction as a formula.
 fn formula(instruction: &Instruction<String>) -> String {
     match instruction {
         Instruction::Gemm { alpha, op_a, a, op_b, b, beta, c } => {
@@ -366,7 +365,7 @@ fn formula(instruction: &Instruction<String>) -> String {
         Instruction::Copy { a, b } => format!("{b} ← {a}"),
         Instruction::Scale { beta, c } if beta.is_zero() => format!("{c} ← 0"),
         Instruction::Scale { beta, c } => format!("{c} ← {}{c}", factor(*beta)),
-        // the formula of one matrix, and how many there are
+        // a batched instruction prints the number of matrices and the formula of one matrix
         Instruction::GemmBatched { count, alpha, op_a, a, op_b, b, beta, c } => {
             let [a, b, c] = [a, b, c].map(Clone::clone);
             format!("{count} × ({})", formula(&Instruction::Gemm { alpha: *alpha, op_a: *op_a, a, op_b: *op_b, b, beta: *beta, c }))

@@ -1,11 +1,10 @@
-//! Compiled programs on disk, so that the next process starts at once.
+//! A cache of compiled programs on disk, so that the next process does not compile them again.
 //!
-//! An entry is a file named by the hash of its key. The key is text and holds
-//! everything that changes the binary; it stands in the file, beside a checksum
-//! of our own, since drivers accept binaries with flipped bits. Binaries run as code:
-//! a folder to which other users may write is not used. Files are
-//! written under another name and renamed, so that processes may share a folder.
-//! What cannot be read, or is another's, is no entry: the caller compiles again.
+//! An entry is a file whose name is the hash of its key. The key is a text that contains everything on which the binary depends.
+//! The file contains the key and a checksum, because drivers accept binaries with flipped bits. A binary runs as code, so the
+//! cache does not use a folder to which other users may write. A file is written under a temporary name and then renamed, so that
+//! several processes may share a folder. A file that cannot be read, or that belongs to another user, is no entry: the caller
+//! compiles the program again.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -20,10 +19,10 @@ mod tests;
 
 const MAGIC: &[u8; 8] = b"LAPCACH1";
 const HASH: usize = blake3::OUT_LEN;
-/// Bytes that all entries together may take; what was not used for longest goes first.
+/// Maximum size of all entries together, in bytes. The least recently used entries are deleted first.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// A function that is told of each program.
+/// A function that the cache calls with the name of each program.
 struct Listener(Box<dyn Fn(&str) + Send + Sync>);
 
 impl fmt::Debug for Listener {
@@ -32,7 +31,7 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A folder of compiled programs.
+/// A cache of compiled programs in a folder.
 #[derive(Debug)]
 pub struct ProgramCache {
     folder: Option<PathBuf>,
@@ -44,65 +43,65 @@ pub struct ProgramCache {
     listener: OnceLock<Listener>,
 }
 
-/// What happened to a cache so far.
+/// Numbers of programs that were found, not found, and rejected since the cache was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Programs found.
+    /// Number of programs that were found.
     pub hits: u64,
-    /// Programs not found.
+    /// Number of programs that were not found.
     pub misses: u64,
-    /// Files that were damaged or foreign, or whose binary the driver refused.
+    /// Number of files that were damaged or had another key, plus the number of binaries that the driver refused.
     pub rejected: u64,
 }
 
-/// One file of the cache.
+/// One file of the cache folder.
 #[derive(Clone, Debug)]
 pub struct CacheEntry {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The key's text; `None` if the file is damaged.
+    /// The key of the entry. `None` if the file is damaged.
     pub key: Option<String>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// When it was last used.
+    /// Time at which the file was last used.
     pub used: SystemTime,
 }
 
 impl ProgramCache {
-    /// The cache in `folder`, which is made when first needed; without one
-    /// nothing is kept.
+    /// A cache in `folder`, which is created when the first program is stored. Without a folder the cache keeps no programs.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
         ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
     }
 
-    /// Calls `tell` with the name of each program before a driver loads or compiles it. Later calls have no effect.
+    /// Registers the function `tell`: the cache calls it with the name of each program before a driver loads or compiles the
+    /// program. Only the first call of this method has an effect.
     pub fn listen(&self, tell: impl Fn(&str) + Send + Sync + 'static) {
         self.listener.get_or_init(|| Listener(Box::new(tell)));
     }
 
-    /// Tells the listener that a driver is about to load or compile a program.
+    /// Calls the registered function with the name of a program that a driver is about to load or compile.
     pub fn announce(&self, program: &str) {
         if let Some(Listener(tell)) = self.listener.get() {
             tell(program);
         }
     }
 
-    /// Whether there is a folder to keep programs in.
+    /// Whether the cache has a folder in which it keeps programs.
     #[must_use]
     pub fn keeps(&self) -> bool {
         self.folder.is_some()
     }
 
-    /// What happened so far.
+    /// The numbers of programs found, not found, and rejected so far.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         let [hits, misses, rejected] = [&self.hits, &self.misses, &self.rejected].map(|count| count.load(Ordering::Relaxed));
         CacheCounts { hits, misses, rejected }
     }
 
-    /// The binary stored under `key`.
+    /// The binary that is stored under `key`. `None` if there is no valid entry.
     pub fn load(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key).filter(|path| fs::metadata(parent(path)).and_then(|about| trust(&about)).is_ok());
         let found = path.and_then(|path| read(&path).map(|bytes| (path, bytes)));
@@ -113,7 +112,7 @@ impl ProgramCache {
         match open(&bytes) {
             Some((stored, binary)) if stored == key => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                // the entries used least recently are deleted first; in a read-only folder the time cannot be set
+                // the time of use decides which entries are deleted first; in a read-only folder the time cannot be set
                 let _ = File::options().append(true).open(&path).and_then(|file| file.set_modified(SystemTime::now()));
                 Some(binary.to_vec())
             }
@@ -124,15 +123,15 @@ impl ProgramCache {
         }
     }
 
-    /// A binary that was found, but that the driver refused.
+    /// Records that the driver refused a binary that the cache may have returned.
     pub fn reject(&self) {
-        // whoever refuses may not have found it here
+        // the caller may have obtained the refused binary from elsewhere, so that there was no hit
         let _ = self.hits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |hits| hits.checked_sub(1));
         self.rejected.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Stores a binary. A folder that cannot be written, or that others may write to, is no error: the binary is
-    /// compiled again next time, and [`trouble`](Self::trouble) says why it was not stored.
+    /// Stores a binary under `key`. If the folder cannot be written, or if other users may write to it, the call has no effect:
+    /// the next process compiles the program again, and [`trouble`](Self::trouble) states the reason.
     pub fn store(&self, key: &str, binary: &[u8]) {
         if let Some(path) = self.path(key) {
             match write(&path, key, binary) {
@@ -148,10 +147,10 @@ impl ProgramCache {
         self.trouble.get().map(String::as_str)
     }
 
-    /// Whether the folder can be read, if it is there.
+    /// Checks that the folder can be read, if it exists.
     ///
     /// # Errors
-    /// It cannot, or is no folder; with its path.
+    /// Fails if the folder cannot be read or is no folder. The error contains the path of the folder.
     pub fn check(&self) -> std::io::Result<()> {
         match self.folder.as_deref().map(|folder| (folder, fs::read_dir(folder))) {
             Some((folder, Err(error))) if error.kind() != ErrorKind::NotFound => {
@@ -161,7 +160,7 @@ impl ProgramCache {
         }
     }
 
-    /// Every file, the last used first.
+    /// All files of the cache, the most recently used file first.
     #[must_use]
     pub fn entries(&self) -> Vec<CacheEntry> {
         let mut entries: Vec<CacheEntry> = self.files().map(|(path, about)| entry(path, &about)).collect();
@@ -169,14 +168,14 @@ impl ProgramCache {
         entries
     }
 
-    /// Removes every file; how many.
+    /// Removes all files of the cache. Returns the number of removed files.
     ///
     /// # Errors
-    /// A file could not be removed.
+    /// Fails if a file cannot be removed.
     pub fn clear(&self) -> std::io::Result<usize> {
         let entries = self.entries();
         for entry in &entries {
-            // another process may have been faster
+            // another process may have removed the file already
             match fs::remove_file(&entry.path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(std::io::Error::new(error.kind(), format!("{}: {error}", entry.path.display())));
@@ -187,13 +186,13 @@ impl ProgramCache {
         Ok(entries.len())
     }
 
-    /// Every file of ours: entries, and what a writer that was killed has left. Pipes and folders are
-    /// no files, whatever they are called.
+    /// All files of this cache: entries, and unfinished files of writers that were killed. Pipes and folders are left out, even
+    /// if they have the name of an entry.
     fn files(&self) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
         let files = self.folder.as_deref().and_then(|folder| fs::read_dir(folder).ok());
         files.into_iter().flatten().filter_map(|file| {
             let path = file.ok()?.path();
-            // another's file may lie here with the same extension
+            // the folder may contain files of other programs with the same extension
             let stem = path.file_stem()?.to_str()?;
             let hexadecimal = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_hexdigit());
             let ours = match path.extension()?.to_str()? {
@@ -211,7 +210,7 @@ impl ProgramCache {
         self.folder.as_ref().map(|folder| folder.join(&name[..NAME]).with_extension(EXTENSION))
     }
 
-    /// Removes what was not used for longest until all but `keep` fits.
+    /// Removes the least recently used files until the remaining files fit in the maximum size. The file `keep` is never removed.
     fn trim(&self, keep: &Path) {
         let mut files: Vec<(PathBuf, fs::Metadata)> = self.files().collect();
         files.sort_by_key(|(_, about)| std::cmp::Reverse(about.modified().ok()));
@@ -227,7 +226,7 @@ impl ProgramCache {
 
 const EXTENSION: &str = "program";
 
-/// Hexadecimal digits of the name of an entry.
+/// Number of hexadecimal digits in the name of an entry.
 const NAME: usize = 32;
 
 /// Extension of a file that is being written.
@@ -237,7 +236,7 @@ fn parent(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// Creates `folder` and its missing parents. On Unix only their owner may access them.
+/// Creates `folder` and its missing parents. On Unix, only the owner may access the created folders.
 fn create(folder: &Path) -> std::io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -262,13 +261,14 @@ fn trust(about: &fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere folders and files are not checked: those of a user are closed to others unless they are opened.
+/// Accepts every file, because on systems other than Unix, other users cannot write to a user's folders unless the user allows
+/// it.
 #[cfg(not(unix))]
 fn trust(_: &fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The bytes of a file that nobody else may write to; of a pipe none would come.
+/// The bytes of a regular file to which no other user may write. Pipes are refused, because reading a pipe would block.
 fn read(path: &Path) -> Option<Vec<u8>> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut file = File::open(path).ok()?;
@@ -283,8 +283,8 @@ fn entry(path: PathBuf, about: &fs::Metadata) -> CacheEntry {
     CacheEntry { path, key, bytes: about.len(), used: about.modified().unwrap_or(SystemTime::UNIX_EPOCH) }
 }
 
-/// Key and binary of a whole and undamaged file: magic, checksum of the rest,
-/// length of the key, key, binary.
+/// The key and the binary of an undamaged file. A file consists of the magic number, the checksum of all bytes that follow it,
+/// the length of the key, the key, and the binary.
 fn open(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let rest = bytes.strip_prefix(MAGIC)?;
     let (checksum, rest) = rest.split_at_checked(HASH)?;
@@ -303,7 +303,7 @@ fn write(path: &Path, key: &str, binary: &[u8]) -> std::io::Result<()> {
     let folder = parent(path);
     create(folder)?;
     trust(&fs::metadata(folder)?)?;
-    // two writers that share a name, as processes of two containers might, do not share a file
+    // the time in the name distinguishes the files of two writers with the same process id, for example in two containers
     let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_nanos());
     let name = format!("{}-{}-{nanos:x}.{UNFINISHED}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
     let temporary = folder.join(name);

@@ -1,15 +1,14 @@
-//! Who touched which part of a matrix last: the structure behind the dependency search.
+//! The most recent accesses to each part of a matrix, from which the search for dependencies finds conflicts.
 //!
-//! The matrix is cut into vertical strips at every column where an access
-//! began or ended, and each strip into segments of rows alike. A segment knows
-//! its last writer and the readers since. A write replaces all segments it
-//! covers by one, so that the work is amortised over the accesses.
+//! The matrix is cut into vertical strips, at every column at which an access began or ended. Each strip is cut into segments of
+//! rows. A segment stores the last writer of its elements and the readers since that write. A write replaces all segments of a
+//! strip that it covers by one segment, so that the amortised cost of an access stays small.
 
 use crate::instruction::{Access, Region};
 
 const NOBODY: u32 = u32::MAX;
 
-/// Rows up to `end` (from the end of the segment before).
+/// A range of rows of one strip: from the end of the preceding segment up to `end`.
 #[derive(Clone, Debug)]
 struct Segment {
     end: usize,
@@ -17,14 +16,14 @@ struct Segment {
     readers: Vec<u32>,
 }
 
-/// Columns up to `end` (from the end of the strip before).
+/// A range of columns: from the end of the preceding strip up to `end`.
 #[derive(Clone, Debug)]
 struct Strip {
     end: usize,
     segments: Vec<Segment>,
 }
 
-/// The accesses to one matrix or register that a later access may have to wait for.
+/// The recorded accesses to one matrix or register, as far as a later access may have to wait for them.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessMap {
     strips: Vec<Strip>,
@@ -37,7 +36,7 @@ impl AccessMap {
         map
     }
 
-    /// Forgets everything; the memory is kept.
+    /// Removes all recorded accesses and sets the size to `rows` × `cols`. The allocated memory is kept for reuse.
     pub(crate) fn reset(&mut self, rows: usize, cols: usize) {
         self.strips.truncate(1);
         if self.strips.is_empty() {
@@ -55,7 +54,7 @@ impl AccessMap {
         }
     }
 
-    /// Records that `who` touches `region`; `found` gets everyone to wait for.
+    /// Records that command `who` accesses `region`, and calls `found` with each earlier command for which `who` must wait.
     pub(crate) fn touch(&mut self, region: Region, access: Access, who: u32, found: &mut impl FnMut(u32)) {
         if region.rows == 0 || region.cols == 0 {
             return;
@@ -67,7 +66,7 @@ impl AccessMap {
         }
     }
 
-    /// Makes `col` a boundary between strips; the index of the strip after it.
+    /// Makes `col` a boundary between strips. Returns the index of the strip that begins there.
     fn cut(&mut self, col: usize) -> usize {
         if col == 0 {
             return 0;
@@ -143,7 +142,7 @@ mod tests {
         prop::collection::vec((region, prop_oneof![Just(Access::Read), Just(Access::Write)]), 1..40)
     }
 
-    /// Element by element: the last writer, and the readers since.
+    /// The reference implementation for one element: its last writer, and its readers since that write.
     #[derive(Clone, Default)]
     struct Cell {
         writer: Option<u32>,

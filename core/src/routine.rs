@@ -4,15 +4,15 @@
 /// A routine of BLAS or LAPACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Routine {
-    /// A product.
+    /// A matrix product.
     Gemm,
-    /// A triangular solve.
+    /// A solve with a triangular matrix.
     Trsm,
     /// An LU factorisation.
     Getrf,
-    /// A solve with the factors.
+    /// A solve with LU factors.
     Getrs,
-    /// A factorisation and a solve.
+    /// An LU factorisation, followed by a solve with its factors.
     Gesv,
     /// Exchanges of rows.
     Laswp,
@@ -27,29 +27,29 @@ pub enum Origin {
     Lapack,
 }
 
-/// What a routine computes, and its arguments besides the matrices.
+/// The name and the formula of a routine, and its arguments other than matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The library that defines the routine.
     pub origin: Origin,
-    /// The name in the BLAS or LAPACK, without the letter of the type.
+    /// Name of the routine in BLAS or LAPACK, without the letter of the element type.
     pub name: &'static str,
-    /// What it computes.
+    /// The formula that the routine computes.
     pub formula: &'static str,
-    /// The names of its sizes: m×n is the shape of C, B or A, k the inner size of a product, and nrhs the number of right-hand sides
-    /// of a system of order n.
+    /// Names of the routine's sizes. C of a product, B of a triangular solve and A of a factorisation are m×n; k is the inner
+    /// size of a product; n is the order of a system and nrhs its number of right-hand sides.
     pub sizes: &'static [&'static str],
-    /// The names of its flags.
+    /// Names of the routine's flags.
     pub flags: &'static [&'static str],
-    /// Whether it factors a matrix in panels, whose width may be chosen.
+    /// Whether the routine factors a matrix in panels, so that the caller may choose the width of a panel.
     pub has_panels: bool,
 }
 
 impl Routine {
-    /// All of them.
+    /// All routines.
     pub const ALL: [Routine; 6] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Getrs, Routine::Gesv, Routine::Laswp];
 
-    /// What it computes, and its arguments.
+    /// The name and the formula of this routine, and its arguments other than matrices.
     #[must_use]
     pub const fn description(self) -> Description {
         const NO_FLAGS: &[&str] = &[];
@@ -67,34 +67,34 @@ impl Routine {
         Description { origin, name, formula, sizes, flags, has_panels: matches!(self, Routine::Getrf | Routine::Gesv) }
     }
 
-    /// The name in the BLAS or LAPACK, without the letter of the type.
+    /// Name of the routine in BLAS or LAPACK, without the letter of the element type.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.description().name
     }
 
-    /// The routine of that name.
+    /// The routine with the name `name`; `None` if there is no such routine.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|routine| routine.name() == name)
     }
 }
 
-/// Floating-point operations, as LAPACK counts them: a multiplication and an addition are two.
+/// Numbers of floating-point operations. LAPACK's convention is used: a multiplication and an addition are two operations.
 pub mod flops {
-    /// A product of m×k by k×n.
+    /// Operations of the product of an m×k matrix and a k×n matrix.
     #[must_use]
     pub fn gemm(m: usize, n: usize, k: usize) -> f64 {
         2.0 * m as f64 * n as f64 * k as f64
     }
 
-    /// A triangular solve of that order.
+    /// Operations of a triangular solve with a triangle of order `order` and `nrhs` right-hand sides.
     #[must_use]
     pub fn trsm(order: usize, nrhs: usize) -> f64 {
         order as f64 * order as f64 * nrhs as f64
     }
 
-    /// The LU factors of an m×n matrix.
+    /// Operations of the LU factorisation of an m×n matrix.
     #[must_use]
     pub fn getrf(m: usize, n: usize) -> f64 {
         let (m, n) = (m as f64, n as f64);
@@ -102,7 +102,7 @@ pub mod flops {
         2.0 * m * n * r - (m + n) * r * r + 2.0 / 3.0 * r * r * r
     }
 
-    /// A solve with LU factors of order n.
+    /// Operations of a solve with LU factors of order n and `nrhs` right-hand sides.
     #[must_use]
     pub fn getrs(n: usize, nrhs: usize) -> f64 {
         2.0 * trsm(n, nrhs)
@@ -123,7 +123,7 @@ mod tests {
     fn operations_are_those_of_lapack() {
         assert_eq!(flops::gemm(2, 3, 4), 48.0);
         assert_eq!(flops::getrs(10, 3), 600.0);
-        // r²·(max(m, n) − r/3)
+        // the operation count of an LU factorisation is r²·(max(m, n) − r/3) with r = min(m, n)
         assert_eq!([flops::getrf(6, 3), flops::getrf(3, 6), flops::getrf(3, 3)], [45.0, 45.0, 18.0]);
     }
 }

@@ -5,25 +5,25 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub, SubAssign};
 
 use crate::value::Value;
 
-/// The type of a stored element, as data.
+/// An element type, as a value at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     /// IEEE 754 binary32.
     F32,
     /// IEEE 754 binary64.
     F64,
-    /// 32-bit signed integer: row indices of a pivot vector.
+    /// 32-bit signed integer, the type of the row indices in a pivot vector.
     I32,
-    /// Sixteen bytes, as a complex number has, for tests of code that moves elements and does not compute.
+    /// A type of sixteen bytes, the size of a complex number. Tests use it for code that moves elements but does not compute.
     #[cfg(test)]
     Wide,
 }
 
 impl DType {
-    /// Bytes of the largest element that there may be.
+    /// Upper bound of the size of one element, in bytes.
     pub const LARGEST: usize = 16;
 
-    /// Bytes of one element.
+    /// Size of one element in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl DType {
         }
     }
 
-    /// Bytes of which the address of an element is a multiple.
+    /// Alignment of one element in bytes.
     #[must_use]
     pub const fn align(self) -> usize {
         match self {
@@ -64,14 +64,14 @@ impl fmt::Display for DType {
     }
 }
 
-/// Kernels know these types alone.
+/// Seals the traits of this file, because kernels support no other types.
 mod sealed {
     pub trait Sealed {}
 }
 
-/// A plain value that can lie in a matrix or a register: any bit pattern is valid.
+/// A type whose values can be elements of a matrix or a register. Every bit pattern is a valid value.
 ///
-/// The trait is sealed: the elements are those of [`DType`], since kernels compute with nothing else.
+/// The trait is sealed, because kernels support only the element types that [`DType`] lists.
 ///
 /// ```compile_fail,E0277
 /// #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,25 +82,24 @@ mod sealed {
 /// ```
 ///
 /// # Safety
-/// `DTYPE` must describe the type: same size, same alignment, and every bit pattern a value.
-/// Views check size and alignment at compile time.
+/// `DTYPE` must describe the type: it has the same size and the same alignment, and every bit pattern is a valid value. The
+/// constructors of matrix views check the size and the alignment at compile time.
 pub unsafe trait Element: sealed::Sealed + Copy + Send + Sync + fmt::Debug + PartialEq + 'static {
-    /// The type as data.
+    /// The element type, as a value.
     const DTYPE: DType;
 }
 
 impl sealed::Sealed for i32 {}
 
-// SAFETY: sizes and alignments agree, and integers take every bit pattern.
+// SAFETY: `i32` has the size and the alignment of `DType::I32`, and every bit pattern is a valid integer.
 unsafe impl Element for i32 {
     const DTYPE: DType = DType::I32;
 }
 
-/// A number that the routines compute with.
+/// A type of numbers that the routines compute with.
 ///
-/// Algorithms use nothing but this trait, so that a complex type can join them:
-/// magnitudes are of type [`Scalar::Real`], and [`Scalar::conj`] is the identity
-/// only for real types. The trait is sealed, as [`Element`] is.
+/// Algorithms use numbers through this trait only, so that a complex type can be added. Magnitudes have a type of their own,
+/// [`Scalar::Real`], and [`Scalar::conj`] is the identity only for real types. The trait is sealed, as [`Element`] is.
 pub trait Scalar:
     Element
     + fmt::Display
@@ -121,26 +120,26 @@ pub trait Scalar:
     const ZERO: Self;
     /// The multiplicative identity.
     const ONE: Self;
-    /// Unit roundoff `u`: half the distance from one to the next number.
+    /// Unit roundoff `u`: half the distance from 1 to the next larger number.
     const UNIT_ROUNDOFF: f64;
-    /// The smallest positive normal magnitude.
+    /// The smallest positive normal number.
     const MIN_POSITIVE: f64;
 
-    /// Complex conjugate.
+    /// The complex conjugate of the number.
     #[must_use]
     fn conj(self) -> Self;
-    /// Magnitude; NaN for NaN.
+    /// The magnitude of the number. The magnitude of NaN is NaN.
     fn abs(self) -> Self::Real;
-    /// Real part in double precision, exact for `f32` and `f64`.
+    /// The real part in double precision. The conversion is exact for `f32` and `f64`.
     fn to_f64(self) -> f64;
-    /// The nearest value to a double precision number.
+    /// The number of this type that is nearest to `value`.
     fn from_f64(value: f64) -> Self;
     /// `self · a + b` with one rounding.
     #[must_use]
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// Whether the value is neither infinite nor NaN.
+    /// Whether the number is neither infinite nor NaN.
     fn is_finite(self) -> bool;
-    /// The number, if it is of this type.
+    /// The number that `value` holds. `None` if the number has another type.
     fn from_value(value: Value) -> Option<Self>;
 }
 
@@ -148,7 +147,7 @@ macro_rules! real {
     ($($t:ty = $dtype:ident),+) => {$(
         impl sealed::Sealed for $t {}
 
-        // SAFETY: sizes and alignments agree, and every bit pattern is a float.
+        // SAFETY: the type has the size and the alignment of its `DType`, and every bit pattern is a valid float.
         unsafe impl Element for $t {
             const DTYPE: DType = DType::$dtype;
         }
@@ -202,7 +201,7 @@ mod tests {
     #[test]
     fn a_type_is_described_by_size_and_alignment() {
         assert!(DType::F64.describes::<f64>() && DType::F32.describes::<f32>() && DType::I32.describes::<i32>());
-        // `[u8; 8]` has the size of an f64 and the alignment of a byte, as a packed f64 has
+        // `[u8; 8]` has the size of an `f64` but the alignment of a byte, like a packed `f64`
         assert!(!DType::F64.describes::<[u8; 8]>() && !DType::F64.describes::<f32>());
     }
 }

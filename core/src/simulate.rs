@@ -1,4 +1,4 @@
-//! Simulates a schedule: the dispatcher is that of a real run, and cost models stand in for the devices.
+//! Simulates a schedule with the dispatcher of a real run. Cost models take the place of the devices.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -9,20 +9,20 @@ use crate::dispatch::{Dispatcher, Issue, Lane, Step};
 use crate::plan::Plan;
 use crate::schedule::Schedule;
 
-/// Time of commands on one device.
+/// The times that commands take on one device.
 pub trait Cost {
-    /// Seconds that a command of the plan takes.
+    /// Number of seconds that `command` of `plan` takes.
     fn seconds(&self, plan: &Plan, command: &Command) -> f64;
 }
 
-/// A cost by three constants.
+/// A cost model that consists of three constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// Floating-point operations per second of a kernel.
     pub flops: f64,
-    /// Bytes per second of a transfer, each way.
+    /// Bytes per second of a transfer, in either direction.
     pub bandwidth: f64,
-    /// Seconds before any command takes effect.
+    /// Seconds that each command takes in addition to its own work.
     pub latency: f64,
 }
 
@@ -40,34 +40,34 @@ impl Cost for CostModel {
     }
 }
 
-/// One command in modelled time.
+/// A command with the times at which it starts and ends in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// Where it ran.
+    /// The lane on which the command ran.
     pub lane: Lane,
-    /// What ran, in which memory.
+    /// The command, and the memory of its registers.
     pub issue: Issue,
-    /// Seconds from the start of the run.
+    /// Start of the command, in seconds from the start of the run.
     pub start: f64,
-    /// Seconds from the start of the run.
+    /// End of the command, in seconds from the start of the run.
     pub end: f64,
 }
 
-/// A run in modelled time.
+/// The commands of a simulated run, with their times.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// Commands in the order of their start.
+    /// The commands, in the order in which the dispatcher issued them.
     pub entries: Vec<Entry>,
 }
 
 impl Timeline {
-    /// Seconds of the whole run.
+    /// Number of seconds that the whole run takes.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.entries.iter().map(|entry| entry.end).fold(0.0, f64::max)
     }
 
-    /// Seconds for which a device's queues for one kind of command are busy, added up.
+    /// Total number of seconds for which a device's queues of the kind `queue` are busy.
     #[must_use]
     pub fn busy(&self, device: usize, queue: Queue) -> f64 {
         let of_queue = self.entries.iter().filter(|entry| (entry.lane.device, entry.lane.queue) == (device, queue));
@@ -75,7 +75,7 @@ impl Timeline {
     }
 }
 
-/// Nanoseconds order the events exactly.
+/// Converts seconds to nanoseconds, because integers order the events of a simulation exactly.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and below 2^64")]
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
@@ -106,7 +106,7 @@ impl Schedule {
                 idle.retain(|&lane| match next(&mut dispatcher, lane) {
                     Step::Run(issue) => {
                         let command = &self.plan().commands()[issue.command as usize];
-                        // it may have to wait for a kernel of the other queue
+                        // the command may have to wait for a kernel of the other queue
                         let begin = issue.after.and_then(|before| ends.get(&before)).map_or(now, |&end| now.max(end));
                         let end = begin.saturating_add(nanoseconds(costs[lane.device].seconds(self.plan(), command)));
                         ends.insert(issue.command, end);
@@ -128,7 +128,7 @@ impl Schedule {
         Timeline { entries }
     }
 
-    /// The run as text: when, where, in which physical registers, and the algebra.
+    /// The run as text. Each line has the time, the device, the physical registers and the algebra of one command.
     #[must_use]
     pub fn print<'a>(&'a self, timeline: &'a Timeline) -> impl fmt::Display + 'a {
         PrintedSchedule { schedule: self, timeline }
@@ -157,7 +157,7 @@ impl fmt::Display for PrintedSchedule<'_> {
             let (ld, exec, st) = (percent(Queue::Ld), percent(Queue::Exec), percent(Queue::St));
             writeln!(f, "device {device}: busy LD {ld:.0} %, EXEC {exec:.0} %, ST {st:.0} %")?;
         }
-        // the last command ends with the longest number
+        // the end of the run is the longest time that is printed
         let time = format!("  {:.3}", total * 1e3).len().max(10);
         let memory = self.timeline.entries.iter().map(|entry| memory(&entry.issue).len()).max().unwrap_or(0).max(13);
         writeln!(f, "{:>time$}{:>time$}  device  {:<memory$}  command", "start ms", "end ms", "physical")?;
@@ -169,7 +169,7 @@ impl fmt::Display for PrintedSchedule<'_> {
     }
 }
 
-/// The physical registers of a command.
+/// The physical registers of a command, as text.
 fn memory(issue: &Issue) -> String {
     let slots: Vec<String> = issue.operands.iter().flatten().map(|slot| format!("p{}", slot.id)).collect();
     if slots.is_empty() { "in place".to_owned() } else { slots.join(" ") }
@@ -184,8 +184,9 @@ mod tests {
     use crate::scalar::DType;
     use crate::value::Value;
 
-    /// Two tiles are scaled one by one, then together, on a device with two queues of kernels. The last task follows one
-    /// predecessor by the order of its queue, and the other by an explicit wait.
+    /// The first two tasks solve for one tile each, and the third task solves for both tiles together, on a device with two
+    /// queues of kernels. The third task follows one of its predecessors in the same queue, and waits explicitly for the other
+    /// predecessor.
     #[test]
     fn a_task_that_follows_others_begins_when_they_end() {
         let mut plan = Plan::new("scale", DType::F64);
@@ -202,11 +203,11 @@ mod tests {
         let schedule = Schedule::new(plan, vec![reach]).unwrap();
         let entries = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1.0, latency: 0.0 }]).entries;
         let times: Vec<_> = entries.iter().map(|entry| (entry.lane.number, entry.start * 1e3, entry.end * 1e3)).collect();
-        // 1000, 2000 and 3000 operations of 1 µs
+        // the tasks take 1000, 2000 and 3000 operations; an operation takes 1 µs
         assert_eq!(times, [(0, 0.0, 1.0), (1, 0.0, 2.0), (0, 2.0, 5.0)]);
     }
 
-    /// `C ← A·B + C` in two tasks, on a device that works in place and one that copies.
+    /// `C ← A·B + C` in two tasks, on one device that works in place and one device that copies.
     #[test]
     fn a_schedule_prints_what_runs_when_where_and_in_which_memory() {
         let mut plan = Plan::new("gemm", DType::F64);
@@ -221,7 +222,7 @@ mod tests {
         }
         let reach = |in_place| Reach { memory: 1 << 20, in_place: vec![in_place; 3], flops: 1e6, queues: 1 };
         let schedule = Schedule::new(plan, vec![reach(true), reach(false)]).unwrap();
-        // 2000 operations take 2 ms, 1600 bytes 1.6 ms, and any command 0.1 ms besides
+        // 2000 operations take 2 ms, the transfer of 1600 bytes takes 1.6 ms, and each command takes 0.1 ms more
         let timeline = schedule.simulate(&[CostModel { flops: 1e6, bandwidth: 1e6, latency: 1e-4 }; 2]);
         let printed = schedule.print(&timeline).to_string();
         let expected = "\

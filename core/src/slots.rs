@@ -1,25 +1,25 @@
-//! Physical registers: pieces of one device's memory that virtual registers use in turn.
+//! Physical registers: regions of one device's memory. Several virtual registers use one physical register, one after another.
 
 use crate::error::{Error, Result};
 
 /// Index of a physical register of a device.
 pub type SlotId = u32;
 
-/// A physical register as a command sees it.
+/// The index and the size of a physical register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Which one.
+    /// Index of the physical register.
     pub id: SlotId,
-    /// Its size. A slot that changes its size has new memory.
+    /// Size of the physical register in bytes. A register whose size changes gets new memory.
     pub bytes: usize,
 }
 
 /// The answer to a request for a physical register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
-    /// This register, which has memory.
+    /// The request is granted: this register is free and has memory.
     Slot(SlotId),
-    /// No memory is free now. Ask again after a register is given back.
+    /// No memory is free now. The caller must ask again after a register has been given back.
     Wait,
     /// The caller must first free the device memory of this register, then ask again.
     Release(SlotId),
@@ -28,19 +28,19 @@ pub(crate) enum Grant {
     Obtain(Slot),
 }
 
-/// The physical registers of a device under its memory limit. This is a state machine that calls no device: its caller
-/// allocates and frees.
+/// The physical registers of a device under its memory limit. `Slots` is a state machine that calls no device: the caller of its
+/// methods allocates and frees the device memory.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Bytes that may be held: the memory limit, or less after an allocation was refused.
+    /// Maximum number of bytes of all registers: the memory limit, or less after the device refused an allocation.
     limit: usize,
-    /// Why the device has less than its limit said.
+    /// The error of the allocation that the device refused.
     shortage: Option<Error>,
     held: usize,
     sizes: Vec<usize>,
-    /// Slots with memory that no register uses.
+    /// Registers that have memory and that no virtual register uses.
     free: Vec<SlotId>,
-    /// Slots without memory.
+    /// Registers without memory.
     vacant: Vec<SlotId>,
 }
 
@@ -53,18 +53,19 @@ impl Slots {
         Slot { id, bytes: self.sizes[id as usize] }
     }
 
-    /// Whether the device turned out to have less than its limit said.
+    /// Whether the device turned out to have less memory than its limit.
     pub(crate) fn is_short(&self) -> bool {
         self.shortage.is_some()
     }
 
-    /// Why the device cannot hold `bytes` at once, if it turned out to have too little.
+    /// The error of the refused allocation, if `bytes` exceed the limit that the refusal lowered. The error is returned only
+    /// once.
     pub(crate) fn shortage(&mut self, bytes: usize) -> Option<Error> {
         if bytes > self.limit { self.shortage.take() } else { None }
     }
 
-    /// Requests a register of `bytes`: a free one of that size; else a new one within the limit; else one that replaces free
-    /// ones of other sizes.
+    /// Requests a register of `bytes` bytes. A free register of that size is granted. If no free register has that size, the
+    /// caller releases free registers of other sizes where necessary and allocates a new register.
     pub(crate) fn take(&mut self, bytes: usize) -> Grant {
         if let Some(at) = self.free.iter().position(|&id| self.sizes[id as usize] == bytes) {
             return Grant::Slot(self.free.swap_remove(at));
@@ -73,35 +74,35 @@ impl Slots {
         if self.held - free + bytes > self.limit {
             return Grant::Wait;
         }
-        // free registers of other sizes are released until they hold less than `bytes`
+        // free registers of other sizes are released until they together hold less than `bytes` bytes
         match self.held + bytes > self.limit || (free >= bytes && free > 0) {
             true => Grant::Release(self.release().expect("free slots make up the excess")),
             false => Grant::Obtain(self.assign(bytes)),
         }
     }
 
-    /// Reports that the memory of `slot` was allocated.
+    /// Records that the caller has allocated the memory of `slot`.
     pub(crate) fn granted(&mut self, slot: Slot) {
         self.held += slot.bytes;
         self.free.push(slot.id);
     }
 
-    /// Reports that the memory of `slot` could not be allocated.
+    /// Records that the memory of `slot` could not be allocated, and lowers the limit.
     ///
     /// # Errors
-    /// `error`, unless it is a lack of memory with which the device can go on.
+    /// Returns `error` if it is neither a lack of memory nor the loss of the device, or if `slot` has no bytes.
     pub(crate) fn refused(&mut self, slot: Slot, error: Error) -> Result<()> {
         self.vacant.push(slot.id);
         if !error.kind().is_recoverable_elsewhere() || slot.bytes == 0 {
             return Err(error);
         }
-        // this much was more than the device can hold
+        // the device cannot hold this register beside the others, so the limit becomes less than their total size
         self.limit = self.held + slot.bytes - 1;
         self.shortage = Some(error);
         Ok(())
     }
 
-    /// Takes the memory of the largest free register out of the count, for the caller to free; `None` if none is free.
+    /// Removes the largest free register, whose memory the caller must then free. Returns `None` if no register is free.
     pub(crate) fn release(&mut self) -> Option<SlotId> {
         let sizes = &self.sizes;
         let largest = (0..self.free.len()).max_by_key(|&at| sizes[self.free[at] as usize])?;
@@ -111,7 +112,7 @@ impl Slots {
         Some(id)
     }
 
-    /// Assigns `bytes` to a register without memory, or to a new one.
+    /// Sets the size of a register without memory, or of a new register, to `bytes` and returns that register.
     fn assign(&mut self, bytes: usize) -> Slot {
         let id = self.vacant.pop().unwrap_or_else(|| {
             self.sizes.push(0);
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
 
-    /// A device of so many bytes, whatever its limit says.
+    /// A device with `left` bytes of free memory, independent of the limit of its `Slots`.
     struct Budget {
         left: usize,
         held: Vec<Slot>,
@@ -142,7 +143,8 @@ mod tests {
             Budget { left, held: Vec::new() }
         }
 
-        /// What `slots` give for a request, with the device behind them.
+        /// Requests `bytes` bytes from `slots`, and allocates and frees memory as `slots` asks. Returns `None` if the request
+        /// must wait.
         fn take(&mut self, slots: &mut Slots, bytes: usize) -> Option<SlotId> {
             loop {
                 match slots.take(bytes) {
@@ -204,7 +206,7 @@ mod tests {
         let a = device.take(&mut slots, 60).unwrap();
         assert_eq!(device.take(&mut slots, 60), None, "the device is full");
         slots.give_back(a);
-        // in place of the free one, though the limit once said that both fit
+        // the device releases the free register first, although the limit allows both registers
         assert!(device.take(&mut slots, 40).is_some());
         assert!(slots.shortage(119).is_none());
         assert_eq!(slots.shortage(120).unwrap().kind(), ErrorKind::OutOfMemory);
@@ -218,7 +220,7 @@ mod tests {
             slots.refused(slot, Error::new(kind, "alloc", "refused")).unwrap_err().kind()
         };
         assert_eq!(refused(1, ErrorKind::DeviceFailed), ErrorKind::DeviceFailed);
-        // with no memory less than none could be tried
+        // an allocation of 0 bytes cannot be tried again with less memory
         assert_eq!(refused(0, ErrorKind::OutOfMemory), ErrorKind::OutOfMemory);
     }
 }

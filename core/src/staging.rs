@@ -1,8 +1,8 @@
-//! A rectangle of host memory in pieces that pass through staging memory, several at a time.
+//! Cuts a rectangle of host memory into pieces. A backend copies several pieces at a time through staging memory.
 
 use crate::device::HostRect;
 
-/// Some whole columns of a packed column-major matrix, or a part of one.
+/// Several whole columns of a packed column-major matrix, or a part of one column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     row: usize,
@@ -12,11 +12,11 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// A rectangle cut into pieces of at most `most` elements that are contiguous
-    /// in the packed matrix, in order.
+    /// Cuts a rectangle of `rows` × `cols` into pieces of at most `most` elements. Each piece is contiguous in the packed matrix.
+    /// The pieces are in the order in which the packed matrix contains them.
     ///
     /// # Panics
-    /// `most` is 0.
+    /// Panics if `most` is 0 and the rectangle is not empty.
     #[must_use]
     pub fn cut(rows: usize, cols: usize, most: usize) -> Vec<Piece> {
         if rows == 0 || cols == 0 {
@@ -31,40 +31,41 @@ impl Piece {
         (0..cols).flat_map(column).collect()
     }
 
-    /// Number of elements.
+    /// Number of elements of the piece.
     #[must_use]
     pub fn count(&self) -> usize {
         self.rows * self.cols
     }
 
-    /// Elements before the piece in the packed matrix of so many rows.
+    /// Number of elements before the piece in the packed matrix, whose number of rows is `rows`.
     #[must_use]
     pub fn offset(&self, rows: usize) -> usize {
         self.row + self.col * rows
     }
 
-    /// Copies the piece from a rectangle of the host, packed.
+    /// Copies the piece from a rectangle of host memory into packed staging memory.
     ///
     /// # Safety
-    /// The piece lies in the rectangle, which may be read; `staged` holds as many elements.
+    /// The piece must lie in `rect`, which must be readable. `staged` must have room for the elements of the piece.
     pub unsafe fn pack(&self, rect: &HostRect, staged: *mut u8) {
-        // SAFETY: as the caller promises; the two do not overlap.
+        // SAFETY: the caller guarantees that both sides are valid. The rectangle and the staging memory do not overlap.
         self.runs(rect, staged, |host, staged, bytes| unsafe { std::ptr::copy_nonoverlapping(host, staged, bytes) });
     }
 
-    /// Copies the packed piece into a rectangle of the host.
+    /// Copies the piece from packed staging memory into a rectangle of host memory.
     ///
     /// # Safety
-    /// The piece lies in the rectangle, which may be written; `staged` holds as many elements.
+    /// The piece must lie in `rect`, which must be writable. `staged` must hold the elements of the piece.
     pub unsafe fn unpack(&self, staged: *const u8, rect: &HostRect) {
-        // SAFETY: as the caller promises; the two do not overlap.
+        // SAFETY: the caller guarantees that both sides are valid. The rectangle and the staging memory do not overlap.
         let copy = |host, staged: *mut u8, bytes| unsafe { std::ptr::copy_nonoverlapping(staged.cast_const(), host, bytes) };
         self.runs(rect, staged.cast_mut(), copy);
     }
 
-    /// Visits runs of memory that are contiguous on both sides: host, staged, bytes.
+    /// Calls `visit` for each run of bytes that is contiguous on both sides: address in host memory, address in staging memory,
+    /// number of bytes.
     fn runs(&self, rect: &HostRect, staged: *mut u8, visit: impl Fn(*mut u8, *mut u8, usize)) {
-        // an element whose size is known when this is compiled is copied by one instruction
+        // if the element size is a compile-time constant, the compiler copies an element by one instruction
         match rect.dtype.size() {
             4 => self.runs_of(4, rect, staged, visit),
             8 => self.runs_of(8, rect, staged, visit),
@@ -82,7 +83,7 @@ impl Piece {
             (0..cols).for_each(|j| visit(host(0, j), staged(0, j), rows * size));
             return;
         }
-        // a row-major rectangle is walked in squares, of which both sides stay in cache
+        // a row-major rectangle is copied square by square, so that the cache holds both sides of a square
         for j0 in (0..cols).step_by(SQUARE) {
             for i0 in (0..rows).step_by(SQUARE) {
                 for j in j0..cols.min(j0 + SQUARE) {
@@ -93,7 +94,7 @@ impl Piece {
     }
 }
 
-/// Order of the squares in which a transposed rectangle is copied.
+/// Order of the squares in which a row-major rectangle is copied.
 const SQUARE: usize = 32;
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
         }
     }
 
-    /// An element of sixteen bytes.
+    /// An element type of sixteen bytes.
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Wide(f64, f64);
 
@@ -139,14 +140,14 @@ mod tests {
             let mut packed = vec![T::from(0); rows * cols];
             let pieces = Piece::cut(rows, cols, 900);
             for piece in &pieces {
-                // SAFETY: both vectors hold the rectangle.
+                // SAFETY: both vectors are large enough for the rectangle.
                 unsafe { piece.pack(&rect, packed.as_mut_ptr().add(piece.offset(rows)).cast()) };
             }
             assert!((0..rows * cols).all(|e| packed[e] == host[(e % rows) * row_stride + (e / rows) * col_stride]));
             let mut back = vec![T::from(u16::MAX); 5000];
             let into = HostRect { origin: back.as_mut_ptr().cast(), ..rect };
             for piece in &pieces {
-                // SAFETY: as above.
+                // SAFETY: both vectors are large enough for the rectangle.
                 unsafe { piece.unpack(packed.as_ptr().add(piece.offset(rows)).cast(), &into) };
             }
             let written = back.iter().filter(|&&element| element != T::from(u16::MAX)).count();

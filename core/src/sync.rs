@@ -1,5 +1,4 @@
-//! The synchronisation the engine uses: the standard library's, or under
-//! `--cfg loom` the model checker's.
+//! Synchronisation primitives of the engine: those of the standard library, or under `--cfg loom` those of the model checker.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -13,7 +12,7 @@ pub(crate) use std::{
     thread::{JoinHandle, yield_now},
 };
 
-/// A new thread, if the system gives one.
+/// Starts a thread that runs `body`. Fails if the operating system cannot start a thread.
 pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
     #[cfg(not(loom))]
     return std::thread::Builder::new().name("lapidary".to_owned()).spawn(body);
@@ -21,19 +20,19 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> std::io::Result<Joi
     return Ok(loom::thread::spawn(body));
 }
 
-/// Locks a mutex. A poisoned one is as good as any: whoever panics while
-/// holding a lock of the engine halts the run first.
+/// Locks a mutex, even if it is poisoned. A poisoned mutex needs no special treatment, because a thread that panics while it
+/// holds a lock of the engine stops the run first.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits for a signal; the mutex is released meanwhile.
+/// Waits for a signal. The mutex is unlocked during the wait.
 pub(crate) fn wait<'a, T>(signal: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     signal.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Waits for a signal, at most as long as `most`; the mutex is released meanwhile. If `most` is zero, or under the model
-/// checker, which has no clock, this only lets other threads run once.
+/// Waits for a signal, but not longer than `most`. The mutex is unlocked during the wait. If `most` is zero, this function only
+/// yields to other threads once. Under the model checker, which has no clock, this function also only yields.
 pub(crate) fn wait_for<'a, T>(
     mutex: &'a Mutex<T>,
     signal: &Condvar,

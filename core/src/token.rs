@@ -1,4 +1,4 @@
-//! Work that a device was given.
+//! Tokens: handles to work that was submitted to a device.
 
 use std::any::Any;
 use std::fmt;
@@ -6,54 +6,54 @@ use std::task::Poll;
 
 use crate::error::Result;
 
-/// Work on its way, as a backend knows it.
+/// Work that is under way, as its backend represents the work.
 pub trait Pending: Any + fmt::Debug + Send + Sync {
-    /// How it ended, if it has. Never waits.
+    /// The result of the work, if the work has ended. This method never waits.
     fn poll(&self) -> Poll<Result<()>>;
 
-    /// Waits for its end.
+    /// Waits until the work has ended.
     ///
     /// # Errors
-    /// The work failed.
+    /// Fails if the work failed.
     fn wait(&self) -> Result<()>;
 }
 
-/// Work that a device was given, perhaps not done yet.
+/// A handle to work that was submitted to a device. The work may still be under way.
 ///
-/// Dropping a token neither stops the work nor waits for it; its error is lost.
+/// Dropping a token neither stops the work nor waits for it. The result of work whose token was dropped is lost.
 #[derive(Debug)]
 #[must_use = "nothing else tells the end of the work, or its error"]
 pub struct Token(Option<Box<dyn Pending>>);
 
 impl Token {
-    /// Of work that is done.
+    /// The token of work that has completed.
     pub const DONE: Token = Token(None);
 
-    /// Of work on its way.
+    /// A token of work that is under way.
     pub fn new(pending: impl Pending) -> Self {
         Token(Some(Box::new(pending)))
     }
 
-    /// Whether the device was done when it gave this token.
+    /// Whether the work had completed before the device returned this token.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.0.is_none()
     }
 
-    /// How the work ended, if it has. Never waits.
+    /// The result of the work, if the work has ended. This method never waits.
     pub fn poll(&self) -> Poll<Result<()>> {
         self.0.as_ref().map_or(Poll::Ready(Ok(())), |pending| pending.poll())
     }
 
-    /// Waits for the end of the work.
+    /// Waits until the work has ended.
     ///
     /// # Errors
-    /// The work failed.
+    /// Fails if the work failed.
     pub fn wait(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |pending| pending.wait())
     }
 
-    /// The work as its backend knows it: none if it is done, or another backend's.
+    /// The work in the representation of its backend. `None` if the work has completed, or if the backend's type is not `P`.
     #[must_use]
     pub fn get<P: Pending>(&self) -> Option<&P> {
         let pending: &dyn Any = self.0.as_deref()?;

@@ -1,26 +1,26 @@
-//! Numbers whose type is known only at run time: the factors in plans and instructions.
+//! Numbers whose element type is known only at run time: the factors α and β in plans and instructions.
 
 use std::fmt;
 
 use crate::scalar::{DType, Scalar};
 
-/// A number of one of the element types that routines compute with.
+/// A number, together with its element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// A number in single precision.
     F32(f32),
     /// A number in double precision.
     F64(f64),
-    /// The factor of matrices of [`DType::Wide`], for tests.
+    /// A factor of matrices of type [`DType::Wide`], for tests.
     #[cfg(test)]
     Wide(f64),
 }
 
 impl Value {
-    /// `number`, rounded to the nearest number of type `dtype`.
+    /// The number `number`, rounded to the nearest number of type `dtype`.
     ///
     /// # Panics
-    /// If `dtype` is [`DType::I32`]: no factor is an integer.
+    /// Panics if `dtype` is [`DType::I32`], because a factor is never an integer.
     #[must_use]
     pub fn new(dtype: DType, number: f64) -> Self {
         match dtype {
@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// Its type.
+    /// Element type of the number.
     #[inline]
     #[must_use]
     pub fn dtype(self) -> DType {
@@ -44,21 +44,21 @@ impl Value {
         }
     }
 
-    /// Whether it is 0, of either sign.
+    /// Whether the number is +0 or −0.
     #[inline]
     #[must_use]
     pub fn is_zero(self) -> bool {
         self.equals(0.0)
     }
 
-    /// Whether it is 1.
+    /// Whether the number is 1.
     #[inline]
     #[must_use]
     pub fn is_one(self) -> bool {
         self.equals(1.0)
     }
 
-    /// Whether the value is exactly `number`.
+    /// Whether the value equals `number` exactly.
     #[inline]
     #[must_use]
     pub fn equals(self, number: f64) -> bool {
@@ -70,10 +70,10 @@ impl Value {
         }
     }
 
-    /// The number as a `T`.
+    /// The number, as a `T`.
     ///
     /// # Panics
-    /// If it is of another type.
+    /// Panics if the number is of another type than `T`.
     #[inline]
     #[must_use]
     pub fn get<T: Scalar>(self) -> T {

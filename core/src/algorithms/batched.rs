@@ -1,7 +1,7 @@
-//! Batches of small problems: a task computes some matrices of the batch, one after the other in memory.
+//! Batches of small problems. Each task computes several consecutive matrices of a batch.
 //!
-//! The matrices of an operand lie side by side in one column-major matrix, so that a task's part of each operand is a
-//! rectangle.
+//! The matrices of an operand lie side by side in one column-major matrix. The part of an operand that a task accesses is
+//! therefore a rectangle.
 
 use crate::algorithms::{gemm, getrf, getrs};
 use crate::args::{Checked, GemmBatched, GetrfBatched, GetrsBatched};
@@ -12,25 +12,25 @@ use crate::instruction::{Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan};
 use crate::scalar::{DType, Scalar};
 
-/// A batch in normal form.
+/// A batch of problems in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
-    /// Number of matrices.
+    /// Number of matrices in the batch.
     pub count: usize,
-    /// The problem of each.
+    /// The problem that is solved for each matrix.
     pub each: Each,
 }
 
-/// The problem of one matrix of a batch.
+/// The problem that is solved for one matrix of a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Each {
-    /// A product.
+    /// A matrix product.
     Gemm(gemm::Problem),
-    /// A factorisation.
+    /// An LU factorisation.
     Getrf(getrf::Problem),
-    /// A solve with factors.
+    /// A solve with LU factors.
     Getrs(Solve),
-    /// The search for a zero pivot in factors of that order.
+    /// The search for a zero pivot in LU factors of order `n`.
     ZeroPivots {
         /// Order of the factors.
         n: usize,
@@ -39,20 +39,20 @@ pub enum Each {
     },
 }
 
-/// `B ← op(A)⁻¹·B` from column-major factors, with a column-major B.
+/// The solve `B ← op(A)⁻¹·B` with column-major LU factors and a column-major B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Solve {
     /// Order of A.
     pub n: usize,
-    /// Columns of B.
+    /// Number of columns of B.
     pub nrhs: usize,
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op: Op,
     /// Element type of the matrices.
     pub dtype: DType,
 }
 
-/// What a task does with its part of an operand.
+/// How a task accesses its part of an operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     Read,
@@ -60,7 +60,7 @@ enum Use {
     Overwrite,
 }
 
-/// An operand of a batch: its name, and rows and columns of each matrix, or the length of each piece of a column of indices.
+/// An operand of a batch: its name, the shape of the part that belongs to one matrix, and how a task accesses the operand.
 struct Operand {
     name: &'static str,
     shape: Shape,
@@ -73,14 +73,15 @@ enum Shape {
     Indices(usize),
 }
 
-/// Tasks for each device, so that slow devices take fewer.
+/// Number of tasks for each device. With several tasks per device, slow devices take fewer tasks than fast ones.
 const TASKS: usize = 4;
 
-/// Least bytes of a task that is copied: a transfer of that size takes a hundred times a launch.
+/// Minimum number of bytes of a task on devices that copy. The transfer of so many bytes takes a hundred times as long as a
+/// launch.
 const TASK_BYTES: usize = 4 << 20;
 
 impl Problem {
-    /// The routine.
+    /// Name of the routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self.each {
@@ -100,7 +101,7 @@ impl Problem {
         }
     }
 
-    /// The sizes that its time depends on, by name.
+    /// The sizes on which the time of the problem depends, with their names.
     #[must_use]
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         let count = ("count", self.count);
@@ -112,7 +113,7 @@ impl Problem {
         }
     }
 
-    /// Whether no element changes.
+    /// Whether the call changes no element of any matrix.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let is_empty = match self.each {
@@ -124,7 +125,7 @@ impl Problem {
         is_empty || self.count == 0
     }
 
-    /// `count` matrices of the batch as one instruction.
+    /// The instruction that computes `count` matrices of the batch.
     #[must_use]
     pub fn instruction<O: Copy>(&self, count: usize, operands: &[O]) -> Instruction<O> {
         match (self.each, operands) {
@@ -140,7 +141,7 @@ impl Problem {
         }
     }
 
-    /// Floating-point operations.
+    /// Number of floating-point operations of the whole batch.
     #[must_use]
     pub fn flops(&self) -> f64 {
         let whole = |operand: Operand| {
@@ -154,7 +155,7 @@ impl Problem {
         self.instruction(self.count, &tiles).flops()
     }
 
-    /// Number of operands.
+    /// Number of operands of the instruction.
     #[must_use]
     pub fn operand_count(&self) -> usize {
         self.operands().len()
@@ -188,12 +189,12 @@ impl Problem {
         }
     }
 
-    /// Whether A and B of a product have no part.
+    /// Whether a task does not use `operand`, because the operand is A or B of a product that only scales C.
     fn is_skipped(&self, operand: &Operand) -> bool {
         matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == Use::Read
     }
 
-    /// Matrices of a task.
+    /// Number of matrices that one task computes.
     fn matrices_of_task(&self, devices: &Resources) -> usize {
         if devices.resident {
             return self.count.max(1);
@@ -205,11 +206,11 @@ impl Problem {
             Shape::Indices(count) => count.saturating_mul(DType::I32.size()),
         };
         let bytes = self.operands().into_iter().map(bytes).fold(0, usize::saturating_add).max(1);
-        // two tasks at a time, and memory for a register may be twice as large as the register
+        // a device works on two tasks at a time, and the memory of a register may be twice as large as the register
         shared.max(TASK_BYTES / bytes).min(limit / bytes / 4).clamp(1, self.count.max(1))
     }
 
-    /// Number of commands of the plan, which is not made.
+    /// Computes the number of commands of the plan without making the plan.
     #[must_use]
     pub fn commands(&self, devices: &Resources) -> usize {
         let of_operand = |operand: Operand| match operand.used {
@@ -221,7 +222,7 @@ impl Problem {
         self.count.div_ceil(self.matrices_of_task(devices)).saturating_mul(of_task)
     }
 
-    /// The plan: each task loads some matrices of each operand, computes, and stores.
+    /// The plan of the batch. Each task loads its part of each operand, runs one instruction, and stores the results.
     #[must_use]
     pub fn plan(&self, devices: &Resources) -> Plan {
         let (mut plan, operands) = (Plan::new(self.operation(), self.dtype()), self.operands());
@@ -254,7 +255,7 @@ impl Problem {
         plan
     }
 
-    /// The part of the result that the matrices `begin .. begin + count` are.
+    /// The rectangle of the result that consists of the matrices `begin .. begin + count`.
     fn result(&self, begin: usize, count: usize) -> Region {
         let (rows, cols) = match self.each {
             Each::Gemm(p) => (p.m, p.n),
@@ -266,33 +267,33 @@ impl Problem {
     }
 }
 
-/// A batch of a call: as one problem, and matrix by matrix.
+/// A batch of a call in two forms: as one problem, and as a problem for each matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Normal<const MATRICES: usize> {
-    /// The batch, for matrices that lie side by side.
+    /// The problem of the whole batch, for operands whose matrices lie side by side.
     pub problem: Problem,
-    /// Its memory.
+    /// The memory of the operands of `problem`.
     pub memory: [RawBatch; MATRICES],
-    /// The problem of each matrix, wherever they lie.
+    /// The problem of one matrix, for operands whose matrices lie anywhere.
     pub each: super::Problem,
-    /// The memory of that, column-major unless the routine takes it otherwise.
+    /// The memory of the operands of `each`. The matrices are column-major, except if the routine accepts row-major matrices.
     pub memory_of_each: [RawBatch; MATRICES],
 }
 
-/// Brings a product to its normal form; the memory is that of A, B and C.
+/// The normal form of a call of batched products, with the memory of A, B and C.
 #[must_use]
 pub fn gemm<T: Scalar>(args: &Checked<GemmBatched<'_, T>>) -> Normal<3> {
     let (a, b, c) = (args.a.raw(), args.b.raw(), args.c.raw());
     let given = gemm::Given { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
     let (each, [a_first, b_first, c_first]) = given.normalise([a.first, b.first, c.first]);
-    // with a row-major C the factors change places
+    // with a row-major C the factors A and B are exchanged
     let [a, b] = if c.first.layout == Layout::RowMajor { [b, a] } else { [a, b] };
     let memory = [RawBatch { first: a_first, ..a }, RawBatch { first: b_first, ..b }, RawBatch { first: c_first, ..c }];
     let problem = Problem { count: c.count, each: Each::Gemm(each) };
     Normal { problem, memory, each: super::Problem::Gemm(each), memory_of_each: memory }
 }
 
-/// The problem of a factorisation; the memory is that of A.
+/// The problem of a call of batched factorisations, with the memory of A.
 #[must_use]
 pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
     let ((m, n), a) = (args.a.shape(), args.a.raw());
@@ -301,7 +302,7 @@ pub fn getrf<T: Scalar>(args: &Checked<GetrfBatched<'_, T>>) -> Normal<1> {
     Normal { problem, memory: [a], each: super::Problem::Getrf { problem: each, nb: None }, memory_of_each: [a] }
 }
 
-/// The problem of a solve with factors; the memory is that of the factors and of B.
+/// The problem of a call of batched solves, with the memory of the factors and of B.
 #[must_use]
 pub fn getrs<T: Scalar>(args: &Checked<GetrsBatched<'_, T>>) -> Normal<2> {
     let ((n, nrhs), lu, b) = (args.b.shape(), args.lu.raw(), args.b.raw());

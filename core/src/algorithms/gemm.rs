@@ -1,4 +1,4 @@
-//! `C ← α·op(A)·op(B) + β·C`, tile by tile of C.
+//! The product `C ← α·op(A)·op(B) + β·C`, computed tile by tile of C.
 
 use crate::args::{Checked, Gemm};
 use crate::blocking::{Blocking, block_count, partition};
@@ -10,26 +10,26 @@ use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
-/// A product in normal form: every matrix is column-major.
+/// A product in normal form: all matrices are column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
-    /// Rows of C.
+    /// Number of rows of C.
     pub m: usize,
-    /// Columns of C.
+    /// Number of columns of C.
     pub n: usize,
-    /// Inner extent.
+    /// Inner extent of the product.
     pub k: usize,
-    /// Factor of the product.
+    /// The factor α of the product.
     pub alpha: Value,
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op_a: Op,
-    /// How B enters.
+    /// The operation that is applied to B.
     pub op_b: Op,
-    /// Factor of the old C.
+    /// The factor β of the old C.
     pub beta: Value,
 }
 
-/// A factor as a column-major matrix: row-major memory holds the transposed one.
+/// Converts a factor to a column-major matrix: the memory of a row-major matrix holds the column-major transpose of that matrix.
 #[inline]
 pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
     match raw.layout {
@@ -38,7 +38,7 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
     }
 }
 
-/// Brings a call to its normal form; the memory of A, B and C.
+/// The normal form of a call, with the memory of A, B and C.
 #[inline]
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3]) {
@@ -46,7 +46,7 @@ pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3
     given.normalise([args.a.raw(), args.b.raw(), args.c.raw()])
 }
 
-/// Flags and factors of a call.
+/// The operations and the factors α and β of a call.
 pub(crate) struct Given {
     pub op_a: Op,
     pub op_b: Op,
@@ -55,7 +55,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// The normal form of a call on A, B and C; with a row-major C its factors have changed places.
+    /// The normal form of a call on A, B and C. If C is row-major, the factors A and B are exchanged.
     #[inline]
     pub fn normalise(self, [a, b, mut c]: [RawMat; 3]) -> (Problem, [RawMat; 3]) {
         let (mut left, mut right) = ((self.op_a, a), (self.op_b, b));
@@ -76,14 +76,14 @@ impl Problem {
         self.alpha.dtype()
     }
 
-    /// Whether C stays as it is (the quick return of the reference BLAS).
+    /// Whether C keeps its values, as in the quick return of the reference BLAS.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || (self.scales_only() && self.beta.is_one())
     }
 
-    /// Whether C is only scaled, since k or α is zero: A and B are not read.
+    /// Whether the product only scales C, because k or α is zero. A product with k = 0 or α = 0 does not read A and B.
     #[inline]
     #[must_use]
     pub fn scales_only(&self) -> bool {
@@ -102,7 +102,7 @@ impl Problem {
     }
 }
 
-/// Uses `mc`, `nc`, `kc`.
+/// The plan of a product, with the block sizes `mc`, `nc` and `kc`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Gemm.name(), p.dtype());
@@ -122,17 +122,17 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Number of commands of [`plan`], which is not made.
+/// Computes the number of commands of [`plan`] without making the plan.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let tiles = block_count(p.m, blocking.mc).saturating_mul(block_count(p.n, blocking.nc));
-    // C is loaded unless it is only written, and stored
+    // each tile of C is stored, and is loaded unless β is zero
     let of_c = if p.beta.is_zero() { 1 } else { 2 };
     let of_sum = if p.scales_only() { 1 } else { block_count(p.k, blocking.kc).saturating_mul(3) };
     tiles.saturating_mul(of_sum.saturating_add(of_c))
 }
 
-/// One tile of C: the sum over k, the old C entering with the first term.
+/// Adds the commands for one tile of C: the sum over k. The first term of the sum includes β times the old C.
 fn accumulate(plan: &mut Plan, p: &Problem, kc: usize, [a, b]: [MatrixId; 2], c: Region, cij: Tile) {
     if p.scales_only() {
         plan.exec(Instruction::Scale { beta: p.beta, c: cij });
@@ -143,7 +143,7 @@ fn accumulate(plan: &mut Plan, p: &Problem, kc: usize, [a, b]: [MatrixId; 2], c:
     for inner in partition(p.k, kc) {
         let aik = if p.op_a.is_trans() { plan.ld(a, &inner, &rows) } else { plan.ld(a, &rows, &inner) };
         let bkj = if p.op_b.is_trans() { plan.ld(b, &cols, &inner) } else { plan.ld(b, &inner, &cols) };
-        // C(i,j) ← α·op(A)(i,k)·op(B)(k,j) + β·C(i,j), then β = 1
+        // C(i,j) ← α·op(A)(i,k)·op(B)(k,j) + β·C(i,j), where β is 1 after the first term
         plan.exec(Instruction::Gemm { alpha: p.alpha, op_a: p.op_a, a: aik, op_b: p.op_b, b: bkj, beta, c: cij });
         beta = Value::new(p.dtype(), 1.0);
     }

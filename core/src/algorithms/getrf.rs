@@ -1,14 +1,13 @@
-//! `A = P·L·U` in place: right-looking, with lookahead.
+//! The LU factorisation `A = P·L·U` in place: right-looking, with lookahead.
 //!
-//! The matrix at step k, the rows above being done:
+//! The matrix at step k, without the finished rows above it:
 //! ```text
 //!   A11 | A12      panel A11, A21: P·L·U of a tall panel
 //!   A21 | A22      A12 ← L11⁻¹·P⁻¹·A12,  A22 ← A22 − L21·U12
 //! ```
-//! The task that updates the next panel's columns also factors them, and
-//! stands before the other updates of the step: so panel k+1 overlaps update k.
-//! Exchanges of rows to the left of a panel wait until the end, when each
-//! column block is swept once with all later pivots.
+//! The task that updates the columns of the next panel also factors that panel. In the plan, the task of the next panel precedes
+//! the other updates of the step, so that panel k+1 overlaps update k. Exchanges of rows to the left of a panel take place at the
+//! end of the plan, when one task for each block of columns applies all later pivots.
 
 use std::ops::Range;
 
@@ -22,15 +21,15 @@ use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
-/// A factorisation; its matrix may be row-major, since rows and columns do not
-/// play the same part: registers hold it column-major.
+/// A factorisation in normal form. The matrix A may be row-major, because flags cannot express the factorisation of a transposed
+/// matrix. The registers hold a column-major copy of A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Rows of A.
+    /// Number of rows of A.
     pub m: usize,
-    /// Columns of A.
+    /// Number of columns of A.
     pub n: usize,
-    /// Whether rows are exchanged.
+    /// Whether the routine exchanges rows.
     pub pivoting: bool,
     /// Layout of A in the caller's memory.
     pub layout: Layout,
@@ -59,7 +58,7 @@ impl Problem {
     }
 }
 
-/// The matrices of a factorisation.
+/// The matrices that the plan of a factorisation declares.
 #[derive(Clone, Copy)]
 struct Matrices {
     a: MatrixId,
@@ -67,7 +66,7 @@ struct Matrices {
     info: MatrixId,
 }
 
-/// Uses `nb` as panel width, `nc` as strip width of the update, `share`.
+/// The plan of a factorisation, with the block sizes `nb` (width of a panel), `nc` (width of a strip of the update) and `share`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Getrf.name(), p.dtype);
@@ -95,17 +94,18 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// The panel after panel `k`; an empty one after the last.
+/// The columns of the panel after panel `k`. The range is empty if panel `k` is the last panel.
 fn next_panel(panels: &[Range<usize>], k: usize) -> Range<usize> {
     panels.get(k + 1).cloned().unwrap_or(panels[k].end..panels[k].end)
 }
 
-/// How many of so many strips one task updates.
+/// Number of strips that one task updates, out of `strips` strips.
 fn strips_of_task(strips: usize, blocking: &Blocking) -> usize {
     strips.div_ceil(blocking.share).max(1)
 }
 
-/// Number of commands of [`plan`], which is not made; of more than a million panels, a lower bound.
+/// Computes the number of commands of [`plan`] without making the plan. For more than a million panels the result is a lower
+/// bound.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let count = block_count(p.order(), blocking.nb);
@@ -113,7 +113,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
         return count;
     }
     let panels = partition(p.order(), blocking.nb);
-    // info is loaded; a product and a mark follow; pivots and info are stored
+    // the factorisation of a panel loads info, runs an instruction, sets a mark, and stores pivots and info
     let (of_factor, of_panel, of_load_and_store) = (5, 2, 2);
     let of_step = |(k, panel): (usize, &Range<usize>)| {
         let next = next_panel(&panels, k);
@@ -132,7 +132,7 @@ fn region(rows: &Range<usize>, cols: &Range<usize>) -> Region {
     Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() }
 }
 
-/// `P·L·U = A(panel rows.., panel)`, where `strip` ends with those rows.
+/// Adds the factorisation `P·L·U = A(panel.start.., panel)`. The last rows of `strip` are the rows of the panel.
 fn factor(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, strip: Tile) {
     let rows = p.m - panel.start;
     let a = strip.sub(strip.rows() - rows, 0, rows, panel.len());
@@ -144,7 +144,7 @@ fn factor(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, strip
     plan.st(info);
 }
 
-/// The panel of a finished step with its pivots, loaded once for a task.
+/// A factored panel with its pivots, which a task loads once.
 struct Panel {
     l: Tile,
     ipiv: Tile,
@@ -157,7 +157,7 @@ fn load_panel(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>) -
     Panel { l, ipiv, first_row: panel.start }
 }
 
-/// Updates the next panel's columns, then factors them.
+/// Adds the task that updates the columns of the next panel and then factors that panel.
 fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, next: &Range<usize>) {
     plan.task("panel", region(&(next.start..p.m), next));
     let done = load_panel(plan, p, m, panel);
@@ -167,7 +167,7 @@ fn lookahead(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, ne
     plan.st(strip);
 }
 
-/// Updates the columns beyond the next panel, strip by strip.
+/// Adds the tasks that update the columns to the right of the next panel, strip by strip.
 fn update(plan: &mut Plan, p: &Problem, m: Matrices, panel: &Range<usize>, cols: &Range<usize>, blocking: &Blocking) {
     let strips = partition(cols.len(), blocking.nc);
     let group = strips_of_task(strips.len(), blocking);
@@ -203,7 +203,8 @@ fn update_strip(plan: &mut Plan, p: &Problem, panel: &Panel, strip: Tile) {
     }
 }
 
-/// `L(below panel j, panel j) ← P⁻¹·L` with the pivots of all later panels.
+/// Adds the exchanges of rows to the left of the panels: `L(below panel j, panel j) ← P⁻¹·L` with the pivots of all panels after
+/// panel j.
 fn exchange_left(plan: &mut Plan, p: &Problem, m: Matrices, panels: &[Range<usize>]) {
     for panel in panels.iter().filter(|panel| panel.end < p.order()) {
         let rows = panel.end..p.m;

@@ -1,4 +1,4 @@
-//! `B ← op(A)⁻¹·B` from `A = P·L·U`.
+//! The solve `B ← op(A)⁻¹·B` with the factors of `A = P·L·U`.
 
 use crate::algorithms::{laswp, trsm};
 use crate::args::{Checked, Getrs};
@@ -11,21 +11,21 @@ use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
-/// A solve in normal form: every matrix is column-major.
+/// A solve in normal form: all matrices are column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
-    /// Exchanges of the rows of B.
+    /// The exchanges of rows of B.
     exchanges: laswp::Problem,
-    /// The solve with L.
+    /// The solve with the triangle L.
     lower: trsm::Problem,
-    /// The solve with U.
+    /// The solve with the triangle U.
     upper: trsm::Problem,
-    /// Whether the transposed matrix is solved.
+    /// Whether the system with the transposed matrix is solved.
     transposed: bool,
 }
 
 impl Problem {
-    /// The problem of order `n` with `nrhs` right-hand sides, all column-major.
+    /// The problem of order `n` with `nrhs` right-hand sides, where all matrices are column-major.
     #[must_use]
     pub fn new(n: usize, nrhs: usize, op: Op, dtype: DType) -> Self {
         let triangle = |uplo, diag| trsm::Problem {
@@ -53,19 +53,19 @@ impl Problem {
         self.lower.dtype()
     }
 
-    /// Whether B has no element.
+    /// Whether B has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lower.is_empty()
     }
 
-    /// Exchanges of the rows of B.
+    /// The exchanges of rows of B.
     #[must_use]
     pub fn exchanges(&self) -> &laswp::Problem {
         &self.exchanges
     }
 
-    /// The whole problem as instructions, one after the other.
+    /// The whole problem as a sequence of instructions.
     #[must_use]
     pub fn instructions<O: Copy>(&self, [lu, ipiv, b]: [O; 3]) -> [Instruction<O>; 3] {
         let exchange = self.exchanges.instruction([b, ipiv]);
@@ -73,20 +73,20 @@ impl Problem {
         if self.transposed { [upper, lower, exchange] } else { [exchange, lower, upper] }
     }
 
-    /// Order of A and number of right-hand sides.
+    /// Order of A, and number of right-hand sides.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {
         (self.lower.order(), self.lower.nrhs())
     }
 }
 
-/// The normal form of a call, and the memory of the factors and of B.
+/// The normal form of a call, with the memory of the factors and of B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Getrs<'_, T>>) -> (Problem, [RawMat; 2]) {
     normal_form(args.op, [args.lu.raw(), args.b.raw()])
 }
 
-/// The normal form of a call on these factors and this B.
+/// The normal form of a call with the factors `lu` and the right-hand sides `b`.
 pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (n, nrhs) = (b.rows, b.cols);
     let column_major = Problem::new(n, nrhs, op, b.dtype);
@@ -97,14 +97,14 @@ pub(crate) fn normal_form(op: Op, [lu, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]
     (Problem { exchanges, lower, upper, ..column_major }, memory)
 }
 
-/// Number of commands of [`plan`], which is not made.
+/// Computes the number of commands of [`plan`] without making the plan.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> usize {
     let solves = [p.lower, p.upper].iter().map(|triangle| trsm::commands(triangle, blocking)).fold(0, usize::saturating_add);
     solves.saturating_add(laswp::commands(&p.exchanges, exchanges))
 }
 
-/// Uses the block sizes of [`trsm`], and those of [`laswp`] for the exchanges.
+/// The plan of a solve, with the block sizes `blocking` for the triangular solves and `exchanges` for the row exchanges.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking, exchanges: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Getrs.name(), p.dtype());

@@ -1,4 +1,4 @@
-//! Rows exchanged as pivots say, in strips.
+//! Exchanges of rows according to pivots, strip by strip.
 
 use crate::args::{Checked, Laswp};
 use crate::blocking::{Blocking, block_count, partition};
@@ -9,25 +9,25 @@ use crate::plan::{MatrixId, Plan};
 use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 
-/// Exchanges in normal form: the matrix is column-major.
+/// Row exchanges in normal form: the matrix is column-major.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Rows of A.
+    /// Number of rows of A.
     pub m: usize,
-    /// Columns of A.
+    /// Number of columns of A.
     pub n: usize,
     /// Number of exchanges.
     pub pivots: usize,
-    /// Whether rows (left) or columns (right: a transposed matrix) are exchanged.
+    /// Whether rows (left) or columns (right) are exchanged. Columns are exchanged if A is the transpose of the caller's matrix.
     pub side: Side,
-    /// In order, or in reverse order.
+    /// Whether the exchanges run in ascending order.
     pub forward: bool,
     /// Element type of A.
     pub dtype: DType,
 }
 
 impl Problem {
-    /// How far the exchanged rows reach.
+    /// Number of elements of an exchanged row or column.
     fn across(&self) -> usize {
         if self.side == Side::Left { self.n } else { self.m }
     }
@@ -38,21 +38,22 @@ impl Problem {
         Instruction::Laswp { swaps: Swaps { side: self.side, forward: self.forward, first_row: 0 }, a, ipiv }
     }
 
-    /// Whether nothing is exchanged.
+    /// Whether the call exchanges nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || self.pivots == 0
     }
 }
 
-/// Brings a call to its normal form; the memory of A.
+/// The normal form of a call, with the memory of A.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Laswp<'_, T>>) -> (Problem, RawMat) {
     let (side, a) = oriented(args.a.raw());
     (Problem { m: a.rows, n: a.cols, pivots: args.ipiv.len(), side, forward: args.forward, dtype: T::DTYPE }, a)
 }
 
-/// A matrix as column-major memory, and the side from which its rows are reached.
+/// Converts a matrix to column-major memory. Also returns on which side pivots act: rows of a row-major matrix are columns of its
+/// column-major transpose.
 pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
     match a.layout {
         Layout::ColMajor => (Side::Left, a),
@@ -60,7 +61,7 @@ pub(crate) fn oriented(a: RawMat) -> (Side, RawMat) {
     }
 }
 
-/// Uses `nc` as the width of a strip.
+/// The plan of row exchanges, with `nc` as the width of a strip.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Laswp.name(), p.dtype);
@@ -70,20 +71,20 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Number of commands of [`plan`], which is not made.
+/// Computes the number of commands of [`plan`] without making the plan.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     block_count(p.across(), blocking.nc).saturating_mul(4)
 }
 
-/// Appends the exchanges to a plan, one task for each strip.
+/// Adds the exchanges to a plan, with one task for each strip.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, ipiv]: [MatrixId; 2], blocking: &Blocking) {
     for strip in partition(p.across(), blocking.nc) {
         let (rows, cols) = if p.side == Side::Left { (0..p.m, strip) } else { (strip, 0..p.n) };
         plan.task("exchange", Region { row: rows.start, col: cols.start, rows: rows.len(), cols: cols.len() });
         let pivots = plan.ld(ipiv, &(0..p.pivots), &(0..1));
         let tile = plan.ld(a, &rows, &cols);
-        // A ← P⁻¹·A, or P·A in reverse order
+        // A ← P⁻¹·A, or A ← P·A in descending order
         let swaps = Swaps { side: p.side, forward: p.forward, first_row: 0 };
         plan.exec(Instruction::Laswp { swaps, a: tile, ipiv: pivots });
         plan.st(tile);

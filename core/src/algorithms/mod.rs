@@ -1,10 +1,8 @@
-//! The blocked algorithms: pure functions from a problem and a [`Blocking`](crate::Blocking)
-//! to a [`Plan`](crate::Plan).
+//! The blocked algorithms: pure functions that make a [`Plan`](crate::Plan) from a problem and a [`Blocking`](crate::Blocking).
 //!
-//! A *problem* is a checked call brought to its normal form: everything is
-//! column-major (row-major operands are transposed by flipping flags), so that
-//! one text serves all cases. It holds sizes and flags but no memory: a plan
-//! can be made, printed and simulated without any matrix.
+//! A *problem* is a checked call in its normal form. In the normal form all matrices are column-major: flags express the
+//! transposition of a row-major operand, so that one algorithm serves all cases. A problem contains sizes and flags but no
+//! memory. A plan can therefore be made, printed and simulated without any matrix.
 
 pub mod batched;
 pub mod gemm;

@@ -1,5 +1,5 @@
-//! A problem of any routine: how it is cut for given devices, and its plan, unless a memory limit
-//! cuts it too small.
+//! A problem of any routine, with its block sizes and its plan for given devices. A memory limit that divides a problem into too
+//! many commands is refused.
 
 use crate::algorithms::{batched, gemm, getrf, getrs, laswp, trsm};
 use crate::blocking::{Blocking, Resources};
@@ -10,31 +10,31 @@ use crate::plan::Plan;
 use crate::routine::Routine;
 use crate::scalar::DType;
 
-/// Maximum number of commands into which a memory limit may cut a problem. A plan of that length takes a hundred megabytes of
-/// host memory, and seconds of time whatever it computes.
+/// Maximum number of commands into which a memory limit may divide a problem. A plan with so many commands takes a hundred
+/// megabytes of host memory, and seconds of time whatever the plan computes.
 pub const MAX_COMMANDS: usize = 1 << 18;
 
-/// Bytes of a column from which on LU on one device is blocked in panels of [`LOOKAHEAD_NB`] columns. With narrower panels
-/// or smaller matrices the panels cost more time than the overlap with updates saves
+/// Minimum number of bytes of a column for which LU on one device is blocked in panels of [`LOOKAHEAD_NB`] columns. With narrower
+/// panels or smaller matrices, panels cost more time than their overlap with updates saves
 /// (docs/decisions/0014-two-queues-of-kernels.md).
 const LOOKAHEAD_BYTES: usize = 96 << 10;
 const LOOKAHEAD_NB: usize = 2048;
 
-/// A problem in normal form.
+/// A problem of any routine, in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Problem {
-    /// A product.
+    /// A matrix product.
     Gemm(gemm::Problem),
     /// A triangular solve.
     Trsm(trsm::Problem),
-    /// A factorisation.
+    /// An LU factorisation.
     Getrf {
-        /// The factorisation itself.
+        /// The factorisation, without its panel width.
         problem: getrf::Problem,
-        /// Columns of a panel; chosen if `None`.
+        /// Number of columns of a panel. If `None`, the number is chosen from the sizes and the devices.
         nb: Option<usize>,
     },
-    /// A solve with factors.
+    /// A solve with LU factors.
     Getrs(getrs::Problem),
     /// Exchanges of rows.
     Laswp(laswp::Problem),
@@ -42,23 +42,24 @@ pub enum Problem {
     Batched(batched::Problem),
 }
 
-/// A memory limit that cuts a problem into too many commands.
+/// A memory limit that divides a problem into too many commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitTooSmall {
-    /// The routine.
+    /// Name of the routine.
     pub operation: &'static str,
-    /// The limit in bytes.
+    /// The memory limit in bytes.
     pub limit: usize,
     /// Number of commands of the problem under the limit, or a lower bound of that number.
     pub commands: usize,
-    /// Maximum number of commands: [`MAX_COMMANDS`], or the number of commands of the problem without a limit, if that is larger.
+    /// Maximum number of commands: [`MAX_COMMANDS`], or the number of commands of the problem without a limit if that number is
+    /// larger.
     pub allowed: usize,
-    /// A limit in bytes that suffices.
+    /// A memory limit in bytes that would suffice.
     pub least: usize,
 }
 
 impl LimitTooSmall {
-    /// The error, with the name by which people know the device.
+    /// The error that a user sees. `device` is the name of the device.
     #[must_use]
     pub fn of(self, device: &str) -> Error {
         let LimitTooSmall { operation, limit, commands, allowed, least } = self;
@@ -83,7 +84,7 @@ impl Problem {
         "getrs_batched",
     ];
 
-    /// The routine.
+    /// Name of the routine.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self {
@@ -109,7 +110,7 @@ impl Problem {
         }
     }
 
-    /// The sizes that its time depends on, by name.
+    /// The sizes on which the time of the problem depends, with their names.
     #[must_use]
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         match self {
@@ -122,7 +123,7 @@ impl Problem {
         }
     }
 
-    /// Number of commands of the plan for these devices, which is not made.
+    /// Computes the number of commands of the plan for `devices` without making the plan.
     #[must_use]
     pub fn commands(&self, devices: &Resources) -> usize {
         match self {
@@ -138,10 +139,10 @@ impl Problem {
         }
     }
 
-    /// The plan for these devices.
+    /// The plan for `devices`.
     ///
     /// # Errors
-    /// Their memory limit cuts the problem into too many commands.
+    /// Fails if the memory limit of the devices divides the problem into too many commands.
     pub fn plan(&self, devices: &Resources) -> Result<Plan, LimitTooSmall> {
         self.check(devices)?;
         Ok(match self {
@@ -157,8 +158,8 @@ impl Problem {
         })
     }
 
-    /// The problem as a sequence of instructions on whole matrices, which are numbered as in the plan. `None` for a triangular
-    /// solve by inverted diagonal blocks, which needs a plan.
+    /// The problem as a sequence of instructions on whole matrices, which have the same numbers as in the plan. `None` for a
+    /// triangular solve by inverted diagonal blocks, which needs a plan.
     #[must_use]
     pub fn instructions(&self) -> Option<Vec<Instruction<usize>>> {
         Some(match self {
@@ -172,9 +173,9 @@ impl Problem {
         })
     }
 
-    /// The LU factorisation with its panel width, if it is to be blocked in panels on one device that holds all matrices and
-    /// has `queues` queues of kernels: because the caller gave a width, or because the matrix is so large that factoring a
-    /// panel beside the update before it saves time. `None` for all other problems, which run as [`Self::instructions`].
+    /// The LU factorisation with its panel width, if LU is to be blocked in panels on one device that holds all matrices and has
+    /// `queues` queues of kernels. LU is blocked if the caller gave a width, or if the matrix is so large that it saves time to
+    /// factor a panel while the preceding update runs. `None` for all other problems, which run as [`Self::instructions`].
     #[must_use]
     pub fn by_panels(self, queues: usize) -> Option<Self> {
         match self {
@@ -191,11 +192,11 @@ impl Problem {
         }
     }
 
-    /// Refuses a memory limit that is too small, before anything is planned. What takes many commands
-    /// without a limit too is not the limit's fault.
+    /// Refuses a memory limit that is too small, before a plan is made. A limit is not too small if the problem has as many
+    /// commands without a limit.
     ///
     /// # Errors
-    /// As [`Problem::plan`].
+    /// Fails under the same condition as [`Problem::plan`].
     pub fn check(&self, devices: &Resources) -> Result<(), LimitTooSmall> {
         let Some(limit) = devices.copy_limit else { return Ok(()) };
         let commands = self.commands(devices);
@@ -212,7 +213,8 @@ impl Problem {
     }
 }
 
-/// A limit above `small`, which is too small, that suffices where one byte less does not; `usize::MAX` suffices.
+/// A limit above `small` that suffices, although one byte less does not suffice. `small` itself must not suffice, and
+/// `usize::MAX` must suffice.
 fn least_limit(mut small: usize, suffices: impl Fn(usize) -> bool) -> usize {
     let mut enough = small.max(1);
     while !suffices(enough) {
@@ -238,7 +240,7 @@ fn getrf_blocking(p: &getrf::Problem, nb: Option<usize>, devices: &Resources) ->
     Blocking { nb: nb.unwrap_or(chosen.nb), ..chosen }
 }
 
-/// Blocks of the solves, and of the exchanges.
+/// Block sizes of the triangular solves, and block sizes of the exchanges.
 fn getrs_blocking(p: &getrs::Problem, devices: &Resources) -> [Blocking; 2] {
     let (n, nrhs) = p.size();
     [devices.trsm(n, nrhs, TrsmMode::Substitution), laswp_blocking(p.exchanges(), devices)]

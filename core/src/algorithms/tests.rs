@@ -1,5 +1,5 @@
-//! What a plan is beside right: what each task is called, that no command does nothing, when no
-//! plan is needed. Whether it computes the routine is for the conformance suite.
+//! Tests of plans, apart from their results: tasks have the right names, every command has work to do, and empty problems need no
+//! plan. The conformance suite tests whether plans compute the routines.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::value::Value;
 
 const SIDES: [Side; 2] = [Side::Left, Side::Right];
 const OPS: [Op; 2] = [Op::NoTrans, Op::Trans];
-/// One block, two, three; with and without a smaller one at the end.
+/// Sizes that give one, two or three blocks, with and without a smaller block at the end.
 const SIZES: [usize; 5] = [1, 3, 4, 8, 11];
 
 fn blocking(share: usize) -> Blocking {
@@ -41,7 +41,7 @@ fn factorisation(m: usize, n: usize, layout: Layout) -> getrf::Problem {
     getrf::Problem { m, n, pivoting: true, layout, dtype: DType::F64 }
 }
 
-/// Plans of all routines, most of them of several tasks.
+/// Plans of all routines, most of them with several tasks.
 fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for (m, n) in SIZES.into_iter().flat_map(|m| SIZES.map(|n| (m, n))) {
@@ -49,7 +49,7 @@ fn plans() -> Vec<Plan> {
         plans.extend([1, 2].map(|share| getrf::plan(&factorisation(m, n, Layout::ColMajor), &blocking(share))));
         plans.push(getrf::plan(&factorisation(m, n, Layout::RowMajor), &blocking(9)));
         plans.extend(SIDES.map(|side| laswp::plan(&exchanges(m, n, side), &blocking(1))));
-        // the search for a zero pivot has no result of its own in the matrices
+        // the search for a zero pivot writes no matrix of the plan's element type
         let with_results = batches(m, n)
             .filter(|problem| !matches!(problem, Problem::Batched(batched::Problem { each: Each::ZeroPivots { .. }, .. })));
         plans.extend(with_results.map(|problem| problem.plan(&within(None, 1)).unwrap()));
@@ -66,7 +66,7 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-/// The tiles that a command touches.
+/// The tiles that a command accesses.
 fn tiles(plan: &Plan, command: CommandId) -> Vec<Tile> {
     let mut tiles = Vec::new();
     let whole = |reg| Tile { reg, region: Region::whole(plan.registers()[reg].rows, plan.registers()[reg].cols) };
@@ -87,7 +87,7 @@ fn every_command_has_something_to_do() {
     }
 }
 
-/// The smallest rectangle around the windows of registers.
+/// The smallest rectangle that contains the windows of all given registers.
 fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region> {
     let corners = windows.filter_map(|info| {
         let window = info.window?;
@@ -98,7 +98,7 @@ fn around<'p>(windows: impl Iterator<Item = &'p RegisterInfo>) -> Option<Region>
     Some(Region { row, col, rows: end_row - row, cols: end_col - col })
 }
 
-/// The registers that are stored by some commands.
+/// The registers that the given commands store.
 fn stored(plan: &Plan, commands: Range<CommandId>) -> impl Iterator<Item = &RegisterInfo> {
     commands.filter_map(|command| match &plan.commands()[command as usize] {
         Command::St(st) => Some(&plan.registers()[st.reg]),
@@ -128,7 +128,7 @@ fn a_task_is_called_by_what_it_stores() {
             let matrix = stored(&plan, task.commands.clone()).filter(|info| info.dtype == DType::F64);
             let Region { row, col, rows, cols } = around(matrix).expect("each task has a result");
             let label = task.label.region;
-            // a panel's task also ends the rows of U above it
+            // the task of a panel also finishes the rows of U above the panel
             let above = if task.label.what == "panel" { col - row } else { 0 };
             let expected = Region { row: row + above, col, rows: rows - above, cols };
             assert_eq!(label, expected, "{} of {plan}", task.label);
@@ -158,12 +158,12 @@ fn tasks_of_a_batch_take_equal_numbers_of_matrices() {
     };
     assert_eq!(columns(within(None, 2)), [125; 8]);
     assert_eq!(columns(Resources { resident: true, ..within(None, 1) }), [1000]);
-    // with copies a task has some megabytes, or as many as fit
+    // on devices that copy, a task takes some megabytes, or as many matrices as fit in the memory
     assert_eq!(columns(within(Some(1 << 30), 2)), [682, 318]);
     assert_eq!(columns(within(Some(100 * 4 * 3 * 16 * 16 * 8), 2)), [100; 10]);
 }
 
-/// Every kind of problem of a size.
+/// Problems of every kind, with sizes m and n.
 fn problems(m: usize, n: usize) -> Vec<Problem> {
     let products = [(0, 2.0), (50, 0.0), (50, 1.0)].map(|(k, beta)| Problem::Gemm(product(m, n, k, 1.0, beta)));
     let solves = SIDES.into_iter().flat_map(|side| OPS.map(|op| triangle(m, n, side, op))).flat_map(|problem| {
@@ -180,7 +180,7 @@ fn problems(m: usize, n: usize) -> Vec<Problem> {
     products.into_iter().chain(solves).chain(factorisations).chain(with_factors).chain(rows).chain(batches).collect()
 }
 
-/// Batches of `count` problems of about that order.
+/// Batches of `count` problems whose order is about `n`.
 fn batches(n: usize, count: usize) -> impl Iterator<Item = Problem> {
     let dtype = DType::F64;
     let products = [(0, 0.5), (4, 0.0), (4, 1.0)].map(|(k, beta)| Each::Gemm(product(n + 1, n, k, 1.0, beta)));
@@ -217,14 +217,14 @@ fn commands_of_endless_problems_are_counted_without_their_blocks() {
         assert!(problem.commands(&within(Some(1 << 20), 1)) > MAX_COMMANDS, "{problem:?}");
     }
     for problem in endless.iter().chain(&flat).flatten() {
-        // no sum overflows
+        // no sum overflows while the commands are counted
         for limit in [None, Some(1 << 10), Some(usize::MAX)] {
             let _ = problem.check(&within(limit, 1));
         }
     }
 }
 
-/// Whether a problem fits the memory of devices that have so much.
+/// Whether the schedule of a problem fits in the memory of devices with `limit` bytes each.
 fn runs_within(problem: &Problem, limit: usize, devices: usize) -> bool {
     let plan = problem.plan(&within(Some(limit), devices)).unwrap();
     let reach = Reach { memory: limit, in_place: vec![false; plan.matrices().len()], flops: 1.0, queues: 1 };
@@ -239,7 +239,7 @@ fn a_limit_that_takes_too_many_commands_is_refused_and_the_figure_in_the_refusal
             let Err(small) = problem.check(&within(Some(1 << 10), devices)) else { continue };
             assert!(small.commands > MAX_COMMANDS && small.least > small.limit, "{small:?}");
             assert!(problem.check(&within(Some(small.least - 1), devices)).is_err(), "{problem:?}: less than {small:?} suffices");
-            // a plan takes a while
+            // to make a plan takes long, so one plan of each routine must suffice
             if !refused.contains(&problem.operation()) {
                 assert!(runs_within(&problem, small.least, devices), "{problem:?}: {small:?}");
                 refused.push(problem.operation());
@@ -258,14 +258,14 @@ fn commands_that_no_limit_is_to_blame_for_are_not_refused() {
         assert!(narrow.commands(&within(limit, 1)) > MAX_COMMANDS);
         assert_eq!(narrow.check(&within(limit, 1)), Ok(()));
     }
-    // but a limit that makes them many more is
+    // but a limit is refused if it raises the number of commands far above the number without a limit
     let problem = Problem::Getrf { problem: factorisation(9000, 9000, Layout::ColMajor), nb: Some(1) };
     let small = problem.check(&within(Some(1 << 10), 1)).unwrap_err();
     assert!(small.allowed > MAX_COMMANDS && small.commands > small.allowed, "{small:?}");
     assert_eq!(problem.check(&within(Some(small.least), 1)), Ok(()));
 }
 
-/// The quick returns of the reference BLAS.
+/// The conditions under which the reference BLAS returns at once.
 #[test]
 fn nothing_is_planned_where_there_is_nothing_to_do() {
     let quick = |m, n, k, alpha, beta| product(m, n, k, alpha, beta).is_empty();
@@ -312,7 +312,7 @@ fn what_is_chosen_runs_within_the_memory_down_to_small_tiles() {
     }
 }
 
-/// AᵀA of a tall A: while one pair of pieces is multiplied the next one is on its way.
+/// The product AᵀA of a tall A: while one pair of pieces is multiplied, the next pair is loaded.
 #[test]
 fn long_pieces_are_loaded_while_others_are_multiplied() {
     const LIMIT: usize = 1 << 20;
@@ -321,7 +321,7 @@ fn long_pieces_are_loaded_while_others_are_multiplied() {
         Resources { devices: 1, copy_limit: Some(LIMIT), memory: Some(LIMIT), element: 8, resident: false }.gemm(n, n, k);
     let plan = gemm::plan(&product(n, n, k, 1.0, 0.0), &blocking);
     let pieces = plan.commands().len() / 3;
-    // loading a piece of A and one of B takes as long as multiplying them
+    // a product of two pieces takes as long as loading these pieces
     let (bandwidth, flops) = (8.0, n as f64);
     let reach = Reach { memory: LIMIT, in_place: vec![false; 3], flops, queues: 1 };
     let seconds = Schedule::new(plan, vec![reach]).unwrap().simulate(&[CostModel { flops, bandwidth, latency: 0.0 }]).seconds();

@@ -1,10 +1,9 @@
-//! `B ← α·op(A)⁻¹·B` and `B ← α·B·op(A)⁻¹`: all sixteen cases through one form.
+//! The triangular solves `B ← α·op(A)⁻¹·B` and `B ← α·B·op(A)⁻¹`. One algorithm serves all sixteen cases.
 //!
-//! With `T = op(A)` the blocks of X are solved one after the other along the
-//! triangle: downwards if the solved ones stand before the next one, upwards
-//! otherwise. From the right, `X·T = α·B` is `Tᵀ·Xᵀ = α·Bᵀ`: the same walk
-//! over columns instead of rows. The form is left-looking: each block of B is
-//! loaded, completed and stored once, whatever the memory.
+//! With `T = op(A)`, the algorithm solves for the blocks of X one after another along the triangle. The order is downwards if the
+//! equations of a block contain the blocks above it, and upwards otherwise. A solve from the right, `X·T = α·B`, is the solve
+//! `Tᵀ·Xᵀ = α·Bᵀ`: the blocks are then blocks of columns instead of rows. The algorithm is left-looking: it loads, completes and
+//! stores each block of B once, whatever the size of the memory.
 
 use std::ops::Range;
 
@@ -19,28 +18,28 @@ use crate::routine::Routine;
 use crate::scalar::{DType, Scalar};
 use crate::value::Value;
 
-/// A triangular solve in normal form: every matrix is column-major.
+/// A triangular solve in normal form: all matrices are column-major.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
-    /// Rows of B.
+    /// Number of rows of B.
     pub m: usize,
-    /// Columns of B.
+    /// Number of columns of B.
     pub n: usize,
-    /// Side of A.
+    /// The side from which A multiplies X.
     pub side: Side,
-    /// Triangle of A.
+    /// The triangle of A that is read.
     pub uplo: Uplo,
-    /// How A enters.
+    /// The operation that is applied to A.
     pub op: Op,
-    /// Diagonal of A.
+    /// Whether the diagonal of A is stored or consists of ones.
     pub diag: Diag,
-    /// Factor of B.
+    /// The factor α of B.
     pub alpha: Value,
-    /// How diagonal blocks are treated.
+    /// How the solve handles the diagonal blocks of A.
     pub mode: TrsmMode,
 }
 
-/// Brings a call to its normal form; the memory of A and B.
+/// The normal form of a call, with the memory of A and B.
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem, [RawMat; 2]) {
     let Trsm { side, uplo, op, diag, mode, .. } = **args;
@@ -48,11 +47,11 @@ pub fn normalise<T: Scalar>(args: &Checked<Trsm<'_, T>>) -> (Problem, [RawMat; 2
     normal_form(&Problem { m, n, side, uplo, op, diag, alpha, mode }, [args.a.raw(), args.b.raw()])
 }
 
-/// The same problem on column-major memory: row-major memory holds the transposed matrix.
+/// The same problem on column-major memory. The memory of a row-major matrix holds the column-major transpose of that matrix.
 pub(crate) fn normal_form(p: &Problem, [a, b]: [RawMat; 2]) -> (Problem, [RawMat; 2]) {
     let (mut p, mut b) = (*p, b);
     if b.layout == Layout::RowMajor {
-        // op(A)·X = α·B is Xᵀ·op(A)ᵀ = α·Bᵀ
+        // op(A)·X = α·B is equivalent to Xᵀ·op(A)ᵀ = α·Bᵀ
         b = b.t();
         p = Problem { m: p.n, n: p.m, side: p.side.flip(), op: p.op.flip(), ..p };
     }
@@ -68,7 +67,7 @@ impl Problem {
         self.alpha.dtype()
     }
 
-    /// Whether B has no element.
+    /// Whether B has no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0
@@ -104,12 +103,12 @@ impl Problem {
         (self.uplo.under(self.op) == Uplo::Lower) == (self.side == Side::Left)
     }
 
-    /// The blocks that are solved before block `along`.
+    /// The unknowns for which the algorithm solves before it solves for the block `along`.
     fn solved(&self, along: &Range<usize>) -> Range<usize> {
         if self.is_forward() { 0..along.start } else { along.end..self.order() }
     }
 
-    /// The rectangle of B that holds `along` the triangle and `across` it.
+    /// The rectangle of B with the range `along` in the direction of the triangle and the range `across` in the other direction.
     fn rect(&self, along: &Range<usize>, across: &Range<usize>) -> [Range<usize>; 2] {
         match self.side {
             Side::Left => [along.clone(), across.clone()],
@@ -118,7 +117,7 @@ impl Problem {
     }
 }
 
-/// Uses `nb` along the triangle, `nc` right-hand sides for each task, `kc`.
+/// The plan of a triangular solve, with the block sizes `nb` along the triangle, `nc` right-hand sides for each task, and `kc`.
 #[must_use]
 pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     let mut plan = Plan::new(Routine::Trsm.name(), p.dtype());
@@ -128,7 +127,8 @@ pub fn plan(p: &Problem, blocking: &Blocking) -> Plan {
     plan
 }
 
-/// Number of commands of [`plan`], which is not made; of more than a million blocks, a lower bound.
+/// Computes the number of commands of [`plan`] without making the plan. For more than a million blocks the result is a lower
+/// bound.
 #[must_use]
 pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     let blocks = block_count(p.order(), blocking.nb);
@@ -144,7 +144,7 @@ pub fn commands(p: &Problem, blocking: &Blocking) -> usize {
     of_strip.saturating_mul(block_count(p.nrhs(), blocking.nc))
 }
 
-/// Appends the solve to a plan, one task for each `nc` right-hand sides.
+/// Adds the solve to a plan, with one task for each `nc` right-hand sides.
 pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking: &Blocking) {
     let mut blocks = partition(p.order(), blocking.nb);
     if !p.is_forward() {
@@ -159,7 +159,7 @@ pub(crate) fn emit(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], blocking
     }
 }
 
-/// `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))` over the solved k.
+/// Adds the solve for one block: `X(i) ← T(i,i)⁻¹·(α·B(i) − Σ_k T(i,k)·X(k))`, where the sum is over the solved blocks k.
 fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Range<usize>, across: &Range<usize>, kc: usize) {
     let [rows, cols] = p.rect(along, across);
     if p.alpha.is_zero() {
@@ -181,7 +181,7 @@ fn solve_block(plan: &mut Plan, p: &Problem, [a, b]: [MatrixId; 2], along: &Rang
     plan.st(bi);
 }
 
-/// `B(i) ← α·B(i) − T(i,k)·X(k)`, from the right `B(i) ← α·B(i) − X(k)·T(k,i)`.
+/// Adds one product: `B(i) ← α·B(i) − T(i,k)·X(k)`, or `B(i) ← α·B(i) − X(k)·T(k,i)` from the right.
 fn subtract(
     plan: &mut Plan,
     p: &Problem,
@@ -204,7 +204,7 @@ fn subtract(
     plan.exec(Instruction::Gemm { alpha: Value::new(p.dtype(), -1.0), op_a, a: left, op_b, b: right, beta: alpha, c: bi });
 }
 
-/// `B(i) ← α·T(i,i)⁻¹·B(i)`, or from the right.
+/// Adds the solve with a diagonal block: `B(i) ← α·T(i,i)⁻¹·B(i)`, or `B(i) ← α·B(i)·T(i,i)⁻¹` from the right.
 fn divide(plan: &mut Plan, p: &Problem, alpha: Value, aii: Tile, bi: Tile) {
     let Problem { side, uplo, op, diag, mode, .. } = *p;
     match mode {

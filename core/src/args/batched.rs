@@ -1,4 +1,4 @@
-//! Argument structs of the routines on batches.
+//! Argument structs of the routines on batches of matrices.
 
 use super::{Checked, check_product, square};
 use crate::batch::{Batch, BatchMut};
@@ -6,71 +6,71 @@ use crate::enums::Op;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 
-/// `C ← α·op(A)·op(B) + β·C` for each matrix of a batch, as [`Gemm`](crate::Gemm) says.
+/// Arguments of the product `C ← α·op(A)·op(B) + β·C` for each matrix of a batch. For one matrix, see [`Gemm`](crate::Gemm).
 #[must_use = "arguments compute nothing: pass them to `Machine::gemm_batched`"]
 #[derive(Debug)]
 pub struct GemmBatched<'a, T> {
-    /// Factor of the products; with `0` neither A nor B is read.
+    /// The factor α of the products. If α is 0, the routine reads neither A nor B.
     pub alpha: T,
-    /// How the matrices of A enter.
+    /// The operation that is applied to each matrix of A.
     pub op_a: Op,
-    /// The left factors.
+    /// The left factors A.
     pub a: Batch<'a, T>,
-    /// How the matrices of B enter.
+    /// The operation that is applied to each matrix of B.
     pub op_b: Op,
-    /// The right factors.
+    /// The right factors B.
     pub b: Batch<'a, T>,
-    /// Factor of the old C; with `0` C is not read.
+    /// The factor β of the old C. If β is 0, the routine does not read C.
     pub beta: T,
-    /// The results.
+    /// The results C.
     pub c: BatchMut<'a, T>,
 }
 
 impl<'a, T: Scalar> GemmBatched<'a, T> {
-    /// `C ← A·B`.
+    /// Arguments of the products `C ← A·B`.
     pub fn new(a: Batch<'a, T>, b: Batch<'a, T>, c: BatchMut<'a, T>) -> Self {
         GemmBatched { alpha: T::ONE, op_a: Op::NoTrans, a, op_b: Op::NoTrans, b, beta: T::ZERO, c }
     }
 
-    /// Sets the factor of the products (one unless set).
+    /// Sets the factor α of the products, which is 1 by default.
     pub fn alpha(self, alpha: T) -> Self {
         GemmBatched { alpha, ..self }
     }
 
-    /// Sets the factor of the old C (zero unless set).
+    /// Sets the factor β of the old C, which is 0 by default.
     pub fn beta(self, beta: T) -> Self {
         GemmBatched { beta, ..self }
     }
 
-    /// Sets how the matrices of A enter.
+    /// Sets the operation that is applied to each matrix of A.
     pub fn op_a(self, op_a: Op) -> Self {
         GemmBatched { op_a, ..self }
     }
 
-    /// Sets how the matrices of B enter.
+    /// Sets the operation that is applied to each matrix of B.
     pub fn op_b(self, op_b: Op) -> Self {
         GemmBatched { op_b, ..self }
     }
 
-    /// The matrices of A enter transposed.
+    /// Sets the operation on each matrix of A to [`Op::Trans`].
     pub fn trans_a(self) -> Self {
         self.op_a(Op::Trans)
     }
 
-    /// The matrices of B enter transposed.
+    /// Sets the operation on each matrix of B to [`Op::Trans`].
     pub fn trans_b(self) -> Self {
         self.op_b(Op::Trans)
     }
 
-    /// Checks the numbers of matrices and their shapes.
+    /// Checks that A, B and C contain the same number of matrices, and that their shapes agree.
     ///
     /// # Errors
-    /// A and B have another number of matrices than C, or a dimension does not agree with the others.
+    /// Fails if A or B has another number of matrices than C, or if a dimension does not agree with the others.
     pub fn check(self) -> Result<Checked<Self>> {
         for (name, count) in [("A", self.a.count()), ("B", self.b.count())] {
             same_count("gemm_batched", name, count, self.c.count())?;
         }
-        // no matrices have no shape: `from_columns` divides no columns among them
+        // the shape of an empty batch is not checked, because `from_columns` has no columns from which to compute it
         if self.c.count() > 0 {
             check_product("gemm_batched", self.op_a.shape(self.a.shape()), self.op_b.shape(self.b.shape()), self.c.shape())?;
         }
@@ -78,35 +78,38 @@ impl<'a, T: Scalar> GemmBatched<'a, T> {
     }
 }
 
-/// `A = P·L·U` of each m×n matrix of a batch, in place, as [`Getrf`](crate::Getrf) says.
+/// Arguments of the LU factorisation `A = P·L·U` of each m×n matrix of a batch, in place. For one matrix, see
+/// [`Getrf`](crate::Getrf).
 #[must_use = "arguments compute nothing: pass them to `Machine::getrf_batched`"]
 #[derive(Debug)]
 pub struct GetrfBatched<'a, T> {
-    /// The matrices, replaced by L (unit diagonal not stored) and U.
+    /// The matrices A. The routine replaces each matrix by its factors L and U, and does not store the unit diagonal of L.
     pub a: BatchMut<'a, T>,
-    /// count·min(m, n) row indices: row `ipiv[i·min(m, n) + j]` of matrix i was exchanged with its row `j`; 0-based.
+    /// Output: count·min(m, n) row indices, counted from 0. In matrix i, row `j` was exchanged with row `ipiv[i·min(m, n) + j]`.
     pub ipiv: &'a mut [i32],
-    /// Output, one element for each matrix: 0, or the number, from 1, of its first pivot that is exactly zero.
+    /// Output, one element for each matrix: 0, or the number, counted from 1, of the first pivot of the matrix that is exactly
+    /// zero.
     pub info: &'a mut [i32],
-    /// Whether rows are exchanged.
+    /// Whether the routine exchanges rows.
     pub pivoting: bool,
 }
 
 impl<'a, T: Scalar> GetrfBatched<'a, T> {
-    /// Factorisation with partial pivoting.
+    /// Arguments of factorisations with partial pivoting.
     pub fn new(a: BatchMut<'a, T>, ipiv: &'a mut [i32], info: &'a mut [i32]) -> Self {
         GetrfBatched { a, ipiv, info, pivoting: true }
     }
 
-    /// Factorisation without row exchanges.
+    /// Changes the call to factorisations without row exchanges.
     pub fn without_pivoting(self) -> Self {
         GetrfBatched { pivoting: false, ..self }
     }
 
-    /// Checks the lengths of `ipiv` and `info`, and that row indices fit `i32`.
+    /// Checks the lengths of `ipiv` and `info`, and that row indices fit in `i32`.
     ///
     /// # Errors
-    /// `ipiv` is not of length count·min(m, n), `info` not of length count, or m exceeds the range of `i32`.
+    /// Fails if the length of `ipiv` is not count·min(m, n), if the length of `info` is not count, or if m exceeds the range of
+    /// `i32`.
     pub fn check(self) -> Result<Checked<Self>> {
         let ((m, n), count) = (self.a.shape(), self.a.count());
         let message = if self.info.len() != count {
@@ -122,41 +125,41 @@ impl<'a, T: Scalar> GetrfBatched<'a, T> {
     }
 }
 
-/// `B ← op(A)⁻¹·B` from the factors of each matrix of a batch, of order n; B is n×nrhs for each.
+/// Arguments of the solve `B ← op(A)⁻¹·B` with the LU factors of each matrix of a batch, where A has order n and B is n×nrhs.
 #[must_use = "arguments compute nothing: pass them to `Machine::getrs_batched`"]
 #[derive(Debug)]
 pub struct GetrsBatched<'a, T> {
-    /// How A enters.
+    /// The operation that is applied to each A.
     pub op: Op,
-    /// L and U as left by [`GetrfBatched`].
+    /// The factors L and U, as [`GetrfBatched`] wrote them.
     pub lu: Batch<'a, T>,
-    /// Row exchanges as left by [`GetrfBatched`].
+    /// The row exchanges, as [`GetrfBatched`] wrote them.
     pub ipiv: &'a [i32],
-    /// The right-hand sides, replaced by the solutions.
+    /// The right-hand sides B, which the routine replaces by the solutions.
     pub b: BatchMut<'a, T>,
 }
 
 impl<'a, T: Scalar> GetrsBatched<'a, T> {
-    /// `B ← A⁻¹·B`.
+    /// Arguments of the solves `B ← A⁻¹·B`.
     pub fn new(lu: Batch<'a, T>, ipiv: &'a [i32], b: BatchMut<'a, T>) -> Self {
         GetrsBatched { op: Op::NoTrans, lu, ipiv, b }
     }
 
-    /// Sets how A enters.
+    /// Sets the operation that is applied to each A.
     pub fn op(self, op: Op) -> Self {
         GetrsBatched { op, ..self }
     }
 
-    /// Checks the shapes and the row indices.
+    /// Checks the shapes of the matrices and the row indices in `ipiv`.
     ///
     /// # Errors
-    /// The factors are not square, B has another number of matrices or of rows, or `ipiv` is of another length than
-    /// count·n or names a row that does not exist.
+    /// Fails if the factors are not square, if B and the factors have different numbers of matrices or of rows, if the length of
+    /// `ipiv` is not count·n, or if an element of `ipiv` is no row index.
     pub fn check(self) -> Result<Checked<Self>> {
         const NAME: &str = "getrs_batched";
         let count = self.lu.count();
         same_count(NAME, "B", self.b.count(), count)?;
-        // no matrices have no shape
+        // the shape of an empty batch of factors is not checked
         let n = if count > 0 { square(NAME, self.lu.shape())? } else { self.b.shape().0 };
         let ((rows, _), len) = (self.b.shape(), self.ipiv.len());
         if rows != n {

@@ -1,4 +1,4 @@
-//! Views index by their layout, and views that lie outside their data are refused.
+//! Tests of views: a view computes indices from its layout, and constructors refuse a view that exceeds its data.
 
 use super::*;
 

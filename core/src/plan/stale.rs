@@ -1,7 +1,8 @@
-//! A check of plans: within a task, no command reads elements by way of a register that are old.
+//! A check of plans: within a task, no command may read outdated elements through a register.
 //!
-//! A device that works in place sees what another register of the task has written to the window; a device that works
-//! on copies sees what it loaded. A plan whose commands read such elements gives different results on the two.
+//! If two registers of a task stand for overlapping rectangles, a device that works in place sees in one register what a command
+//! wrote to the other register. A device that works on copies sees only the elements that it loaded. A plan that reads outdated
+//! elements therefore gives different results in place and on copies.
 
 use crate::command::{Command, CommandId};
 use crate::instruction::{Access, Reg, Region};
@@ -10,26 +11,27 @@ use crate::plan::{MatrixId, Plan, Task};
 /// A rectangle of a matrix.
 type Place = (MatrixId, Region);
 
-/// A rectangle that a kernel wrote by way of a register.
+/// A rectangle that a kernel wrote through a register.
 struct Written {
     reg: Reg,
     place: Place,
-    /// The last command that wrote it.
+    /// The last command that wrote the rectangle.
     at: CommandId,
-    /// Whether it was stored since.
+    /// Whether the register has been stored since that command.
     stored: bool,
 }
 
 impl Written {
-    /// Whether a rectangle that is reached by another register holds some of it.
+    /// Whether the rectangle `region` of register `reg` overlaps this rectangle of another register.
     fn reaches(&self, reg: Reg, (matrix, region): Place) -> bool {
         self.reg != reg && self.place.0 == matrix && self.place.1.overlaps(&region)
     }
 }
 
 impl Plan {
-    /// The first command that reads old elements: it loads a window before what another register wrote there is stored,
-    /// or it reads a register that was loaded before another register wrote its window.
+    /// The first command that accesses outdated elements. An `LD` command accesses outdated elements if another register wrote to
+    /// the window and has not been stored. Any other command accesses outdated elements if it uses a register that was loaded
+    /// before another register wrote to its window.
     #[must_use]
     pub fn stale_read(&self) -> Option<CommandId> {
         self.tasks().iter().find_map(|task| self.stale_read_of(task))
@@ -37,7 +39,7 @@ impl Plan {
 
     fn stale_read_of(&self, task: &Task) -> Option<CommandId> {
         let mut written: Vec<Written> = Vec::new();
-        // for each register of the task, when it was loaded
+        // for each register of the task, the command that loaded it
         let mut loads = vec![task.commands.start; task.registers.len()];
         let index = |reg: Reg| (reg.0 - task.registers.start) as usize;
         task.commands.clone().find(|&id| match &self.commands()[id as usize] {
@@ -70,7 +72,7 @@ impl Plan {
         })
     }
 
-    /// The rectangle that a register stands for.
+    /// The rectangle for which a register stands. `None` for scratch memory.
     fn window_of(&self, reg: Reg) -> Option<Place> {
         let info = &self.registers()[reg];
         info.window.map(|window| (window.matrix, Region::whole(info.rows, info.cols).shifted(window.row, window.col)))

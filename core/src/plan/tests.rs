@@ -1,4 +1,4 @@
-//! A plan prints as algebra, and registers of nearly the same size take the same memory.
+//! Tests of plans: a plan prints as algebra, and registers of similar sizes take the same amount of memory.
 
 use super::{Plan, RegisterInfo, Task};
 use crate::command::{Command, Effects, Queue};
@@ -7,7 +7,8 @@ use crate::instruction::{Instruction, Reg, Region, Swaps};
 use crate::scalar::DType;
 use crate::value::Value;
 
-/// One task with each instruction, in the forms that print differently. Its extents do not agree: it is printed only.
+/// A plan with one task that contains every instruction, in all forms that print differently. The shapes of the operands do not
+/// agree, because this plan is printed but never run.
 fn plan() -> Plan {
     let mut plan = Plan::new("test", DType::F64);
     let a = plan.input("A", (4, 4), Layout::ColMajor);
@@ -50,7 +51,7 @@ fn plan() -> Plan {
     plan
 }
 
-/// Batched instructions on operands of two matrices.
+/// A plan with all batched instructions, on operands that contain two matrices each.
 fn batches() -> Plan {
     let mut plan = Plan::new("batches", DType::F64);
     let (a, ipiv) = (plan.output("A", (2, 4), Layout::ColMajor), plan.indices("ipiv", 4, true));
@@ -101,7 +102,8 @@ fn memory_is_that_of_the_largest_register_or_a_half_or_a_quarter_of_it() {
     assert!(Plan::new("test", DType::F64).registers().is_empty());
 }
 
-/// A task on two registers whose windows share a column of A: the second is loaded before the first is written, or after.
+/// The task has two registers whose windows share a column of A. The second register is loaded either before or after an
+/// instruction writes the first one.
 #[test]
 fn a_command_that_reads_old_elements_is_found() {
     let found = |loaded_before: bool, stored: bool, column: usize| {
@@ -123,6 +125,6 @@ fn a_command_that_reads_old_elements_is_found() {
     assert_eq!(found(true, true, 0), Some((4, Queue::Exec)));
     assert_eq!(found(false, false, 0), Some((2, Queue::Ld)));
     assert_eq!(found(false, true, 0), None);
-    // the column that nobody wrote
+    // no command has written this column
     assert_eq!(found(true, true, 1), None);
 }

@@ -1,4 +1,4 @@
-//! Entries stored, loaded, damaged and let go.
+//! Tests of the program cache: entries are stored, loaded, damaged and deleted.
 
 use std::process::{Child, Command};
 use std::thread;
@@ -74,7 +74,7 @@ fn without_a_folder_or_the_right_to_write_nothing_is_kept() {
     assert_eq!(none.trouble(), None);
 }
 
-/// What is loaded runs as code, so that nobody else may put it there.
+/// A loaded binary runs as code, so the cache must not use a folder to which other users may write.
 #[cfg(unix)]
 #[test]
 fn a_folder_to_which_others_may_write_is_not_used() {
@@ -94,13 +94,13 @@ fn a_folder_to_which_others_may_write_is_not_used() {
     }
     open_to(0o755);
     assert_eq!(cache.load("key").as_deref(), Some(&b"binary"[..]));
-    // what others put there while it was open, or may write, is not used
+    // an entry to which other users may write is not used, even after the folder has been closed to them
     let entry = cache.path("key").unwrap();
     fs::set_permissions(&entry, fs::Permissions::from_mode(0o664)).unwrap();
     assert_eq!(cache.load("key"), None);
     cache.store("key", b"binary");
     assert_eq!(fs::metadata(entry).unwrap().permissions().mode() & 0o777, 0o600);
-    // where there is none yet, one is made that serves, whatever the user lets others do elsewhere
+    // a missing folder is created with access for its owner only, whatever the user's default permissions are
     let made = folder.path().join("made");
     ProgramCache::new(Some(made.clone())).store("key", b"binary");
     assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o700);
@@ -133,7 +133,7 @@ fn keys(cache: &ProgramCache) -> Vec<String> {
     keys
 }
 
-/// Makes a file as old as one that was used an hour, two hours … after 1970.
+/// Sets the time at which a file was last used to `hour` hours after the beginning of 1970.
 fn used_in_hour(path: &Path, hour: u64) {
     let time = SystemTime::UNIX_EPOCH + Duration::from_secs(3600 * hour);
     File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
@@ -143,7 +143,7 @@ fn used_in_hour(path: &Path, hour: u64) {
 fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
     let folder = tempfile::tempdir().unwrap();
     let three = bounded(folder.path(), 3 * 200);
-    // 200 bytes with what stands around them
+    // each entry has 200 bytes, including the bytes around the binary
     let binary = [1; 200 - MAGIC.len() - HASH - 8 - 1];
     let fill = || {
         for (hour, key) in (2..).zip(["a", "b", "c"]) {
@@ -157,7 +157,7 @@ fn beyond_the_bound_what_was_not_used_for_longest_goes_first() {
     three.store("d", &binary);
     assert_eq!(keys(&three), ["a", "c", "d"], "the first is used again, the second goes");
 
-    // what a killed writer has left counts and goes; what is not ours does neither
+    // the unfinished file of a killed writer counts and is deleted; the file of another program neither counts nor is deleted
     three.clear().unwrap();
     let [left, foreign] = [folder.path().join("1-0-0.unfinished"), folder.path().join("notes.program")];
     for path in [&left, &foreign] {
@@ -199,7 +199,7 @@ fn own_key(writer: usize) -> String {
     format!("of {writer}")
 }
 
-/// Two writers and two readers, each with a cache of its own.
+/// Runs two writers and two readers, each with a cache object of its own.
 fn storm(folder: &Path, process: usize, most_bytes: u64) {
     let all_fits = most_bytes == MOST_BYTES;
     let load = |cache: &ProgramCache, key: &str| match cache.load(key) {
@@ -231,20 +231,20 @@ fn storm(folder: &Path, process: usize, most_bytes: u64) {
     });
 }
 
-/// The names of files that are no entries.
+/// The paths of all files that are no entries.
 fn leftovers(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
     paths.filter(|path| path.extension().is_none_or(|extension| extension != EXTENSION)).collect()
 }
 
-/// Runs one test of this binary in a process of its own.
+/// Runs one test of this test program in a new process.
 fn start(test: &str, folder: &Path, process: usize) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let name = format!("program_cache::tests::{test}");
     command.args(["--exact", &name]).env(STORM, process.to_string()).env(STORM_FOLDER, folder).spawn().unwrap()
 }
 
-/// The number of a process that another one has started, and the folder of both.
+/// Environment variables of a process that the test starts: the number of the process, and the folder that all processes share.
 const STORM: &str = "LAPIDARY_TEST_STORM";
 const STORM_FOLDER: &str = "LAPIDARY_TEST_STORM_FOLDER";
 
@@ -262,7 +262,7 @@ fn threads_and_processes_that_share_a_folder_see_whole_binaries() {
     for mut other in others {
         assert!(other.wait().unwrap().success());
     }
-    // every writer of every process was there
+    // all writers of all processes have stored their entries
     let expected: Vec<String> = (0..6).map(own_key).chain(SHARED.map(String::from)).collect();
     assert_eq!((keys(&cache), leftovers(folder.path())), (expected, Vec::new()));
     (0..6).for_each(|writer| assert_eq!(cache.load(&own_key(writer)).unwrap(), tagged(&own_key(writer), writer, ROUNDS - 1)));

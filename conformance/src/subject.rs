@@ -189,7 +189,7 @@ impl<'a, S: Subject + ?Sized> Flushing<'a, S> {
         Flushing { subject, flushes: true }
     }
 
-    /// Wraps a subject. If two products show that the subject [flushes](flushes) subnormal numbers, the subject need not
+    /// Wraps a subject. If two products show that the subject [`flushes`] subnormal numbers, the subject need not
     /// compute with them.
     ///
     /// # Errors

@@ -124,11 +124,11 @@ pub enum Program {
         /// Number of work-items in a work-group.
         group: usize,
     },
-    /// Kernel `solve` for triangles of at most [`unknowns_of_group`] unknowns.
+    /// Kernel `solve` for triangles of at most `unknowns_of_group` unknowns.
     Solve {
         /// Element type of the matrices.
         dtype: DType,
-        /// Number of work-items in a work-group, a power of two for which [`unknowns_of_group`] is at least [`TRIANGLE`].
+        /// Number of work-items in a work-group, a power of two for which `unknowns_of_group` is at least [`TRIANGLE`].
         items: usize,
     },
     /// Kernel `getrf_panel`, in which one work-group factors a narrow panel.
@@ -150,7 +150,7 @@ pub enum Program {
     Columns {
         /// Element type of the matrices.
         dtype: DType,
-        /// Number of work-items in a work-group, a power of two of at least 8 (see [`rows_of_group`]).
+        /// Number of work-items in a work-group, a power of two of at least 8 (see `rows_of_group`).
         items: usize,
     },
 }

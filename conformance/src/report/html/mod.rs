@@ -1,7 +1,7 @@
 //! The report as an HTML page. The page is one file without references to other files, for reading, printing and attaching
 //! to a bug report.
 //!
-//! [`view`] converts a [`Report`] into texts in the order of the page. Templates put these texts into the page and escape
+//! `view` converts a [`Report`] into texts in the order of the page. Templates put these texts into the page and escape
 //! every value. The plots are drawn by this module and not by a library, since they take their colours from the style of
 //! the page: light, dark or printed.
 

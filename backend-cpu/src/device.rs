@@ -224,10 +224,10 @@ unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Dire
     // SAFETY: the caller permits access to the rectangle, whose elements are of the type `rect.dtype`.
     unsafe {
         match rect.dtype {
-            DType::F32 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
-            DType::F64 => carry(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
+            DType::F32 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f32>(team, op, a, b)),
+            DType::F64 => copy_rect(rect, buffer, direction, |op, a, b| fast::copy::<f64>(team, op, a, b)),
             // only pivots are integers: they form one column, or one row if the column is transposed
-            DType::I32 => carry(rect, buffer, direction, |op, a: Tile<i32>, b| {
+            DType::I32 => copy_rect(rect, buffer, direction, |op, a: Tile<i32>, b| {
                 for i in 0..b.rows() * b.cols() {
                     let (row, col) = (i % b.rows(), i / b.rows());
                     b.set(row, col, if op.is_trans() { a.get(col, row) } else { a.get(row, col) });
@@ -239,7 +239,7 @@ unsafe fn transfer(team: &Team, rect: HostRect, buffer: &Buffer, direction: Dire
 
 /// # Safety
 /// The [contract of tiles](crate::tile) holds, and the rectangle holds elements of type `T`.
-unsafe fn carry<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
+unsafe fn copy_rect<T: Copy>(rect: HostRect, buffer: &Buffer, direction: Direction, copy: impl Fn(Op, Tile<T>, Tile<T>)) {
     // SAFETY: the caller guarantees the contract of tiles.
     unsafe {
         let packed = Tile::new(buffer.start(), rect.rows, rect.cols, rect.rows);

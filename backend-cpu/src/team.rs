@@ -1,7 +1,7 @@
 //! Threads that work on one call together.
 //!
 //! A [`Team`] keeps its threads between calls. [`Team::run`] calls a function once for each member. The first member runs on
-//! the caller's own thread. Members claim work dynamically ([`Pieces`]), so that a slow thread claims less work. Members
+//! the caller's own thread. Members claim work dynamically ([`WorkCounter`]), so that a slow thread claims less work. Members
 //! synchronise at barriers.
 //!
 //! An idle thread polls for work for some time ([`SPIN`]) before it sleeps, because calls often follow each other closely and
@@ -138,9 +138,9 @@ pub(crate) struct Member<'a> {
 
 /// A shared counter by which members claim pieces of work.
 #[derive(Debug, Default)]
-pub(crate) struct Pieces(CachePadded<AtomicUsize>);
+pub(crate) struct WorkCounter(CachePadded<AtomicUsize>);
 
-impl Pieces {
+impl WorkCounter {
     /// Claims the next of `count` pieces. Returns `None` when all pieces are claimed.
     pub fn take(&self, count: usize) -> Option<usize> {
         // the counter is read first, so that no member writes to the shared cache line once all pieces are claimed
@@ -244,7 +244,7 @@ impl Team {
             }
             return;
         }
-        let (strips, pieces) = (Strips::new(count, count.div_ceil(STRIPS * members)), Pieces::default());
+        let (strips, pieces) = (Strips::new(count, count.div_ceil(STRIPS * members)), WorkCounter::default());
         self.run_in_time(members, &|_| {
             while let Some(piece) = pieces.take(strips.number()) {
                 body(strips.get(piece));

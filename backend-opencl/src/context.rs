@@ -36,7 +36,7 @@ impl SharedContext {
 
 /// Whether two devices may share a context. Copies between devices with different drivers of one platform have been
 /// observed to fail (PoCL's `basic` and `pthread`).
-fn are_alike(one: &Found, other: &Found) -> bool {
+fn may_share_context(one: &Found, other: &Found) -> bool {
     one.platform == other.platform && one.facts.identity.model == other.facts.identity.model && one.versions == other.versions
 }
 
@@ -60,12 +60,12 @@ impl OpenClDevice {
         let mut contexts: Vec<(Found, SharedContext)> = Vec::new();
         let mut open = |&index: &usize| {
             let found = listing.device(index, "open")?;
-            let known = contexts.iter().find(|(first, _)| are_alike(first, &found));
+            let known = contexts.iter().find(|(first, _)| may_share_context(first, &found));
             let context = match known {
                 Some((_, context)) => context.clone(),
                 None => {
                     let together: Vec<cl_device_id> =
-                        wanted.iter().filter(|other| are_alike(other, &found)).map(|other| other.handle()).collect();
+                        wanted.iter().filter(|other| may_share_context(other, &found)).map(|other| other.handle()).collect();
                     match SharedContext::new(&found, &together) {
                         Ok(context) => {
                             contexts.push((found.clone(), context.clone()));
@@ -92,7 +92,7 @@ mod tests {
     fn devices_that_are_alike_share_their_context_and_pinned_memory() {
         let devices = list().devices;
         let pairs = (0..devices.len()).flat_map(|i| (0..i).map(move |j| [j, i]));
-        let Some(two) = pairs.into_iter().find(|&[j, i]| are_alike(&devices[j], &devices[i])) else {
+        let Some(two) = pairs.into_iter().find(|&[j, i]| may_share_context(&devices[j], &devices[i])) else {
             assert!(std::env::var_os("LAPIDARY_REQUIRE_OPENCL").is_none(), "no two OpenCL devices are alike");
             return;
         };

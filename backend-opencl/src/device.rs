@@ -203,7 +203,7 @@ impl OpenClDevice {
     /// Makes one memory request exceed the memory of any device, so that the driver refuses it in tests.
     /// `request` is the number of this request, counted from 0.
     #[must_use]
-    pub fn short_at(self, request: usize) -> Self {
+    pub fn fail_request(self, request: usize) -> Self {
         OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
     }
 
@@ -267,7 +267,7 @@ impl Device for OpenClDevice {
         // SAFETY: the contract of `launch_and_read` covers these calls. The queue runs the copies after the kernels.
         unsafe {
             let running = self.enqueue(instruction, 0, &[])?;
-            let read = pieces.as_ref().map(|pieces| self.health.heard(self.store.read_each(&running.queue, pieces)));
+            let read = pieces.as_ref().map(|pieces| self.health.record_loss(self.store.read_each(&running.queue, pieces)));
             running.wait()?;
             match read {
                 // if memory for all copies at once is lacking, the buffers are read one after the other
@@ -289,7 +289,7 @@ impl Device for OpenClDevice {
                     let events: Vec<&Event> = after.iter().filter_map(|token| token.get().map(Running::event)).collect();
                     let running = self.enqueue(instruction, queue, &events)?;
                     // a driver may never start a command that is not flushed, and polling its event would then never end
-                    match self.health.heard(running.queue.flush()) {
+                    match self.health.record_loss(running.queue.flush()) {
                         Ok(()) => Ok(Token::new(running)),
                         Err(error) => running.wait().and(Err(error.with("instruction", instruction.name()))),
                     }

@@ -18,9 +18,9 @@ const SHORT_LOOPS: (&str, usize) = ("llvmpipe", 60_000);
 
 /// Queries the properties of one device.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked(pub cl_device_id);
+pub(crate) struct DeviceQuery(pub cl_device_id);
 
-impl Asked {
+impl DeviceQuery {
     fn bytes(self, what: cl_device_info) -> Result<Vec<u8>, String> {
         get_device_data(self.0, what).map_err(|code| format!("a device does not answer: {}", failed("clGetDeviceInfo", code)))
     }

@@ -25,7 +25,7 @@ pub(crate) struct Kernels {
     current: usize,
     programs: Programs,
     choices: Choices,
-    settled: Settled,
+    verified: VerifiedChoices,
 }
 
 /// A queue with the scratch memory of its kernels. Two queues do not share scratch memory, because their kernels may run at
@@ -38,7 +38,7 @@ struct Lane {
 
 /// Records which kernel parameters are known to work on this device. Arrays hold one value for f32 and one for f64.
 #[derive(Debug, Default)]
-struct Settled {
+struct VerifiedChoices {
     products: [bool; 2],
     /// The tiles for small products that are known to work on this device.
     tiles: HashSet<(DType, TileParams)>,
@@ -52,8 +52,8 @@ impl Kernels {
     pub fn new(context: Arc<Context>, found: Found, queues: Vec<Queue>, cache: Arc<ProgramCache>) -> Self {
         let choices = Choices::choose(&found.facts, Dialect::OpenClC);
         let lanes = queues.into_iter().map(|queue| Lane { queue: Arc::new(queue), scratch: Scratch::default() }).collect();
-        let (programs, settled) = (Programs::new(cache), Settled::default());
-        Kernels { context, found, lanes, current: 0, programs, choices, settled }
+        let (programs, verified) = (Programs::new(cache), VerifiedChoices::default());
+        Kernels { context, found, lanes, current: 0, programs, choices, verified }
     }
 
     /// Blocks until all queues are empty. In a queue shared with an application, the application's own commands must complete, too.
@@ -89,7 +89,7 @@ impl Kernels {
         let choices = if facts.is_cpu() { small } else { choices };
         let max_scratch_bytes = self.choices.max_scratch_bytes;
         self.choices = Choices {
-            strips: 128,
+            strip_group_size: 128,
             multi_group_min_rows: 16,
             laswp_group_size: 16,
             trsm_group_size: [16; 2],
@@ -104,14 +104,14 @@ impl Kernels {
     pub fn use_strips(&mut self, items: usize) -> Result<()> {
         let choices = self.choices.with_strips(items, &self.found.facts.limits);
         self.choices = choices.map_err(|reason| Error::invalid("with_strips", reason))?;
-        self.settled = Settled::default();
+        self.verified = VerifiedChoices::default();
         Ok(())
     }
 
     /// Chooses the kernels for products, in f32 and in f64.
     pub fn use_products(&mut self, products: [Products; 2]) {
         self.choices.products = products;
-        self.settled = Settled::default();
+        self.verified = VerifiedChoices::default();
     }
 
     /// Compiles the program of a product in single precision, or loads it from the cache.
@@ -128,7 +128,7 @@ impl Kernels {
 
     /// Tests the kernels that an instruction needs when an instruction of this kind is first enqueued. Where the compiler refuses
     /// a kernel, smaller values replace its parameters: the tile of a product, the strip of a panel, or the size of a work-group.
-    fn settle(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
+    fn choose_working_kernels(&mut self, dtype: DType, instruction: &Instruction<View<'_>>) -> Result<()> {
         // a batch of large matrices runs as a series of single instructions
         let single = instructions::single(&self.choices, &self.found.facts.limits, dtype, instruction);
         let instruction = single.as_ref().unwrap_or(instruction);
@@ -145,8 +145,8 @@ impl Kernels {
             | Instruction::ZeroPivots { .. } => (false, None),
         };
         let at = usize::from(dtype == DType::F64);
-        let Kernels { programs, context, found, choices, settled, .. } = self;
-        if let (true, false, Products::Tile(first)) = (multiplies, settled.products[at], choices.product(dtype)) {
+        let Kernels { programs, context, found, choices, verified, .. } = self;
+        if let (true, false, Products::Tile(first)) = (multiplies, verified.products[at], choices.product(dtype)) {
             // each tile that is tried next needs less local memory than the last one
             let less =
                 |params: TileParams| Limits { local_memory: params.local_bytes(dtype).saturating_sub(1), ..found.facts.limits };
@@ -156,7 +156,7 @@ impl Kernels {
                 programs.try_kernel(context, found, &program, kernel)
             })?;
             choices.products[at] = Products::Tile(params);
-            settled.products[at] = true;
+            verified.products[at] = true;
         }
         if let (true, Products::Tile(large)) = (multiplies && choices.units > 1, choices.product(dtype)) {
             let tiles = match instruction {
@@ -166,7 +166,7 @@ impl Kernels {
             };
             for products in tiles {
                 let Products::Tile(params) = products else { continue };
-                if params == large || settled.tiles.contains(&(dtype, params)) {
+                if params == large || verified.tiles.contains(&(dtype, params)) {
                     continue;
                 }
                 let (program, kernel) = products.plain(dtype);
@@ -175,50 +175,50 @@ impl Kernels {
                     1 => Ok(()),
                     _ => programs.try_kernel(context, found, &program, kernel),
                 })?;
-                settled.tiles.insert((dtype, params));
+                verified.tiles.insert((dtype, params));
             }
         }
         if let Some(heights) = &panel {
             let (shortest, tallest) = (*heights.start(), *heights.end());
             // if no strip works, panels are factored column by column in both precisions
             let next = |items: usize| (items > 0).then_some(if items > LEAST_STRIP { items / 2 } else { 0 });
-            choices.strips = first_that_works(choices.strips, next, |items| {
+            choices.strip_group_size = first_that_works(choices.strip_group_size, next, |items| {
                 // tests each strip shape that a panel may need: strips of shorter panels may have more columns
                 let less = |&rows: &usize| (rows > shortest).then_some(shortest.max(rows.saturating_sub(items.max(1))));
-                let shapes =
-                    successors(Some(tallest), less).filter_map(|rows| Choices { strips: items, ..*choices }.strips(dtype, rows));
+                let shapes = successors(Some(tallest), less)
+                    .filter_map(|rows| Choices { strip_group_size: items, ..*choices }.strip_params(dtype, rows));
                 shapes.into_iter().try_for_each(|params| {
-                    if settled.strips.contains(&(dtype, params)) {
+                    if verified.strips.contains(&(dtype, params)) {
                         return Ok(());
                     }
                     programs.try_kernel(context, found, &Program::Strips { dtype, params }, "getrf_strip")?;
-                    settled.strips.insert((dtype, params));
+                    verified.strips.insert((dtype, params));
                     Ok(())
                 })
             })?;
         }
         // with a group size of 0, each work-item solves or exchanges rows alone
         let halved = |items: usize| (items > 0).then_some(items / 2);
-        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !settled.trsm_group_size[at] {
+        if matches!(instruction, Instruction::Trsm { .. } | Instruction::Getrf { .. }) && !verified.trsm_group_size[at] {
             choices.trsm_group_size[at] = first_that_works(choices.trsm_group_size[at], halved, |items| match items {
                 0 => Ok(()),
                 items => programs.try_kernel(context, found, &Program::Solve { dtype, items }, "solve"),
             })?;
-            settled.trsm_group_size[at] = true;
+            verified.trsm_group_size[at] = true;
         }
-        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !settled.laswp_group_size[at] {
+        if matches!(instruction, Instruction::Laswp { .. } | Instruction::Getrf { .. }) && !verified.laswp_group_size[at] {
             choices.laswp_group_size = first_that_works(choices.laswp_group_size, halved, |items| match items {
                 0 => Ok(()),
                 items => programs.try_kernel(context, found, &Program::Exchange { dtype, items }, "exchange"),
             })?;
-            settled.laswp_group_size[at] = true;
+            verified.laswp_group_size[at] = true;
         }
-        if panel.is_some() && !settled.pivot_search_group_size[at] {
+        if panel.is_some() && !verified.pivot_search_group_size[at] {
             let next = |items: usize| (items > 1).then_some(items / 2);
             choices.pivot_search_group_size = first_that_works(choices.pivot_search_group_size, next, |items| {
                 programs.try_kernel(context, found, &Program::Panel { dtype, items }, "getrf_panel")
             })?;
-            settled.pivot_search_group_size[at] = true;
+            verified.pivot_search_group_size[at] = true;
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Kernels {
     ) -> Result<(Arc<Queue>, Event)> {
         self.current = number;
         let queue = Arc::clone(&self.lanes[number].queue);
-        let begun = self.settle(dtype, instruction).and_then(|()| queue.wait_for(after));
+        let begun = self.choose_working_kernels(dtype, instruction).and_then(|()| queue.wait_for(after));
         // SAFETY: the caller guarantees the conditions of `instructions::enqueue`.
         let enqueued = begun.and_then(|()| unsafe { instructions::enqueue(self, dtype, instruction) });
         let end = enqueued.and_then(|()| queue.end());
@@ -324,15 +324,15 @@ mod tests {
         let mut kernels = Kernels::new(Arc::new(context), found, vec![queue], Arc::new(ProgramCache::new(None)));
         kernels.found.facts.limits.work_group = usize::MAX;
         kernels.choices.pivot_search_group_size = 2 * most.next_power_of_two();
-        kernels.choices.strips = 2 * most.next_power_of_two();
+        kernels.choices.strip_group_size = 2 * most.next_power_of_two();
         kernels.choices.trsm_group_size[0] = 2 * most.next_power_of_two();
         kernels.choices.laswp_group_size = 2 * most.next_power_of_two();
         let buffer = Buffer::new(&kernels.context, 8).unwrap();
         let part = View { buffer: &buffer, at: 0, rows: 2, cols: 1, ld: 2 };
         let panel = Instruction::Getrf { pivoting: true, first_row: 0, a: part, ipiv: part, info: part };
-        kernels.settle(DType::F32, &panel).unwrap();
+        kernels.choose_working_kernels(DType::F32, &panel).unwrap();
         assert!(kernels.choices.pivot_search_group_size <= most, "{}", kernels.choices.pivot_search_group_size);
-        assert!(kernels.choices.strips <= most, "{}", kernels.choices.strips);
+        assert!(kernels.choices.strip_group_size <= most, "{}", kernels.choices.strip_group_size);
         let Choices { trsm_group_size: [trsm_group_size, _], laswp_group_size, .. } = kernels.choices;
         assert!(
             [trsm_group_size, laswp_group_size].iter().all(|items| (1..=most).contains(items)),

@@ -14,7 +14,7 @@ use lapidary_core::{DeviceFacts, Error, ErrorKind, Result};
 
 use crate::conv::failed;
 use crate::drivers;
-use crate::facts::{Asked, to_text};
+use crate::facts::{DeviceQuery, to_text};
 
 /// The status code that the OpenCL loader returns if no driver is registered.
 const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
@@ -129,7 +129,7 @@ fn describe(
     platform_name: &str,
     version: &str,
 ) -> Result<Found, String> {
-    let asked = Asked(device);
+    let asked = DeviceQuery(device);
     let answers = [CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE].map(|what| asked.number(what));
     let [is_available, has_compiler] = answers.map(|answer| answer.map(|value| value != 0));
     usable(&asked.text(CL_DEVICE_NAME)?, is_available?, has_compiler?)?;

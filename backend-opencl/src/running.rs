@@ -21,11 +21,11 @@ impl Health {
     /// Runs `work` and returns its result. If the device is lost already, returns the error of the loss instead.
     pub fn unless_lost<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.lost().map_or(Ok(()), Err)?;
-        self.heard(work())
+        self.record_loss(work())
     }
 
     /// Returns `result` unchanged. If `result` is an error that reports the loss of the device, the loss is recorded.
-    pub fn heard<R>(&self, result: Result<R>) -> Result<R> {
+    pub fn record_loss<R>(&self, result: Result<R>) -> Result<R> {
         result.inspect_err(|error| {
             if error.kind() == ErrorKind::DeviceLost {
                 let _ = self.0.set(error.to_string());
@@ -51,13 +51,13 @@ impl Running {
 
     /// Blocks until the queue is empty, then returns `error`. Before this point, the driver may still access memory that the
     /// caller frees after an error.
-    fn given_up(&self, error: Error) -> Result<()> {
+    fn drain_and_fail(&self, error: Error) -> Result<()> {
         let _ = self.queue.finish();
         Err(error)
     }
 
-    fn told(&self, result: Result<()>) -> Result<()> {
-        let result = self.health.heard(result);
+    fn with_context(&self, result: Result<()>) -> Result<()> {
+        let result = self.health.record_loss(result);
         result.map_err(|error| match self.instruction {
             Some(name) => error.with("instruction", name),
             None => error,
@@ -68,16 +68,16 @@ impl Running {
 impl Pending for Running {
     fn poll(&self) -> Poll<Result<()>> {
         match poll(&self.event) {
-            Poll::Ready(result) => Poll::Ready(self.told(result).or_else(|error| self.given_up(error))),
-            Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(self.given_up(lost))),
+            Poll::Ready(result) => Poll::Ready(self.with_context(result).or_else(|error| self.drain_and_fail(error))),
+            Poll::Pending => self.health.lost().map_or(Poll::Pending, |lost| Poll::Ready(self.drain_and_fail(lost))),
         }
     }
 
     fn wait(&self) -> Result<()> {
         // the events of a lost device may never complete
         match self.health.lost() {
-            Some(lost) => self.given_up(lost),
-            None => self.told(wait(&self.event)).or_else(|error| self.given_up(error)),
+            Some(lost) => self.drain_and_fail(lost),
+            None => self.with_context(wait(&self.event)).or_else(|error| self.drain_and_fail(error)),
         }
     }
 }

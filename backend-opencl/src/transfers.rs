@@ -44,7 +44,7 @@ pub(crate) struct Transfers {
     /// Pieces of staging memory that no transfer uses at present.
     idle: Mutex<Vec<Staging>>,
     /// Whether transfers bypass staging memory. The driver of a CPU copies the caller's memory as fast as our own threads would.
-    host_is_device: bool,
+    bypasses_staging: bool,
     /// Size of a piece of staging memory, in bytes.
     piece: usize,
 }
@@ -53,12 +53,12 @@ impl Transfers {
     pub fn new(context: &Arc<Context>, found: &Found, health: &Health, direction: Direction) -> Result<Self> {
         let queue = Arc::new(Queue::new(context, found)?);
         let (context, health, idle) = (Arc::clone(context), health.clone(), Mutex::default());
-        Ok(Transfers { context, queue, health, direction, idle, host_is_device: found.facts.is_cpu(), piece: PIECE })
+        Ok(Transfers { context, queue, health, direction, idle, bypasses_staging: found.facts.is_cpu(), piece: PIECE })
     }
 
     /// Sets the size of a piece to `bytes`, but at least to one element. This method also makes a CPU device use staging memory.
     pub fn in_pieces(self, bytes: usize) -> Self {
-        Transfers { piece: bytes.max(DType::LARGEST), host_is_device: false, ..self }
+        Transfers { piece: bytes.max(DType::LARGEST), bypasses_staging: false, ..self }
     }
 
     /// Allocates pinned memory, which this queue maps.
@@ -77,7 +77,7 @@ impl Transfers {
         }
         // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed.
         unsafe {
-            if (self.host_is_device || is_pinned) && rect.row_stride == 1 {
+            if (self.bypasses_staging || is_pinned) && rect.row_stride == 1 {
                 let event = self.direct(&rect, buffer)?;
                 Ok(Token::new(Running { queue: Arc::clone(&self.queue), event, instruction: None, health: self.health.clone() }))
             } else {
@@ -164,7 +164,7 @@ impl Transfers {
             let pieces: Vec<Piece> = pieces.iter().skip(thread).step_by(threads).copied().collect();
             let (own, buffer) = (Arc::clone(self), buffer.clone());
             // SAFETY: the caller guarantees that the rectangle and the buffer may be accessed; pieces do not overlap.
-            move || own.health.heard(unsafe { own.part(&rect, &buffer, &pieces, staging) })
+            move || own.health.record_loss(unsafe { own.part(&rect, &buffer, &pieces, staging) })
         };
         let mut parts: Vec<_> = rings.into_iter().enumerate().map(part).collect();
         match parts.pop() {
@@ -232,7 +232,7 @@ impl Transfers {
     /// The whole rectangle as one piece; `None` if the rectangle needs several pieces, or if the device uses no staging memory.
     pub fn single_piece(&self, rect: &HostRect) -> Option<Piece> {
         let pieces = Piece::cut(rect.rows, rect.cols, self.piece / rect.dtype.size());
-        if let ([piece], false) = (&pieces[..], self.host_is_device) { Some(*piece) } else { None }
+        if let ([piece], false) = (&pieces[..], self.bypasses_staging) { Some(*piece) } else { None }
     }
 
     /// Copies buffers into host rectangles, each of which fits into one piece of staging memory. The copies run in a kernel queue,

@@ -89,7 +89,7 @@ impl WgpuDevice {
     ///
     /// This function replaces the device-lost callback of the device, and the application must not set another callback for a
     /// loss afterwards. [`WgpuDevice::lost`] reports a loss. The application must make only one `WgpuDevice` from each
-    /// `wgpu::Device`. The function waits until the queue has finished its earlier work. Then a probe finds out whether
+    /// `wgpu::Device`. The function groups_may_wait until the queue has finished its earlier work. Then a probe finds out whether
     /// workgroups may wait for one another, which takes at most two seconds. The probe does not run on a CPU. The probe does not
     /// run either if the cache holds an answer for the device.
     ///
@@ -142,7 +142,7 @@ impl WgpuDevice {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs `instruction` `times` times in a row, and waits once for all runs.
+    /// Runs `instruction` `times` times in a row, and groups_may_wait once for all runs.
     ///
     /// # Safety
     /// The caller upholds the contract of [`Device::launch`].
@@ -195,11 +195,11 @@ impl WgpuDevice {
     pub fn with_tiles(self) -> Result<Self> {
         let too_small = |reason| Error::new(ErrorKind::Unsupported, "with_tiles", reason).with("device", &self.facts.name);
         let choices = Choices::shared(&self.facts, Dialect::Wgsl).map_err(too_small)?;
-        Ok(self.choosing(|Choices { max_scratch_bytes, waits, .. }| Choices {
-            strips: 32,
+        Ok(self.choosing(|Choices { max_scratch_bytes, groups_may_wait, .. }| Choices {
+            strip_group_size: 32,
             multi_group_min_rows: 16,
             max_scratch_bytes,
-            waits,
+            groups_may_wait,
             ..choices
         }))
     }
@@ -215,20 +215,20 @@ impl WgpuDevice {
         Ok(self.choosing(|_| choices))
     }
 
-    /// Chooses how panels are factored by strips. If `waits` is set, one launch factors all strips, and a workgroup waits for
-    /// workgroups that began earlier. If `waits` is not set, each strip has a launch of its own. Tests call this function to
+    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup groups_may_wait for
+    /// workgroups that began earlier. If `groups_may_wait` is not set, each strip has a launch of its own. Tests call this function to
     /// reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
-    /// `waits` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and llvmpipe
+    /// `groups_may_wait` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and llvmpipe
     /// ends each wait after 65535 reads, with wrong results.
     ///
     /// # Errors
-    /// `waits` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.
-    pub fn with_waits(self, waits: bool) -> Result<Self> {
-        if waits && !self.queue.device().features().contains(COHERENT) {
+    /// `groups_may_wait` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.
+    pub fn with_waits(self, groups_may_wait: bool) -> Result<Self> {
+        if groups_may_wait && !self.queue.device().features().contains(COHERENT) {
             let message = "the device was made without MEMORY_DECORATION_COHERENT: see required_features";
             return Err(Error::new(ErrorKind::Unsupported, "with_waits", message));
         }
-        Ok(self.choosing(|choices| Choices { waits, ..choices }))
+        Ok(self.choosing(|choices| Choices { groups_may_wait, ..choices }))
     }
 
     /// Computes products in f32 and in f64 with kernels that tests or measurements choose.

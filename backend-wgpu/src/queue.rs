@@ -18,14 +18,14 @@ use crate::platform::largest_binding;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Time for which a wait polls without pauses.
-const AWAKE: Duration = Duration::from_micros(500);
+const SPIN_TIME: Duration = Duration::from_micros(500);
 
 /// Time for which [`Queue::check`] waits for the callback after the device has become idle. A thread of the application may be
 /// about to run the callback.
-const GRACE: Duration = Duration::from_secs(1);
+const CALLBACK_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum pause between two polls.
-const DOZE: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_millis(5);
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
@@ -85,14 +85,14 @@ impl Queue {
             if told.load(Ordering::Acquire) {
                 return Ok(());
             }
-            if is_idle && idle_since.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            if is_idle && idle_since.get_or_insert_with(Instant::now).elapsed() >= CALLBACK_TIME {
                 let message = "device and queue do not belong together; pass the two that one `request_device` gave";
                 return Err(Error::invalid("from_parts", message));
             }
             if start.elapsed() >= self.patience() {
                 let _ = self.lost.set(format!("no answer within {:?}", self.patience()));
             }
-            std::thread::sleep(DOZE);
+            std::thread::sleep(MAX_PAUSE);
         }
     }
 
@@ -203,10 +203,10 @@ impl Queue {
                 return outcome;
             }
             let waited = start.elapsed();
-            if waited < AWAKE {
+            if waited < SPIN_TIME {
                 std::thread::yield_now();
             } else {
-                std::thread::sleep((waited / 128).min(DOZE));
+                std::thread::sleep((waited / 128).min(MAX_PAUSE));
             }
         }
     }
@@ -218,7 +218,7 @@ impl Queue {
 
     /// Lets wgpu process completed submissions, and returns whether the device has completed all submissions.
     fn is_idle(&self) -> bool {
-        self.poll_for(wgpu::PollType::Wait { submission_index: None, timeout: Some(DOZE) })
+        self.poll_for(wgpu::PollType::Wait { submission_index: None, timeout: Some(MAX_PAUSE) })
     }
 
     fn poll_for(&self, what: wgpu::PollType) -> bool {

@@ -18,7 +18,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let all = Machine::open(&Select::all()).map_err(text)?;
     let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
     let peer = peer.as_ref();
-    report.takes_part(all.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
+    report.add_participants(all.devices(), peer.iter().map(|peer| ("cublas", peer.version())));
     for device in all.devices().filter(|device| !device.host_memory) {
         let machine = Machine::open(&device.name.parse().map_err(text)?).map_err(text)?;
         let mut bench = Bench { settings, machine: &machine, peer, report };

@@ -65,7 +65,7 @@ pub fn assert_alike<T: Scalar>(what: &str, n: usize, slack: f64, results: &[Vec<
 /// Runs one group on the processor, beside the peer libraries that are found.
 pub fn run(group: &str, settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let (machine, peers) = (&processor::open(&Limits::from_env()?)?, &Peers::open(settings)?);
-    report.takes_part(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
+    report.add_participants(machine.devices(), peers.list.iter().map(|peer| (peer.name(), peer.version())));
     match group {
         "gemm" => gemm(settings, machine, peers, report),
         "getrf" => {

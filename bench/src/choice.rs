@@ -65,7 +65,7 @@ impl Machines {
 /// Times GEMM, TRSM, LU and GESV for each size and element type, on the default selection and on each device alone.
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let machines = Machines::open()?;
-    report.takes_part(machines.all.devices(), std::iter::empty());
+    report.add_participants(machines.all.devices(), std::iter::empty());
     for n in settings.sizes(&[100, 300, 1000, 2000, 4000, 8192, 16384]) {
         if settings.dtype.is_none_or(|dtype| dtype == DType::F64) {
             cases::<f64>(n, settings, &machines, report);

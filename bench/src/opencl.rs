@@ -102,7 +102,7 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     let select: Select = format!("{}:{index}", Backend::OpenCl).parse().map_err(|error: lapidary::Error| error.to_string())?;
     let machine = Machine::open(&select).map_err(|error| error.to_string())?;
     // `CLBlast` has no function that reports its version, so the report names the path of the library instead.
-    report.takes_part(machine.devices(), [("clblast", peer.path.clone())].into_iter());
+    report.add_participants(machine.devices(), [("clblast", peer.path.clone())].into_iter());
     for n in settings.sizes(&[1024, 2048]) {
         let (a, b, mut ours, mut theirs) =
             (random::<f64>(n * n, 1), random::<f64>(n * n, 2), vec![f64::NAN; n * n], vec![f64::NAN; n * n]);

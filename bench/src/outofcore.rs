@@ -27,7 +27,7 @@ struct Figures {
 pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error>> {
     let open = |memory_limit| processor::open(&Limits { memory_limit, ..Limits::default() });
     let machines = [("in place", open(None)?), ("limited", open(Some(LIMIT))?)];
-    report.takes_part(machines[0].1.devices(), std::iter::empty());
+    report.add_participants(machines[0].1.devices(), std::iter::empty());
     for n in settings.sizes(&[12_000]) {
         let (a, b) = (random::<f64>(n * n, 6), random::<f64>(n, 7));
         let mut work = [a.clone(), b.clone()];

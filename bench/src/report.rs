@@ -52,7 +52,7 @@ impl Report {
     }
 
     /// Prints and stores which devices and which peer libraries are measured next.
-    pub fn takes_part<'a>(
+    pub fn add_participants<'a>(
         &mut self,
         devices: impl Iterator<Item = &'a DeviceFacts>,
         peers: impl Iterator<Item = (&'static str, String)>,

@@ -27,7 +27,7 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), String> {
     let peer = Cublas::open().inspect_err(|error| println!("no cuBLAS: {error}")).ok();
     let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
     let versions = [peer.as_ref().map(|peer| ("cublas", peer.version())), solver.as_ref().map(|peer| ("cusolver", peer.version()))];
-    report.takes_part(all.devices(), versions.into_iter().flatten());
+    report.add_participants(all.devices(), versions.into_iter().flatten());
     for n in settings.sizes(&[4096, 8192]) {
         let of_type = |dtype| settings.dtype.is_none_or(|only| only == dtype);
         for device in all.devices().filter(|device| !device.host_memory) {

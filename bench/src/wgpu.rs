@@ -37,7 +37,7 @@ pub fn products(settings: &Settings, report: &mut Report) -> Result<(), String> 
     let machine = Machine::open(&select).map_err(|error| error.to_string())?;
     let solver = peer.as_ref().and_then(|peer| Cusolver::open(peer).inspect_err(|error| println!("no cuSOLVER: {error}")).ok());
     let versions = [peer.as_ref().map(|peer| ("cublas", peer.version())), solver.as_ref().map(|peer| ("cusolver", peer.version()))];
-    report.takes_part(machine.devices(), versions.into_iter().flatten());
+    report.add_participants(machine.devices(), versions.into_iter().flatten());
     let sizes: &[usize] = if found.is_cpu { &[512] } else { &[1024, 2048, 4096, 8192, 1023, 4095] };
     for n in settings.sizes(sizes) {
         product::<f32>(settings, report, &device, peer.as_ref(), n, [false, false])?;

@@ -23,7 +23,7 @@ use clap::Parser;
 fn main() -> ExitCode {
     // The environment must be set first, while the process has a single thread.
     name_runtime_folder();
-    lapidary::probe::answer();
+    lapidary::probe::run_if_probe_child();
     io::temporary::survive_file_size_limit();
     let cli = verbs::Cli::parse();
     // SAFETY: the process has no other thread yet.

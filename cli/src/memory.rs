@@ -16,8 +16,9 @@ const BESIDE: usize = 16 << 20;
 /// ([`lapidary_host::memory`]). If the operating system does not report the available memory, nothing is refused.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
-    let told = told()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
-    let Some(most) = told.filter(|&most| bytes > most) else { return Ok(()) };
+    let memory_from_env =
+        memory_from_env()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
+    let Some(most) = memory_from_env.filter(|&most| bytes > most) else { return Ok(()) };
     Err(Failure::usage(format!(
         "{what} takes at least {} of host memory, and {} can be had here; choose a smaller size, or devices whose drivers take less (--device cpu), or set {VARIABLE}=SIZE if that is wrong",
         size(bytes),
@@ -32,7 +33,7 @@ pub fn check_matrices<T: Scalar>(what: &str, shapes: &[(usize, usize)]) -> Resul
 }
 
 /// Bytes of host memory that the environment variable allows. `None` if the variable is unset or empty.
-fn told() -> Result<Option<usize>> {
+fn memory_from_env() -> Result<Option<usize>> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.is_empty() => {
             let bytes = Settings::parse_bytes(&text);

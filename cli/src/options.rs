@@ -35,13 +35,13 @@ impl DeviceOptions {
     /// library.
     pub fn open_with(&self, nb: Option<usize>) -> Result<Machine> {
         let settings = Settings { nb, ..self.settings()? };
-        let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.told(error))?;
+        let machine = Machine::with_settings(&self.selection()?, &settings).map_err(|error| self.attribute_to_env(error))?;
         remember_programs(&machine);
         Ok(if self.explain { explained(machine) } else { machine })
     }
 
     /// Adds the environment variable to an error about the selection, if the variable made the selection.
-    pub fn told(&self, error: lapidary::Error) -> lapidary::Error {
+    pub fn attribute_to_env(&self, error: lapidary::Error) -> lapidary::Error {
         if self.device.is_some() { error } else { Select::attribute_to_env(error) }
     }
 

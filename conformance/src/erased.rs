@@ -27,10 +27,10 @@ pub trait Erased: Sync {
     fn memory_limit(&self) -> Option<usize>;
     /// Calls [`Subject::devices`].
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device));
-    /// Calls [`Subject::took_part`].
-    fn took_part(&self) -> Option<usize>;
-    /// Calls [`Subject::lacks`].
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String>;
+    /// Calls [`Subject::devices_used`].
+    fn devices_used(&self) -> Option<usize>;
+    /// Calls [`Subject::skip_reason`].
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String>;
     /// Runs a routine in single precision and returns its `info`.
     ///
     /// # Errors
@@ -114,11 +114,11 @@ impl<S: Subject> Erased for S {
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         Subject::devices(self, visit);
     }
-    fn took_part(&self) -> Option<usize> {
-        Subject::took_part(self)
+    fn devices_used(&self) -> Option<usize> {
+        Subject::devices_used(self)
     }
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
-        Subject::lacks(self, dtype, calls, property)
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        Subject::skip_reason(self, dtype, calls, property)
     }
     fn single(&self, call: Call<'_, f32>) -> Result<usize> {
         call.of(self)
@@ -160,11 +160,11 @@ impl Subject for AnySubject {
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         Erased::devices(self, visit);
     }
-    fn took_part(&self) -> Option<usize> {
-        Erased::took_part(self)
+    fn devices_used(&self) -> Option<usize> {
+        Erased::devices_used(self)
     }
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
-        Erased::lacks(self, dtype, calls, property)
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        Erased::skip_reason(self, dtype, calls, property)
     }
     for_routines! { run_erased!() }
 }

@@ -124,7 +124,7 @@ pub struct Worst {
 
 impl Worst {
     /// Takes another ratio into account. A ratio that is NaN counts as infinity.
-    pub fn see(&mut self, ratio: f64, at: (usize, usize)) {
+    pub fn record(&mut self, ratio: f64, at: (usize, usize)) {
         let ratio = if ratio.is_nan() { f64::INFINITY } else { ratio };
         if self.at.is_none() || ratio > self.ratio {
             *self = Worst { ratio, at: Some(at) };

@@ -10,7 +10,7 @@ use crate::guarded::message;
 use crate::report::{ENDS, Identity, TrialReport, Verdict};
 use crate::suite::Property;
 use crate::trial::Ledger;
-use crate::{Failure, Scope, Subject, flushes, room};
+use crate::{Failure, Scope, Subject, flushes, memory_check};
 
 /// Settings by which the trials of one subject are judged.
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ impl Grader {
         Grader { scope, expectations: [Vec::new(), Vec::new()] }
     }
 
-    /// Runs the trial of a property on a subject. The trial is skipped if the subject lacks something that the property
+    /// Runs the trial of a property on a subject. The trial is skipped if the subject skip_reason something that the property
     /// needs.
     pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
-        let lacks = subject.lacks(property.dtype, property.calls, property.name);
-        let why = lacks.or_else(|| room::given(room::SMALL).err());
+        let skip_reason = subject.skip_reason(property.dtype, property.calls, property.name);
+        let why = skip_reason.or_else(|| memory_check::can_allocate(memory_check::SMALL).err());
         why.map_or_else(|| self.grade(subject, property), |why| skipped(property, &why))
     }
 
@@ -62,10 +62,10 @@ impl Grader {
         let name = property.full_name();
         let skipped = match &outcome {
             Ok(()) => skipped,
-            Err(failure) if failure.check == room::CHECK => Some(failure.detail.clone()),
+            Err(failure) if failure.check == memory_check::CHECK => Some(failure.detail.clone()),
             Err(failure) if failure.lacks_memory => too_little_memory(memory_limit),
             // where memory is lacking elsewhere, such as for a thread, calls end in errors of other kinds
-            Err(failure) if failure.compares_nothing() => room::given(room::SPARE).err(),
+            Err(failure) if failure.compares_nothing() => memory_check::can_allocate(memory_check::MIN_FREE_BYTES).err(),
             Err(_) => None,
         };
         let (verdict, why) = match skipped {
@@ -87,7 +87,7 @@ pub fn skipped<S>(property: &Property<S>, why: &str) -> TrialReport {
 /// is a fault of the subject.
 pub(crate) fn too_little_memory(memory_limit: Option<usize>) -> Option<String> {
     let limited = |bytes| format!("too little memory: the limit is {bytes} bytes; raise it to run this trial");
-    memory_limit.map(limited).or_else(|| room::given(room::ALWAYS).err())
+    memory_limit.map(limited).or_else(|| memory_check::can_allocate(memory_check::ASSUMED_BYTES).err())
 }
 
 /// Returns the report of a trial that began and never ended. `detail` tells how the suite noticed that the trial did not

@@ -61,11 +61,11 @@ impl<S: Subject> Subject for Guarded<S> {
     fn one_and_several(&self) -> Option<Result<[Self; 2]>> {
         self.0.one_and_several().map(|both| both.map(|both| both.map(Guarded)))
     }
-    fn took_part(&self) -> Option<usize> {
-        self.0.took_part()
+    fn devices_used(&self) -> Option<usize> {
+        self.0.devices_used()
     }
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
-        self.0.lacks(dtype, calls, property)
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        self.0.skip_reason(dtype, calls, property)
     }
     for_routines! { guard!() }
 }

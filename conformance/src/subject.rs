@@ -35,7 +35,7 @@ pub trait Subject: Sync {
     }
 
     /// The memory limit of each device in bytes, if the user set one. A trial is then skipped, and does not fail, if a call
-    /// lacks memory.
+    /// skip_reason memory.
     fn memory_limit(&self) -> Option<usize> {
         None
     }
@@ -54,13 +54,13 @@ pub trait Subject: Sync {
 
     /// The number of devices that ran a task since the last call of this method. `None` if the subject does not know it.
     /// The number may be one on several devices, since a device takes a task when it is free.
-    fn took_part(&self) -> Option<usize> {
+    fn devices_used(&self) -> Option<usize> {
         None
     }
 
     /// The reason for which a property does not apply to the subject; the trial is then skipped. A subject may return a
-    /// reason only if it lacks something that the property needs.
-    fn lacks(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
+    /// reason only if it skip_reason something that the property needs.
+    fn skip_reason(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }
 
@@ -215,8 +215,8 @@ impl<S: Subject + ?Sized> Subject for Flushing<'_, S> {
     fn devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
         self.subject.devices(visit);
     }
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
-        self.subject.lacks(dtype, calls, property)
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+        self.subject.skip_reason(dtype, calls, property)
     }
     routines_of!(subject, getrf);
 }

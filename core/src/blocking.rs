@@ -71,10 +71,10 @@ pub struct Resources {
 /// Smallest order of a tile that is ever chosen. A device whose memory cannot hold tiles of the smallest order is refused.
 const LEAST_TILE: usize = 8;
 /// Largest order of a square tile. Larger square tiles are not faster.
-const MOST_TILE: usize = 4096;
-/// Maximum number of elements of a tile that has a side longer than [`MOST_TILE`]. The transfer of a tile with this number of
+const MAX_TILE: usize = 4096;
+/// Maximum number of elements of a tile that has a side longer than [`MAX_TILE`]. The transfer of a tile with this number of
 /// elements takes a hundred times as long as a kernel launch.
-const MOST_ELEMENTS: usize = 1 << 20;
+const MAX_ELEMENTS: usize = 1 << 20;
 
 /// The `step`-th order of a tile, in ascending order: all numbers below 64, then multiples of 16.
 fn order(step: usize) -> usize {
@@ -94,7 +94,7 @@ impl Resources {
             let faces = [(m, n), (m, k), (k, n)].map(|(rows, cols)| rows.saturating_mul(cols));
             let largest = faces.into_iter().fold(0, usize::max);
             let taken = faces.map(|face| footprint(face, largest)).into_iter().fold(0, usize::saturating_add);
-            taken <= limit / self.element / 2 && (order <= MOST_TILE || largest <= MOST_ELEMENTS)
+            taken <= limit / self.element / 2 && (order <= MAX_TILE || largest <= MAX_ELEMENTS)
         };
         let longest = extents.into_iter().fold(LEAST_TILE, usize::max);
         let (mut least, mut most) = (LEAST_TILE, longest.saturating_add(1));
@@ -113,7 +113,7 @@ impl Resources {
         if self.resident {
             return Blocking { mc, nc, kc, nb: 0, share: usize::MAX };
         }
-        let most = if self.copy_limit.is_none() { MOST_TILE } else { usize::MAX };
+        let most = if self.copy_limit.is_none() { MAX_TILE } else { usize::MAX };
         let tiles = |mc: usize, nc: usize| m.div_ceil(mc.max(1)).saturating_mul(n.div_ceil(nc.max(1)));
         // halve the longer side until every device has a tile and no tile is too large
         while (tiles(mc, nc) < self.devices || mc.max(nc) > most) && mc.max(nc) > 2 * LEAST_TILE {
@@ -139,12 +139,12 @@ impl Resources {
             return Blocking { mc: nb, nc: per_device, kc: usize::MAX, nb, share: usize::MAX };
         }
         let (nb, nc, kc) = match self.copy_limit {
-            None => (TRSM_NB, per_device.min(MOST_TILE).next_multiple_of(8), usize::MAX),
+            None => (TRSM_NB, per_device.min(MAX_TILE).next_multiple_of(8), usize::MAX),
             Some(limit) => {
                 let extents = match mode {
                     TrsmMode::Substitution => [n.clamp(1, TRSM_NB), per_device, n],
                     // inverses and copies of right-hand sides take the memory that the tiles of products leave
-                    TrsmMode::Inverted => [MOST_TILE; 3],
+                    TrsmMode::Inverted => [MAX_TILE; 3],
                 };
                 let [nb, nc, kc] = self.copied_tile(limit, extents);
                 (nb.min(TRSM_NB), nc.min(per_device), kc)
@@ -162,10 +162,9 @@ impl Resources {
             return Blocking { mc: m, nc: across.max(1), kc: 0, nb: 0, share: usize::MAX };
         }
         let pivots = height.saturating_mul(DType::I32.size());
-        let fits = self
-            .copy_limit
-            .map_or(MOST_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
-        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MOST_TILE.max(longest_strip(height)));
+        let fits =
+            self.copy_limit.map_or(MAX_TILE, |limit| limit.saturating_sub(pivots) / self.element / height.max(1).saturating_mul(2));
+        let nc = across.div_ceil(self.devices).min(fits).clamp(1, MAX_TILE.max(longest_strip(height)));
         Blocking { mc: m, nc, kc: 0, nb: 0, share: usize::MAX }
     }
 
@@ -194,7 +193,7 @@ impl Resources {
                 // transferred
                 let columns = limit / self.element / m.max(1);
                 let nb = (columns / 3).clamp(LEAST_TILE, COPIED_NB);
-                let share = SHARES * self.devices;
+                let share = UPDATE_TASKS_PER_DEVICE * self.devices;
                 // a panel has at most m columns; if m is small, the strips can use the memory that the panel leaves
                 let strip = if m < nb { columns.saturating_sub(m) / 2 } else { nb };
                 (nb, strip.min(longest_strip(m)).min(n.div_ceil(share)).max(nb), share)
@@ -206,7 +205,7 @@ impl Resources {
 
 /// Number of columns at which a strip of `height` rows is long enough to be worth a transfer of its own.
 fn longest_strip(height: usize) -> usize {
-    MOST_ELEMENTS / height.max(1)
+    MAX_ELEMENTS / height.max(1)
 }
 
 /// Order of the diagonal blocks of a triangular solve, if the memory and the triangle are large enough.
@@ -219,7 +218,7 @@ const COPIED_NB: usize = 768;
 
 /// Number of update tasks of a step, for each device that copies. A device that has spent time on the next panel then runs fewer
 /// update tasks than the other devices.
-const SHARES: usize = 4;
+const UPDATE_TASKS_PER_DEVICE: usize = 4;
 
 /// Width of a panel of a matrix that is factored in place. The panel is wide enough for a fast product in the update. The panel
 /// is narrow enough that its factorisation takes no longer than the update that runs at the same time.

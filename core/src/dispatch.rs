@@ -136,9 +136,9 @@ pub struct Dispatcher<'p> {
     reach: &'p [Reach],
     devices: Vec<DeviceState>,
     /// For each command, the number of unfinished commands of the same task on which it depends.
-    waits: Vec<u32>,
+    unmet: Vec<u32>,
     /// For each task, the number of unfinished tasks on which it depends.
-    task_waits: Vec<u32>,
+    task_unmet: Vec<u32>,
     /// The tasks whose predecessors are done. The dispatcher skips tasks of this list that a device has already taken.
     ready: BinaryHeap<Reverse<u32>>,
     /// For each task, whether a device has taken the task.
@@ -162,15 +162,15 @@ impl<'p> Dispatcher<'p> {
     /// Creates the state of a run before its first command.
     #[must_use]
     pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach]) -> Self {
-        let (task_waits, tasks) = (graph.tasks.waits().to_vec(), plan.tasks().len());
-        let ready = (0..).take(tasks).filter(|&task: &u32| task_waits[task as usize] == 0).map(Reverse).collect();
+        let (task_unmet, tasks) = (graph.tasks.unmet().to_vec(), plan.tasks().len());
+        let ready = (0..).take(tasks).filter(|&task: &u32| task_unmet[task as usize] == 0).map(Reverse).collect();
         Dispatcher {
             plan,
             graph,
             reach,
             devices: reach.iter().map(|reach| DeviceState::new(plan, reach)).collect(),
-            waits: graph.commands.waits().to_vec(),
-            task_waits,
+            unmet: graph.commands.unmet().to_vec(),
+            task_unmet,
             ready,
             begun: vec![false; tasks],
             memory: vec![None; plan.registers().len()],
@@ -236,7 +236,7 @@ impl<'p> Dispatcher<'p> {
                 return Ok(Step::Wait);
             }
             match self.allocate(lane.device)? {
-                Memory::Given => {}
+                Memory::Assigned => {}
                 Memory::Ask(step) => return Ok(step),
                 Memory::Short => continue,
             }
@@ -244,8 +244,8 @@ impl<'p> Dispatcher<'p> {
                 if !self.is_elided(lane.device, command) {
                     return Ok(Step::Run(self.issue(lane, command)));
                 }
-                self.pass(lane, command);
-                self.retire(lane.device, command);
+                self.advance_cursor(lane, command);
+                self.mark_done(lane.device, command);
             } else if self.unfinished == 0 {
                 return Ok(Step::Finished);
             } else if !self.take(lane.device) {
@@ -257,7 +257,7 @@ impl<'p> Dispatcher<'p> {
     /// Reports that a command that was issued to this lane has completed.
     pub fn complete(&mut self, lane: Lane, command: CommandId) {
         self.report(lane, command);
-        self.retire(lane.device, command);
+        self.mark_done(lane.device, command);
     }
 
     /// Whether a device works on the rectangle of a register in place, without a copy.
@@ -314,13 +314,13 @@ impl<'p> Dispatcher<'p> {
     /// Whether all dependencies of a command are done and all registers that the command uses have memory.
     fn may_start(&self, device: usize, t: usize, command: CommandId) -> bool {
         let taken = &self.devices[device].taken[t];
-        let born = taken.birth == self.plan.tasks()[taken.task as usize].registers.end
-            || self.graph.live_ranges[self.graph.registers_by_first_use[taken.birth as usize].0 as usize].first > command;
-        born && self.waits[command as usize] == 0
+        let born = taken.next_register == self.plan.tasks()[taken.task as usize].registers.end
+            || self.graph.live_ranges[self.graph.registers_by_first_use[taken.next_register as usize].0 as usize].first > command;
+        born && self.unmet[command as usize] == 0
     }
 
     fn issue(&mut self, lane: Lane, command: CommandId) -> Issue {
-        self.pass(lane, command);
+        self.advance_cursor(lane, command);
         let writes = self.writes_outputs(lane.device, command);
         self.touched |= writes;
         let taken = self.taken(lane.device, command);
@@ -364,7 +364,7 @@ impl<'p> Dispatcher<'p> {
     }
 
     /// Moves the cursor of the lane past a command.
-    fn pass(&mut self, lane: Lane, command: CommandId) {
+    fn advance_cursor(&mut self, lane: Lane, command: CommandId) {
         self.taken(lane.device, command).cursors[lane.queue as usize] = command + 1;
     }
 
@@ -393,7 +393,7 @@ impl<'p> Dispatcher<'p> {
             task,
             number,
             cursors: [start; 3],
-            birth: info.registers.start,
+            next_register: info.registers.start,
             unfinished,
             under_way: 0,
             wrote: false,
@@ -417,10 +417,10 @@ impl<'p> Dispatcher<'p> {
     }
 
     /// Marks a command as done, and updates its successors, its registers and its task.
-    fn retire(&mut self, device: usize, command: CommandId) {
+    fn mark_done(&mut self, device: usize, command: CommandId) {
         self.changed = true;
         let graph = self.graph;
-        graph.commands.successors(command).iter().for_each(|&later| self.waits[later as usize] -= 1);
+        graph.commands.successors(command).iter().for_each(|&later| self.unmet[later as usize] -= 1);
         let (uses, memory, slots) = (&mut self.uses, &mut self.memory, &mut self.devices[device].slots);
         distinct_registers(&self.plan.commands()[command as usize], |reg| {
             let r = reg.0 as usize;
@@ -442,8 +442,8 @@ impl<'p> Dispatcher<'p> {
         self.devices[device].taken.retain(|t| t.task != task);
         self.unfinished -= 1;
         for &later in self.graph.tasks.successors(task) {
-            self.task_waits[later as usize] -= 1;
-            if self.task_waits[later as usize] == 0 && !self.begun[later as usize] {
+            self.task_unmet[later as usize] -= 1;
+            if self.task_unmet[later as usize] == 0 && !self.begun[later as usize] {
                 self.ready.push(Reverse(later));
             }
         }

@@ -68,7 +68,7 @@ impl fmt::Display for ErrorKind {
 pub(crate) const OUTPUTS: &str = "outputs";
 
 /// Value of the [`OUTPUTS`] entry if the call has not written to any output matrix.
-pub(crate) const AS_THEY_WERE: &str = "as they were";
+pub(crate) const OUTPUTS_UNCHANGED: &str = "as they were";
 
 /// Kind, operation, message, context and source of a failure.
 ///
@@ -112,13 +112,13 @@ impl Error {
     /// Adds the statement that the output matrices are unchanged, unless the error already has a statement about them.
     #[must_use]
     pub fn untouched(self) -> Self {
-        if self.outputs().is_some() { self } else { self.with(OUTPUTS, AS_THEY_WERE) }
+        if self.outputs().is_some() { self } else { self.with(OUTPUTS, OUTPUTS_UNCHANGED) }
     }
 
     /// Whether the error states that the output matrices are unchanged.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.outputs() == Some(AS_THEY_WERE)
+        self.outputs() == Some(OUTPUTS_UNCHANGED)
     }
 
     /// Sets the error's statement about the output matrices, in place of an earlier statement.

@@ -20,7 +20,7 @@ mod tests;
 const MAGIC: &[u8; 8] = b"LAPCACH1";
 const HASH: usize = blake3::OUT_LEN;
 /// Maximum size of all entries together, in bytes. The least recently used entries are deleted first.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// A function that the cache calls with the name of each program.
 struct Listener(Box<dyn Fn(&str) + Send + Sync>);
@@ -35,7 +35,7 @@ impl fmt::Debug for Listener {
 #[derive(Debug)]
 pub struct ProgramCache {
     folder: Option<PathBuf>,
-    most_bytes: u64,
+    max_bytes: u64,
     hits: AtomicU64,
     misses: AtomicU64,
     rejected: AtomicU64,
@@ -72,7 +72,7 @@ impl ProgramCache {
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         let [hits, misses, rejected] = [0; 3].map(AtomicU64::new);
-        ProgramCache { folder, most_bytes: MOST_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
+        ProgramCache { folder, max_bytes: MAX_BYTES, hits, misses, rejected, trouble: OnceLock::new(), listener: OnceLock::new() }
     }
 
     /// Registers the function `tell`: the cache calls it with the name of each program before a driver loads or compiles the
@@ -217,7 +217,7 @@ impl ProgramCache {
         let mut total = 0;
         for (path, about) in files {
             total += about.len();
-            if total > self.most_bytes && path != keep {
+            if total > self.max_bytes && path != keep {
                 let _ = fs::remove_file(path);
             }
         }

@@ -49,7 +49,7 @@ pub(crate) fn wait_for<'a, T>(
 
 /// Number of times that a waiting thread polls before it sleeps. All polls together take about as long as waking a thread.
 #[cfg(not(loom))]
-const TURNS: usize = 200;
+const POLLS_BEFORE_SLEEP: usize = 200;
 
 /// Waits while `pending` returns true. The wait is often short, so the thread polls a few times before it sleeps.
 pub(crate) fn wait_while<'a, T>(
@@ -59,7 +59,7 @@ pub(crate) fn wait_while<'a, T>(
     pending: impl Fn(&T) -> bool,
 ) -> MutexGuard<'a, T> {
     #[cfg(not(loom))]
-    for _ in 0..TURNS {
+    for _ in 0..POLLS_BEFORE_SLEEP {
         if !pending(&guard) {
             return guard;
         }

@@ -24,7 +24,7 @@ use lapidary_core::{
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-use servant::{Servant, Served};
+use servant::{Served, WorkerThread};
 
 /// The result of a run.
 type Ended = Result<(), RunError>;
@@ -72,7 +72,7 @@ struct Witness {
     record: Arc<Record>,
     /// The threads of a device with asynchronous queues: one for transfers, unless the device works in place, and one for each
     /// kernel queue.
-    servants: Vec<Arc<Servant>>,
+    servants: Vec<Arc<WorkerThread>>,
 }
 
 /// Memory that the engine keeps valid as long as a token is pending.
@@ -241,7 +241,7 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let mut servants = Vec::new();
     let mut witness = |(device, (null, is_late)): (usize, Case)| {
         let threads = if is_late { null.facts().queues + usize::from(!null.facts().host_memory) } else { 0 };
-        let own: Vec<_> = (0..threads).map(|_| Arc::new(Servant::default())).collect();
+        let own: Vec<_> = (0..threads).map(|_| Arc::new(WorkerThread::default())).collect();
         servants.extend(own.iter().cloned());
         DeviceRuntime::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))
     };
@@ -354,7 +354,7 @@ fn a_device_without_threads_does_one_thing_after_the_other() {
 #[test]
 fn a_token_may_be_dropped() {
     model(None, || {
-        let servant = Arc::new(Servant::default());
+        let servant = Arc::new(WorkerThread::default());
         let done = Arc::new(AtomicUsize::new(0));
         let count = |_| {
             let done = Arc::clone(&done);
@@ -439,7 +439,7 @@ fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<u
     let overlapped = std::sync::Arc::clone(&seen);
     model(preemptions, move || {
         let others = company.then(|| (NullDevice::new(None), false));
-        let devices = [(NullDevice::new(Some(32)).short_at(request), true)].into_iter().chain(others).collect();
+        let devices = [(NullDevice::new(Some(32)).fail_request(request), true)].into_iter().chain(others).collect();
         let (spans, outcome) = run_all_lanes(tasks, devices);
         let failed = spans.iter().find(|span| span.failed);
         let is_store = failed.is_some_and(|span| span.name == "read");

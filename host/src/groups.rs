@@ -3,7 +3,7 @@
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
-use crate::memory::Left;
+use crate::memory::MemoryLeft;
 
 /// Version of the control groups, which determines the names of their files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +14,12 @@ enum Version {
 
 /// Returns the smallest amount of memory that a group around this process leaves, if `swap` bytes of swap space are free. Returns
 /// `None` if no group has a limit. `root` is the root folder of the system's files.
-pub fn left(root: &Path, swap: u64) -> Option<Left> {
+pub fn left(root: &Path, swap: u64) -> Option<MemoryLeft> {
     let memberships = read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let folders = mounts.lines().filter_map(|mount| folders(root, mount, &memberships));
     let groups = folders.flat_map(|(version, folders)| folders.into_iter().map(move |folder| (version, folder)));
-    groups.filter_map(|(version, folder)| of_group(version, &folder, swap)).reduce(Left::min)
+    groups.filter_map(|(version, folder)| of_group(version, &folder, swap)).reduce(MemoryLeft::min)
 }
 
 /// Returns the folders of the group of this process and of all groups around it, if `mount`, a line of `mountinfo`, shows groups
@@ -55,7 +55,7 @@ fn membership(version: Version, line: &str) -> Option<&str> {
 
 /// Returns how much memory one group leaves, or `None` if the group has no limit. Cached files do not count as used memory,
 /// because the system frees their memory on demand.
-fn of_group(version: Version, folder: &Path, swap: u64) -> Option<Left> {
+fn of_group(version: Version, folder: &Path, swap: u64) -> Option<MemoryLeft> {
     let number = |name: &str| read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let stat = read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let sum = |keys: &[&str]| keys.iter().filter_map(|key| value(&stat, key)).sum::<u64>();
@@ -66,14 +66,14 @@ fn of_group(version: Version, folder: &Path, swap: u64) -> Option<Left> {
             let free = left("memory.limit_in_bytes", "memory.usage_in_bytes")?;
             // how much memory and swap space together are left, if the system limits the sum of both
             let both = left("memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes").unwrap_or(u64::MAX);
-            Some(Left { free: free.min(both), most: both.min(free.saturating_add(swap)) })
+            Some(MemoryLeft { free: free.min(both), most: both.min(free.saturating_add(swap)) })
         }
         Version::Two => {
             let files = sum(&["active_file", "inactive_file", "slab_reclaimable"]);
             let free = number("memory.max")?.saturating_sub(number("memory.current")?.saturating_sub(files));
             let swap_limit = number("memory.swap.max").unwrap_or(u64::MAX);
             let swap = swap.min(swap_limit.saturating_sub(number("memory.swap.current").unwrap_or(0)));
-            Some(Left { free, most: free.saturating_add(swap) })
+            Some(MemoryLeft { free, most: free.saturating_add(swap) })
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::groups;
 
 /// Host memory that this process can still allocate, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct MemoryLeft {
     /// Memory that is available if no other program is swapped out. Cached files count as available memory.
     pub free: u64,
     /// All memory that the process can obtain. On Linux, `most` is the sum of `free` and the free swap space. On other systems,
@@ -17,18 +17,18 @@ pub struct Left {
     pub most: u64,
 }
 
-impl Left {
+impl MemoryLeft {
     /// Returns the smaller value of two bounds, for each field.
     #[must_use]
-    pub fn min(self, other: Left) -> Left {
-        Left { free: self.free.min(other.free), most: self.most.min(other.most) }
+    pub fn min(self, other: MemoryLeft) -> MemoryLeft {
+        MemoryLeft { free: self.free.min(other.free), most: self.most.min(other.most) }
     }
 }
 
 /// Returns the smallest amount that is left by the system, by the control groups around this process (version 1 or 2), and by the
 /// limit on its address space. Returns `None` if the system does not report its memory.
 #[must_use]
-pub fn left() -> Option<Left> {
+pub fn left() -> Option<MemoryLeft> {
     let mut system = System::new();
     system.refresh_memory();
     // a system that does not report its memory returns 0
@@ -38,9 +38,9 @@ pub fn left() -> Option<Left> {
     }
     let swap = system.free_swap();
     let most = if cfg!(target_os = "linux") { free.saturating_add(swap) } else { total };
-    let address_space = address_space().map(|bytes| Left { free: bytes, most: bytes });
+    let address_space = address_space().map(|bytes| MemoryLeft { free: bytes, most: bytes });
     let bounds = [groups::left(Path::new("/"), swap), address_space];
-    Some(bounds.into_iter().flatten().fold(Left { free, most }, Left::min))
+    Some(bounds.into_iter().flatten().fold(MemoryLeft { free, most }, MemoryLeft::min))
 }
 
 /// Returns how much the limit on the address space (`ulimit -v`) leaves, or `None` if there is no limit.
@@ -58,18 +58,18 @@ fn address_space() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Left, left};
+    use super::{MemoryLeft, left};
 
     #[test]
     #[cfg(any(target_os = "linux", target_os = "macos", windows))]
     fn these_systems_tell_what_is_left() {
-        let Left { free, most } = left().unwrap();
+        let MemoryLeft { free, most } = left().unwrap();
         assert!(free > 1 << 20 && most >= free, "{free} {most}");
     }
 
     #[test]
     fn each_bound_counts() {
-        let (a, b) = (Left { free: 1, most: 5 }, Left { free: 2, most: 4 });
-        assert_eq!((a.min(b), b.min(a)), (Left { free: 1, most: 4 }, Left { free: 1, most: 4 }));
+        let (a, b) = (MemoryLeft { free: 1, most: 5 }, MemoryLeft { free: 2, most: 4 });
+        assert_eq!((a.min(b), b.min(a)), (MemoryLeft { free: 1, most: 4 }, MemoryLeft { free: 1, most: 4 }));
     }
 }

@@ -8,7 +8,7 @@ const WINDOW: Duration = Duration::from_millis(12);
 /// Maximum processor time of a process at rest within one window.
 const IDLE: Duration = Duration::from_micros(150);
 /// Maximum number of windows, after which the wait ends without success.
-const MOST: usize = 50;
+const MAX_ROUNDS: usize = 50;
 /// Time of a wait on a system that does not report the processor time.
 const BLIND: Duration = Duration::from_millis(50);
 
@@ -26,7 +26,7 @@ fn rests(clock: impl Fn() -> Option<Duration>, sleep: impl Fn(Duration)) -> bool
         sleep(BLIND);
         return true;
     };
-    for _ in 0..MOST {
+    for _ in 0..MAX_ROUNDS {
         sleep(WINDOW);
         let now = clock().unwrap_or(before);
         if now.saturating_sub(before) < IDLE {
@@ -54,7 +54,7 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    use super::{BLIND, IDLE, MOST, WINDOW, processor_time, rests};
+    use super::{BLIND, IDLE, MAX_ROUNDS, WINDOW, processor_time, rests};
 
     /// Returns the result and the duration of a wait for threads that work during `busy` windows.
     fn waited(busy: usize) -> (bool, Duration) {
@@ -70,7 +70,7 @@ mod tests {
     fn we_wait_as_long_as_threads_work_and_not_for_ever() {
         assert_eq!(waited(0), (true, WINDOW));
         assert_eq!(waited(20), (true, 21 * WINDOW));
-        assert_eq!(waited(MOST + 1), (false, WINDOW * u32::try_from(MOST).unwrap()));
+        assert_eq!(waited(MAX_ROUNDS + 1), (false, WINDOW * u32::try_from(MAX_ROUNDS).unwrap()));
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub struct Choices {
     pub max_scratch_bytes: usize,
     /// Number of work-items in a work-group that holds a strip of a panel in registers, a power of two. The value 0 means that
     /// panels are not factored by strips.
-    pub strips: usize,
+    pub strip_group_size: usize,
     /// Whether one launch factors all strips of a panel, so that work-groups wait for one another ([`Feature::GroupsMayWait`]).
     /// Only the WGSL program has a kernel that factors all strips in one launch.
-    pub waits: bool,
+    pub groups_may_wait: bool,
     /// Minimum number of rows of a panel that several work-groups factor together column by column. The minimum does not apply to
     /// panels that are factored by strips.
     pub multi_group_min_rows: usize,
@@ -123,9 +123,10 @@ impl Choices {
         let multi_group_min_rows = if fits(choices.columns(DType::F64)) { MULTI_GROUP_MIN_ROWS } else { usize::MAX };
         let has_smaller = |dtype| TileParams::smaller(dtype).iter().all(|tile| tile.check(dtype, limits).is_ok());
         let units = facts.compute_units.filter(|_| has_smaller(DType::F32) && has_smaller(DType::F64)).unwrap_or(1);
-        let waits = dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait);
+        let groups_may_wait = dialect == Dialect::Wgsl && facts.has(Feature::GroupsMayWait);
         let batch_group = power_of_two(BATCH, limits);
-        let choices = Choices { multi_group_min_rows, laswp_group_size, trsm_group_size, batch_group, units, waits, ..choices };
+        let choices =
+            Choices { multi_group_min_rows, laswp_group_size, trsm_group_size, batch_group, units, groups_may_wait, ..choices };
         Ok(choices.with_strips(power_of_two(STRIP, limits), limits).unwrap_or(choices))
     }
 
@@ -147,8 +148,8 @@ impl Choices {
             group: GROUP.min(limits.work_group),
             column_group: power_of_two(COLUMN, limits),
             max_scratch_bytes: limits.buffer,
-            strips: 0,
-            waits: false,
+            strip_group_size: 0,
+            groups_may_wait: false,
             multi_group_min_rows: usize::MAX,
             laswp_group_size: 0,
             trsm_group_size: [0; 2],
@@ -165,7 +166,7 @@ impl Choices {
     pub fn with_strips(self, items: usize, limits: &Limits) -> Result<Self, String> {
         let strip = StripParams::choose(DType::F64, 1, items, false);
         strip.map_or(Ok(()), |params| params.check(DType::F64, limits))?;
-        Ok(Choices { strips: if strip.is_some() { items } else { 0 }, ..self })
+        Ok(Choices { strip_group_size: if strip.is_some() { items } else { 0 }, ..self })
     }
 
     /// Returns a copy of `self` for a device whose memory is limited to `limit` bytes. Scratch memory takes at most an eighth of
@@ -194,8 +195,8 @@ impl Choices {
     /// Returns the shape of the strips by which a panel of `rows` rows is factored, or `None` if the panel cannot be factored by
     /// strips.
     #[must_use]
-    pub fn strips(&self, dtype: DType, rows: usize) -> Option<StripParams> {
-        StripParams::choose(dtype, rows, self.strips, self.waits)
+    pub fn strip_params(&self, dtype: DType, rows: usize) -> Option<StripParams> {
+        StripParams::choose(dtype, rows, self.strip_group_size, self.groups_may_wait)
     }
 
     /// Returns the program in which several work-groups factor a panel together.
@@ -260,7 +261,7 @@ impl Products {
             Products::Panel(params) => (Program::GemmPanel { dtype, params }, "gemm_panel"),
             Products::Vector(VectorProducts { wide, narrow, .. }) => {
                 let params = wide.unwrap_or(narrow);
-                (Program::GemmVector { dtype, params, trans_b: !params.turns_b(dtype), vec_c: true }, "gemm_vector")
+                (Program::GemmVector { dtype, params, trans_b: !params.transposes_b(dtype), vec_c: true }, "gemm_vector")
             }
         }
     }

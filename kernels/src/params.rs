@@ -188,7 +188,7 @@ impl VectorParams {
     /// stores the elements of each vector to different lines of local memory, in a shuffled order in which few accesses meet in
     /// one bank.
     #[must_use]
-    pub fn turns_b(&self, dtype: DType) -> bool {
+    pub fn transposes_b(&self, dtype: DType) -> bool {
         let (v, items) = (Self::vector(dtype), self.items());
         let along_k = self.kwg / v;
         // the shuffle permutes eight vectors, which must lie in one strip, and the columns that a work-item loads must be a
@@ -283,7 +283,7 @@ mod tests {
             let (wide, narrow) = (VectorParams::wide(dtype), VectorParams::narrow(dtype));
             assert_eq!((wide.check(dtype, &desktop), narrow.check(dtype, &browser)), (Ok(()), Ok(())));
             assert!(wide.check(dtype, &browser).unwrap_err().contains("local memory"));
-            assert_eq!([wide, narrow].map(|params| params.turns_b(dtype)), [true; 2]);
+            assert_eq!([wide, narrow].map(|params| params.transposes_b(dtype)), [true; 2]);
             assert!(VectorParams { lanes_n: 3, ..narrow }.check(dtype, &desktop).unwrap_err().contains("power of two"));
             assert!(VectorParams { mwg: 72, ..narrow }.check(dtype, &desktop).is_err());
         }

@@ -7,7 +7,7 @@ use lapidary_core::{
 };
 
 use crate::machine::{Machine, column, read_column};
-use crate::singular::{B_STAYS, singular};
+use crate::singular::{B_UNCHANGED, singular};
 
 /// Maximum size in bytes of a matrix of a batch that one instruction computes. Larger matrices are computed one after the other:
 /// one such matrix occupies a device alone, and several such matrices may exceed the memory limit of the device.
@@ -218,7 +218,7 @@ impl Machine {
         if joined.len() < memory.len() {
             return one_by_one();
         }
-        if let Some(driver) = self.direct(problem.dtype(), problem.flops(), &joined) {
+        if let Some(driver) = self.device_for_small_call(problem.dtype(), problem.flops(), &joined) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(count, &joined)) };
         }
@@ -252,9 +252,9 @@ impl Machine {
         let length = of_call(&calls[0]).len();
         let instructions: Vec<Instruction<RawMat>> = calls.iter().flat_map(of_call).collect();
         let flops = |call: &[Instruction<RawMat>]| call.iter().map(Instruction::flops).sum();
-        // `direct` returns a device only if the largest call of the list is a small call.
+        // `device_for_small_call` returns a device only if the largest call of the list is a small call.
         let largest = instructions.chunks_exact(length).map(flops).fold(0.0, f64::max);
-        let driver = self.direct(calls[0].problem.dtype(), largest, &memory).or_else(|| self.lone_processor(&memory));
+        let driver = self.device_for_small_call(calls[0].problem.dtype(), largest, &memory).or_else(|| self.only_cpu(&memory));
         let Some(driver) = driver else {
             return calls.iter().try_for_each(|call| {
                 self.run(&call.problem, &call.memory)?;
@@ -282,7 +282,7 @@ impl Machine {
         let search = batched::Problem { count, each: Each::ZeroPivots { n, dtype: T::DTYPE } };
         self.run(&Problem::Batched(search), &[joined, column(&mut info)?])?;
         let zero = info.iter().enumerate().find_map(|(i, &info)| Some((i, usize::try_from(info).ok().filter(|&pivot| pivot > 0)?)));
-        zero.map_or(Ok(()), |(i, pivot)| Err(singular("getrs_batched", pivot, B_STAYS).with("matrix", i)))
+        zero.map_or(Ok(()), |(i, pivot)| Err(singular("getrs_batched", pivot, B_UNCHANGED).with("matrix", i)))
     }
 }
 

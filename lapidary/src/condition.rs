@@ -10,7 +10,7 @@ use crate::equilibrate::{exponent, times_power};
 use crate::lu::{Lu, check_system};
 
 /// Maximum number of steps of the estimator.
-const MOST_STEPS: usize = 5;
+const MAX_STEPS: usize = 5;
 
 pub(crate) fn rcond<T: Scalar>(lu: &Lu<'_, T>, norm: f64) -> Result<f64> {
     let n = lu.factors().rows();
@@ -97,7 +97,7 @@ fn inverse_norm<T: Scalar>(n: usize, apply: impl Fn(Op, &mut [T]) -> Result<()>)
     let mut estimate = one_norm(&x);
     let mut sign = signs(&x);
     let mut peak = usize::MAX;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         // z = Mᴴ·sign(y); the index of its largest element is the next column of M to try
         let mut z = sign.clone();
         apply(Op::ConjTrans, &mut z)?;

@@ -6,7 +6,7 @@ use crate::condition;
 use crate::copy::DeviceCopy;
 use crate::machine::Machine;
 use crate::refine::{self, Refinement};
-use crate::singular::{B_STAYS, singular};
+use crate::singular::{B_UNCHANGED, singular};
 
 /// The factors `A = P·L·U`, stored in the memory of A.
 ///
@@ -85,7 +85,7 @@ impl<'a, T: Scalar> Lu<'a, T> {
     pub fn solve_with(&self, op: Op, b: MatMut<'_, T>) -> Result<()> {
         check_system("solve", &self.factors(), b.rows()).map_err(Error::untouched)?;
         if self.info != 0 {
-            return Err(singular("solve", self.info, B_STAYS));
+            return Err(singular("solve", self.info, B_UNCHANGED));
         }
         self.machine.solve_with_pivots(Getrs::new(self.factors(), &self.ipiv, b).op(op), self.copy.as_ref())
     }

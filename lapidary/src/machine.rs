@@ -18,7 +18,7 @@ use crate::price::{Listener, Pricing, Records, Tell};
 use crate::schedules::Schedules;
 use crate::select::Select;
 use crate::settings::Settings;
-use crate::singular::{A_IS_FACTORED, B_STAYS, singular};
+use crate::singular::{A_HOLDS_FACTORS, B_UNCHANGED, singular};
 
 /// Maximum number of floating-point operations of a small call. A small call runs as one kernel of the first device, if this
 /// device works on host matrices, since planning the call and waking another device would take longer than the kernel.
@@ -318,7 +318,7 @@ impl Machine {
             return Ok(());
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
-        if let Some(driver) = self.direct(T::DTYPE, flops::gemm(m, n, k), &memory) {
+        if let Some(driver) = self.device_for_small_call(T::DTYPE, flops::gemm(m, n, k), &memory) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
@@ -348,8 +348,8 @@ impl Machine {
             return Ok(());
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
-        let direct = self.direct(T::DTYPE, flops::trsm(order, nrhs), &memory);
-        if let Some(driver) = direct.filter(|_| problem.mode == TrsmMode::Substitution) {
+        let device_for_small_call = self.device_for_small_call(T::DTYPE, flops::trsm(order, nrhs), &memory);
+        if let Some(driver) = device_for_small_call.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return unsafe { driver.launch(&problem.instruction(memory)) };
         }
@@ -377,7 +377,7 @@ impl Machine {
         let args = args.into_inner();
         let memory = [args.a.raw(), column(args.ipiv)?, column(std::slice::from_mut(&mut info))?];
         let flops = flops::getrf(problem.m, problem.n);
-        let copy = match self.direct(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
+        let copy = match self.device_for_small_call(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
@@ -416,7 +416,7 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        if let Some(driver) = self.direct(T::DTYPE, flops::getrs(n, nrhs), &memory) {
+        if let Some(driver) = self.device_for_small_call(T::DTYPE, flops::getrs(n, nrhs), &memory) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
             return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
         }
@@ -451,10 +451,10 @@ impl Machine {
         check_system(Routine::Gesv.name(), &a.as_ref(), b.rows()).map_err(Error::untouched)?;
         let lu = self.getrf(a)?;
         if lu.info() != 0 {
-            return Err(singular(Routine::Gesv.name(), lu.info(), A_IS_FACTORED));
+            return Err(singular(Routine::Gesv.name(), lu.info(), A_HOLDS_FACTORS));
         }
         lu.solve(b).map_err(|error| match error.outputs() {
-            Some(B_STAYS) => error.with_outputs(A_IS_FACTORED),
+            Some(B_UNCHANGED) => error.with_outputs(A_HOLDS_FACTORS),
             _ => error.with_outputs("A holds its factors, B is partly written"),
         })?;
         Ok(lu)

@@ -40,7 +40,7 @@ const HANGS: &str = "it does not open within ";
 
 /// In a child process that was started to probe drivers, opens the drivers and ends the process. In a process that was not
 /// started to probe drivers, returns at once. Call `answer` first in `main`, before the program reads its arguments.
-pub fn answer() {
+pub fn run_if_probe_child() {
     let (Some(backend), Some(file)) = (env::var_os(BACKEND), env::var_os(ANSWER)) else { return };
     std::thread::spawn(|| {
         // Standard input ends when the parent process ends. A child with a hanging driver must not outlive its parent.
@@ -75,7 +75,7 @@ pub struct LeftOut {
 /// # Errors
 /// The value of `LAPIDARY_PROBE` is not a number.
 pub unsafe fn leave_out_failing_drivers(select: &Select, settings: &Settings, mut tell: impl FnMut(&str)) -> Result<LeftOut> {
-    answer();
+    run_if_probe_child();
     let mut left_out = LeftOut::default();
     let (Some(timeout), cache) = (timeout()?, settings.program_cache()) else { return Ok(left_out) };
     if !cache.keeps() {
@@ -284,7 +284,7 @@ impl Probe {
         loop {
             match self.child.try_wait() {
                 _ if answer.exists() => return Outcome::Opens,
-                Ok(Some(status)) if is_its_own(status) => {
+                Ok(Some(status)) if is_self_inflicted(status) => {
                     return Outcome::Fails(format!("it ends the process that opens it ({status})"));
                 }
                 Ok(None) if Instant::now() < self.end => std::thread::sleep(STEP),
@@ -296,7 +296,7 @@ impl Probe {
 }
 
 /// Whether the exit status of a process comes from the process itself: an exit code, or a signal caused by a fault.
-fn is_its_own(status: ExitStatus) -> bool {
+fn is_self_inflicted(status: ExitStatus) -> bool {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         /// The numbers of `SIGILL`, `SIGABRT`, `SIGBUS`, `SIGFPE` and `SIGSEGV`.

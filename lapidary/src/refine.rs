@@ -14,7 +14,7 @@ use crate::lu::{Lu, check_system};
 use crate::machine::Machine;
 
 /// Maximum number of refinement steps, as in LAPACK.
-const MOST_STEPS: usize = 5;
+const MAX_STEPS: usize = 5;
 /// Number of elements in one block of X, and in one panel of rows of |A| that multiplies the block. A block of this size stays in
 /// a core's cache between the residual and the solve.
 const BLOCK_ELEMENTS: usize = 1 << 15;
@@ -103,7 +103,7 @@ impl<T: Scalar> System<'_, T> {
         let n = self.a.rows();
         let mut trials = self.trials(b, x.as_ref());
         let mut best = vec![Refinement { steps: 0, backward_error: f64::INFINITY }; b.cols()];
-        for steps in 0..=MOST_STEPS {
+        for steps in 0..=MAX_STEPS {
             let mut r = self.residuals(&trials)?;
             let errors = self.backward_errors(&trials, &r)?;
             for (c, (trial, &backward_error)) in trials.cols.iter().zip(&errors).enumerate() {
@@ -118,7 +118,7 @@ impl<T: Scalar> System<'_, T> {
             // a comparison with a NaN error is false, which ends the refinement of its column
             let goes_on = |c: &usize| errors[*c] > 2.0 * T::UNIT_ROUNDOFF && 2.0 * errors[*c] <= trials.cols[*c].last;
             let kept: Vec<usize> = (0..errors.len()).filter(goes_on).collect();
-            if kept.is_empty() || steps == MOST_STEPS {
+            if kept.is_empty() || steps == MAX_STEPS {
                 break;
             }
             trials.cols.iter_mut().zip(&errors).for_each(|(trial, &error)| trial.last = error);

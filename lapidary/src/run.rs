@@ -18,11 +18,11 @@ mod tests;
 
 /// Maximum number of restarts of a call with smaller tiles. A device that refuses 1/4096 of the memory that it reported would
 /// refuse any amount, and plans with even smaller tiles would be long.
-const MOST_ATTEMPTS: u32 = 12;
+const MAX_ATTEMPTS: u32 = 12;
 
 /// A call on resident matrices does not wait for other calls if its columns in host memory, such as pivots, take at most this
 /// number of bytes. Every device is assumed to have this much memory beyond its memory limit.
-const FEW_BYTES: usize = 64 << 10;
+const MAX_UNLOCKED_COLUMN_BYTES: usize = 64 << 10;
 
 /// Maximum number of commands of a plan that is simulated to compute its price. Simulating this number of commands takes a few
 /// milliseconds.
@@ -149,7 +149,7 @@ impl Machine {
     /// Returns the device that runs a small call on host matrices, or `None` if the call is not small or the first device cannot
     /// run it.
     #[inline]
-    pub(crate) fn direct(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
+    pub(crate) fn device_for_small_call(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able =
             |driver: &&DeviceRuntime| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
@@ -175,17 +175,17 @@ impl Machine {
         Ok(capable)
     }
 
-    /// Returns the CPU, if it is the only device of the machine, all matrices lie in host memory, and `takes_instructions` is
+    /// Returns the CPU, if it is the only device of the machine, all matrices lie in host memory, and `needs_no_plan` is
     /// true.
-    pub(crate) fn lone_processor(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
+    pub(crate) fn only_cpu(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let [driver] = self.drivers() else { return None };
         let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
-        (is_on_host && self.takes_instructions(driver)).then_some(driver)
+        (is_on_host && self.needs_no_plan(driver)).then_some(driver)
     }
 
     /// Whether `driver` can run a call on host matrices alone and without a plan. `true` if `driver` is the CPU, no panel width
     /// is set, and no trace is recorded.
-    fn takes_instructions(&self, driver: &DeviceRuntime) -> bool {
+    fn needs_no_plan(&self, driver: &DeviceRuntime) -> bool {
         let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none()
     }
@@ -195,7 +195,7 @@ impl Machine {
     fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
         let &[device] = devices else { return None };
         let driver = &self.drivers()[device];
-        if !self.takes_instructions(driver) {
+        if !self.needs_no_plan(driver) {
             return None;
         }
         let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
@@ -229,7 +229,7 @@ impl Machine {
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
-            let _exclusive = (columns > FEW_BYTES).then(|| self.exclusive(&devices));
+            let _exclusive = (columns > MAX_UNLOCKED_COLUMN_BYTES).then(|| self.exclusive(&devices));
             // a planned call may have kept registers again while this call waited for the lock
             driver.release_registers();
             let schedule =
@@ -278,7 +278,7 @@ impl Machine {
                 // A device has less memory than it reported: the call is planned again with smaller tiles, until tiles cannot be
                 // smaller.
                 (Err(RunError { error, touched: false, .. }), Some(limit))
-                    if error.kind().is_out_of_memory() && attempts < MOST_ATTEMPTS =>
+                    if error.kind().is_out_of_memory() && attempts < MAX_ATTEMPTS =>
                 {
                     // the next plan gets half of the memory that this plan uses, since half of a larger reported size might allow
                     // the same plan

@@ -10,7 +10,7 @@ use lapidary_core::{Reach, Resources, Result, Schedule};
 const KEPT: usize = 16;
 
 /// Maximum number of commands of a cached schedule. A schedule with this number of commands takes some hundred kilobytes.
-const MOST_COMMANDS: usize = 2048;
+const MAX_COMMANDS: usize = 2048;
 
 #[derive(Debug)]
 struct Kept {
@@ -49,7 +49,7 @@ impl Schedules {
         }
         drop(all);
         let schedule = Arc::new(schedule(reaches)?);
-        if is_found_again && schedule.plan().commands().len() <= MOST_COMMANDS {
+        if is_found_again && schedule.plan().commands().len() <= MAX_COMMANDS {
             let mut all = self.all();
             all.push_front(Kept { problem: *problem, resources: *resources, schedule: Arc::clone(&schedule) });
             all.truncate(KEPT);

@@ -9,7 +9,7 @@ impl Machine {
     /// Returns an error if a pivot of the factors is exactly zero.
     pub(crate) fn require_pivots<T: Scalar>(&self, operation: &'static str, lu: MatRef<'_, T>) -> Result<()> {
         let zero = self.pivots(operation, lu)?.iter().position(|&pivot| pivot == T::ZERO);
-        zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_STAYS)))
+        zero.map_or(Ok(()), |zero| Err(singular(operation, zero + 1, B_UNCHANGED)))
     }
 
     /// Returns the pivots, the diagonal of U. The factors may lie in host memory or on a device.
@@ -36,10 +36,10 @@ impl Machine {
 }
 
 /// State of the outputs if a solve with given factors finds a zero pivot.
-pub(crate) const B_STAYS: &str = "as they were";
+pub(crate) const B_UNCHANGED: &str = "as they were";
 
 /// State of the outputs if a solve that first factors A finds a zero pivot.
-pub(crate) const A_IS_FACTORED: &str = "A holds its factors, B is as it was";
+pub(crate) const A_HOLDS_FACTORS: &str = "A holds its factors, B is as it was";
 
 /// The error of a solve with a zero pivot. `pivot` is the index of the zero pivot, counted from 1.
 pub(crate) fn singular(operation: &'static str, pivot: usize, outputs: &str) -> Error {

@@ -165,7 +165,7 @@ fn a_driver_that_refuses_memory() {
     let (c, lu) = compute(&Machine::open(&"cpu".parse().unwrap()).unwrap());
     for request in 0..20 {
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().short_at(request);
+        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().fail_request(request);
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let (computed, factors) = compute(&machine);
         assert!(computed == c, "request {request}");
@@ -173,7 +173,7 @@ fn a_driver_that_refuses_memory() {
         assert!(factors.iter().zip(&lu).all(|(x, y)| (x - y).abs() < 1e-9), "request {request}");
     }
     let cache = std::sync::Arc::new(settings.program_cache());
-    let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().short_at(0);
+    let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().fail_request(0);
     let machine = Machine::from_opencl(vec![device], &settings).unwrap();
     assert_eq!(*machine.alloc_host::<f64>(3).unwrap(), [0.0; 3], "plain memory serves where none is pinned");
 }
@@ -258,8 +258,8 @@ fn agree_and_share(one: &Graded, several: Graded, scope: &Scope) {
     let kind = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let idle: Vec<String> =
         several.1.devices().map(|d| kind(&d.name)).filter(|name| events.iter().all(|e| kind(&e.device) != *name)).collect();
-    let took_part = several.1.devices().filter(|d| events.iter().any(|e| e.device == d.name)).count();
-    assert!(idle.is_empty() && took_part > 1, "{idle:?} did nothing, {took_part} devices did something");
+    let devices_used = several.1.devices().filter(|d| events.iter().any(|e| e.device == d.name)).count();
+    assert!(idle.is_empty() && devices_used > 1, "{idle:?} did nothing, {devices_used} devices did something");
 }
 
 #[test]

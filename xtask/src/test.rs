@@ -45,7 +45,7 @@ pub fn run(ws: &Workspace, wanted: &[&str]) -> Result<()> {
     steps.step("sanitize", || sanitize::run(ws))?;
     steps.step("tests", || {
         let cargo = ws.cargo(&[&["test"][..], TESTED].concat());
-        results = closing_lines(&drivers::switched_on(ws, cargo)?.tee()?);
+        results = closing_lines(&drivers::with_drivers_enabled(ws, cargo)?.tee()?);
         Ok(total(&results))
     })?;
     steps.step("foreign", || foreign(ws))?;

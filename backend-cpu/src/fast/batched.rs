@@ -15,7 +15,7 @@ use super::simd::{Kernel, Lanes, Simd};
 use super::transpose::scale;
 use super::trsm::trsm;
 use crate::reference::{self, matrix, piece};
-use crate::team::{Pieces, Team};
+use crate::team::{Team, WorkCounter};
 use crate::tile::Tile;
 
 /// Minimum number of floating-point operations per member.
@@ -35,7 +35,7 @@ pub(crate) fn in_groups(team: &Team, count: usize, flops: f64, body: impl Fn(Ran
         return;
     }
     let group = count.div_ceil(GROUPS * members);
-    let pieces = Pieces::default();
+    let pieces = WorkCounter::default();
     team.run_in_time(members, &|_| {
         while let Some(piece) = pieces.take(count.div_ceil(group)) {
             body(piece * group..((piece + 1) * group).min(count));

@@ -6,7 +6,7 @@ use lapidary_core::Scalar;
 use super::gemm::{Gemm, KC_BYTES};
 use super::pack::Workspace;
 use super::simd::Lanes;
-use crate::team::{Pieces, Team};
+use crate::team::{Team, WorkCounter};
 use crate::tile::Tile;
 
 /// Number of floating-point operations per member and block of terms. With fewer operations, members of a product with shared
@@ -40,7 +40,7 @@ pub(super) unsafe fn by_ranges<T: Lanes>(team: &Team, members: usize, ranges: us
     let ranges = gemm.k.div_ceil(length);
     let mut workspace = Workspace::of_team::<T>(ranges * m * n);
     let partial = Partial(workspace.ptr::<T>());
-    let pieces = Pieces::default();
+    let pieces = WorkCounter::default();
     // SAFETY: the caller guarantees the contract of tiles. Each range has a partial product, which only one member writes.
     team.run_in_time(members, &|_| unsafe {
         while let Some(range) = pieces.take(ranges) {

@@ -23,7 +23,7 @@ use super::simd::{Kernel, Lanes, Simd};
 use super::stored::Stored;
 use super::transpose::transpose;
 use super::trsm::trsm;
-use crate::team::{Member, Pieces, Team};
+use crate::team::{Member, Team, WorkCounter};
 use crate::tile::Tile;
 
 /// Minimum number of floating-point operations per member.
@@ -103,14 +103,14 @@ struct Shared<T> {
     /// Buffer for the column-major copy of a panel.
     panel: *mut T,
     search: PivotSearch<T>,
-    /// Pieces of the first part of a step: strips of U, then blocks of L that are to be packed.
-    strips: Pieces,
+    /// WorkCounter of the first part of a step: strips of U, then blocks of L that are to be packed.
+    strips: WorkCounter,
     /// Tiles of the second part of a step.
-    tiles: Pieces,
+    tiles: WorkCounter,
     /// Number of tiles in the columns of the next panel that are done.
     ready: AtomicUsize,
     /// Strips of the columns left of the panels, whose rows are exchanged at the end.
-    left: Pieces,
+    left: WorkCounter,
 }
 
 // SAFETY: before a barrier, members write different panels of the buffers. After the barrier, members only read the buffers.
@@ -132,10 +132,10 @@ impl<T: Lanes> Kernel<T> for Lookahead<'_, T> {
             u_buffer: memory.wrapping_add(l),
             panel: memory.wrapping_add(l + u),
             search: PivotSearch::new(self.members),
-            strips: Pieces::default(),
-            tiles: Pieces::default(),
+            strips: WorkCounter::default(),
+            tiles: WorkCounter::default(),
             ready: AtomicUsize::new(0),
-            left: Pieces::default(),
+            left: WorkCounter::default(),
         };
         self.team.run(self.members, &|member| {
             // SAFETY: the caller guarantees the contract of tiles, and the buffers hold both factors of an update.

@@ -15,7 +15,7 @@ use super::gemm::{A_BYTES, Gemm, KC_BYTES, MV, Macro, even};
 use super::micro::Strided;
 use super::pack::{Workspace, pack};
 use super::simd::{Kernel, Lanes, Simd};
-use crate::team::{Member, Pieces, Team};
+use crate::team::{Member, Team, WorkCounter};
 use crate::tile::Tile;
 
 /// Minimum work per member. Work is the number of floating-point operations times the bytes per element.
@@ -86,7 +86,7 @@ unsafe fn by_tiles<T: Lanes>(team: &Team, members: usize, gemm: &Gemm<T>) {
         cols *= 2;
     }
     // the last tile of a row takes the remaining columns, because a single column would be computed by another method
-    let (across, tiles) = (n / cols, Pieces::default());
+    let (across, tiles) = (n / cols, WorkCounter::default());
     team.run_in_time(members, &|_| {
         while let Some(tile) = tiles.take(down * across) {
             let (i, j) = (tile % down * rows, tile / down * cols);
@@ -114,15 +114,15 @@ struct Blocks {
 
 /// Counts pieces of work: how many there are, how many are claimed, and how many are done.
 #[derive(Default)]
-struct Stage {
+struct StageCounter {
     count: usize,
-    pieces: Pieces,
+    pieces: WorkCounter,
     done: AtomicUsize,
 }
 
-impl Stage {
+impl StageCounter {
     fn of(count: usize) -> Self {
-        Stage { count, ..Stage::default() }
+        StageCounter { count, ..StageCounter::default() }
     }
 
     /// Claims the next piece of the stage.
@@ -154,12 +154,12 @@ struct Step<T> {
     b_buffer: *mut T,
     /// The pieces of B, then those of A, that are to be packed. `of_b` is the number of pieces of B; 0 if an earlier step has
     /// packed this block of B.
-    packing: Stage,
+    packing: StageCounter,
     of_b: usize,
     /// Number of rows of A, and of columns of B, that a member packs at a time.
     packed: [usize; 2],
     /// The tiles of C. `tile` holds the numbers of rows and columns of a tile.
-    tiles: Stage,
+    tiles: StageCounter,
     tile: [usize; 2],
 }
 
@@ -215,10 +215,10 @@ impl<T: Scalar> Shared<'_, T> {
                         beta: if p == 0 { beta } else { T::ONE },
                         a_buffer: of_a.next().expect("endless"),
                         b_buffer,
-                        packing: Stage::of(of_b + m.div_ceil(packed[0])),
+                        packing: StageCounter::of(of_b + m.div_ceil(packed[0])),
                         of_b,
                         packed,
-                        tiles: Stage::of(m.div_ceil(tile[0]) * n.div_ceil(tile[1])),
+                        tiles: StageCounter::of(m.div_ceil(tile[0]) * n.div_ceil(tile[1])),
                         tile,
                     });
                 }

@@ -94,7 +94,7 @@ pub(super) unsafe fn transpose<V: Simd>(a: Tile<V::Elem>, b: Tile<V::Elem>) {
 }
 
 /// Maximum number of lanes of a vector.
-const MOST: usize = 16;
+const MAX_ORDER: usize = 16;
 
 /// B ← Aᵀ for one block of at most `LANES` × `LANES` elements, by exchanges of
 /// sub-blocks whose size doubles from stage to stage.
@@ -111,7 +111,7 @@ impl<T: Scalar, const WHOLE: bool> Kernel<T> for Block<T, WHOLE> {
         let (rows, cols) = self.a.shape();
         // SAFETY: all accessed elements lie in the block; if the block is not whole, masks exclude the elements outside it.
         unsafe {
-            let mut x = [V::splat(T::ZERO); MOST];
+            let mut x = [V::splat(T::ZERO); MAX_ORDER];
             let mask = V::mask(if WHOLE { 0 } else { rows });
             for (l, x) in x.iter_mut().enumerate().take(V::LANES) {
                 if WHOLE {
@@ -138,7 +138,7 @@ impl<T: Scalar, const WHOLE: bool> Kernel<T> for Block<T, WHOLE> {
 
 /// Exchanges the sub-blocks of `D` lanes in all pairs of rows whose distance is `D`.
 #[inline(always)]
-unsafe fn stage<V: Simd, const D: usize>(x: &mut [V; MOST]) {
+unsafe fn stage<V: Simd, const D: usize>(x: &mut [V; MAX_ORDER]) {
     if D < V::LANES {
         // the loop has a constant count, so that the compiler unrolls it and keeps the rows in registers
         for pair in 0..V::LANES / 2 {

@@ -23,7 +23,7 @@ fn members_work_at_the_same_time_and_threads_are_kept() {
 #[test]
 fn every_piece_is_taken_once_in_each_round() {
     let team = Team::new(3);
-    let (pieces, counts) = (Pieces::default(), [const { AtomicU64::new(0) }; 100]);
+    let (pieces, counts) = (WorkCounter::default(), [const { AtomicU64::new(0) }; 100]);
     team.run(3, &|member| {
         for round in 1..200 {
             while let Some(piece) = pieces.take(counts.len()) {
@@ -41,7 +41,7 @@ fn every_piece_is_taken_once_in_each_round() {
 fn a_job_does_not_wait_for_those_who_come_too_late() {
     let team = Team::new(3);
     for round in 0..2000 {
-        let (pieces, done, begun) = (Pieces::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (pieces, done, begun) = (WorkCounter::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         team.run_in_time(3, &|_| {
             begun.fetch_add(1, Ordering::Relaxed);
             while pieces.take(5).is_some() {
@@ -142,7 +142,7 @@ fn a_job_of_any_number_of_members_is_done_when_it_returns() {
     for size in [2, 5, 16] {
         let team = Team::new(size);
         for round in 0..20_000_usize {
-            let (pieces, done) = (Pieces::default(), AtomicUsize::new(0));
+            let (pieces, done) = (WorkCounter::default(), AtomicUsize::new(0));
             team.run_in_time(1 + round % size, &|_| {
                 while pieces.take(7).is_some() {
                     done.fetch_add(1, Ordering::Relaxed);

@@ -46,14 +46,14 @@ static AT_WORK: AtomicBool = AtomicBool::new(false);
 
 /// Calls a function of the peer library. If that function calls `exit`, the process ends with status 1 and a message, since the
 /// call has no result.
-pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
+pub fn guard_exit<R>(run: impl FnOnce() -> R) -> R {
     #[cfg(unix)]
     {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
-            // SAFETY: the exit handler `told` may run at any time. A failure to register the handler affects only the message
+            // SAFETY: the exit handler `report_early_exit` may run at any time. A failure to register the handler affects only the message
             // and the exit status.
-            let _ = unsafe { libc::atexit(told) };
+            let _ = unsafe { libc::atexit(report_early_exit) };
         });
     }
     AT_WORK.store(true, Ordering::Relaxed);
@@ -63,7 +63,7 @@ pub fn at_work<R>(run: impl FnOnce() -> R) -> R {
 }
 
 #[cfg(unix)]
-extern "C" fn told() {
+extern "C" fn report_early_exit() {
     if AT_WORK.load(Ordering::Relaxed) {
         eprintln!("lapidary: the peer library ended the process; there is no result");
         // SAFETY: `_exit` ends the process at once and may be called in any state.
@@ -75,7 +75,7 @@ impl<T: Scalar> Peer<T> {
     /// Loads a shared library and looks up its routines.
     pub fn open(path: &Path) -> Result<Self> {
         // SAFETY: loading runs the library's initialisers. The user vouches that the library is a BLAS.
-        let library = at_work(|| unsafe { Library::new(path) });
+        let library = guard_exit(|| unsafe { Library::new(path) });
         let library = library.map_err(|cause| {
             // The loader's own message says which file or symbol is missing.
             let why = cause.source().map_or_else(|| cause.to_string(), ToString::to_string);
@@ -185,7 +185,7 @@ fn symbol(dtype: DType, routine: Routine) -> String {
     format!("{}{}_", if dtype == DType::F32 { 's' } else { 'd' }, routine.name())
 }
 
-/// The library's function `name` for an element type. `None` if the library lacks it.
+/// The library's function `name` for an element type. `None` if the library skip_reason it.
 ///
 /// # Safety
 /// `F` must be the type of the function.

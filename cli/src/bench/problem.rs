@@ -3,7 +3,7 @@
 use lapidary::core::Routine;
 use lapidary::{DeviceMatrix, Diag, Gemm, Getrf, Getrs, Laswp, Machine, MatMut, Scalar, Trsm};
 
-use super::peer::{Peer, at_work};
+use super::peer::{Peer, guard_exit};
 use crate::dense::Dense;
 use crate::failure::{Failure, Result};
 use crate::residual::{self, LU_THRESHOLD, RATIO_THRESHOLD, Triangle};
@@ -92,7 +92,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
         let mut inputs = operands(&shape, seed)?;
         let mut factored = None;
         match shape.routine {
-            Routine::Trsm => tame(&mut inputs.a, shape.a.diag),
+            Routine::Trsm => make_well_conditioned(&mut inputs.a, shape.a.diag),
             Routine::Getrs => factored = Some(factor(&mut inputs, machine)?),
             Routine::Laswp => draw_pivots(&mut inputs, seed),
             Routine::Gemm | Routine::Getrf | Routine::Gesv => {}
@@ -147,7 +147,7 @@ impl<'m, T: Scalar> Problem<'m, T> {
 
     /// Runs the peer's routine once.
     pub fn peer(&mut self, peer: &Peer<T>) -> Result<()> {
-        at_work(|| match self.shape.routine {
+        guard_exit(|| match self.shape.routine {
             Routine::Gemm => peer.gemm(&self.shape, &mut self.work),
             Routine::Trsm => peer.trsm(&self.shape, &mut self.work),
             Routine::Getrf => peer.getrf(&mut self.work),
@@ -264,7 +264,7 @@ fn draw_pivots<T: Scalar>(operands: &mut Operands<T>, seed: u64) {
 
 /// Makes a random triangular matrix well conditioned by small entries off the diagonal. With large entries the condition number
 /// grows exponentially with the order.
-fn tame<T: Scalar>(a: &mut Dense<T>, diag: Diag) {
+fn make_well_conditioned<T: Scalar>(a: &mut Dense<T>, diag: Diag) {
     let n = a.rows().max(1) as f64;
     let on_diagonal = |value: f64| if diag == Diag::Unit { value } else { 1.5 + value };
     a.map(|i, j, value| if i == j { on_diagonal(value) } else { value / n });

@@ -63,7 +63,7 @@ impl Subject for Graded {
         Some(both)
     }
 
-    fn took_part(&self) -> Option<usize> {
+    fn devices_used(&self) -> Option<usize> {
         // A call that runs on the caller's thread alone leaves no event in the trace.
         let events = self.machine.take_trace();
         let computed = events.iter().filter(|event| event.lane.queue == Queue::Exec);

@@ -79,22 +79,22 @@ fn end() -> ! {
 }
 
 /// The source of the worker process's job.
-pub struct Orders(Receiver<String>);
+pub struct JobReceiver(Receiver<String>);
 
-impl Orders {
+impl JobReceiver {
     /// Starts a thread that reads standard input. When standard input closes, the thread ends the process: the watching process
     /// has ended, and a call that hangs would keep this process alive.
     pub fn listen() -> Self {
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             let mut job = String::new();
-            // If the job is cut off, its JSON does not parse, and `Orders::job` reports the error.
+            // If the job is cut off, its JSON does not parse, and `JobReceiver::job` reports the error.
             let _ = std::io::stdin().read_line(&mut job);
             let _ = sender.send(job);
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
             end();
         });
-        Orders(receiver)
+        JobReceiver(receiver)
     }
 
     /// Waits for the job from the watching process.

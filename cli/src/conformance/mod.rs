@@ -3,10 +3,10 @@
 
 pub mod files;
 mod graded;
-mod last_words;
 pub mod message;
 mod resume;
 pub mod run;
+mod stderr_tail;
 pub mod verdicts;
 mod watch;
 pub mod worker;

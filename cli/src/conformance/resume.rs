@@ -27,7 +27,7 @@ pub fn build() -> String {
 /// The report of a run that was cut off, for this run to continue. `empty` is this run's report. If two runs were cut off in
 /// the same trial, the trial has failed, since a third run would be cut off too. If two runs were cut off while the grades were
 /// measured, the grades have failed.
-pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
+pub fn resume_report<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<Report> {
     let before = files::read(path, "--resume")?;
     let differences = differences(&before, &empty);
     if !differences.is_empty() {
@@ -35,7 +35,7 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
             format!("is of another run ({}): name another file, or leave out --resume to begin anew", differences.join(", "));
         return Err(Failure::file(path, what));
     }
-    if let Some(why) = strange(&before, selected) {
+    if let Some(why) = why_not_resumable(&before, selected) {
         return Err(Failure::file(path, format!("{why}: name another file, or leave out --resume to begin anew")));
     }
     let given_up = before.given_up().map(str::to_owned);
@@ -56,7 +56,7 @@ pub fn go_on<S>(path: &Path, empty: Report, selected: &[Property<S>]) -> Result<
 const CAUSES: &str = "it crashes, hangs or was stopped";
 
 /// Why a run cannot continue from this report. No run writes a trial twice, or a trial that it did not select.
-fn strange<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
+fn why_not_resumable<S>(before: &Report, selected: &[Property<S>]) -> Option<String> {
     let known: HashSet<String> = selected.iter().map(Property::full_name).chain([GRADES.to_owned()]).collect();
     let mut seen = HashSet::new();
     let names = before.trials.iter().map(|trial| &trial.name);

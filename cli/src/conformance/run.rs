@@ -56,7 +56,7 @@ impl<S> Run<S> {
             report.grades.clear();
             worker.give(&Job { trials, tried: report.trials.clone() });
             if let Some(ended) = self.follow(&mut worker, &mut report, &progress)? {
-                self.cut_off(&mut report, &ended, &progress);
+                self.record_end(&mut report, &ended, &progress);
                 self.save(&report)?;
                 if report.grades.is_empty() {
                     worker = Worker::start(self.limit)?;
@@ -98,7 +98,7 @@ impl<S> Run<S> {
         };
         match self.json.as_deref().filter(|path| self.resume && path.exists()) {
             None => Ok(empty),
-            Some(path) => resume::go_on(path, empty, &self.selected),
+            Some(path) => resume::resume_report(path, empty, &self.selected),
         }
     }
 
@@ -135,13 +135,13 @@ impl<S> Run<S> {
 
     /// Records in the report which trial ended the worker process: the trial that had begun, else the next trial. If no trial
     /// is left, the measurement of the grades ended the process.
-    fn cut_off(&self, report: &mut Report, ended: &Ended, progress: &Progress) {
+    fn record_end(&self, report: &mut Report, ended: &Ended, progress: &Progress) {
         let begun = report.begun.clone().or_else(|| self.pending(report).into_iter().next());
         match self.selected.iter().find(|property| begun == Some(property.full_name())) {
             Some(property) => take(report, unended(property, ended), progress),
             None => {
-                let (lacks, failed) = (ended.lacks_memory.as_ref(), ended.lacks_memory.is_none());
-                report.grades = grades::unended(lacks.unwrap_or(&ended.how), failed);
+                let (skip_reason, failed) = (ended.lacks_memory.as_ref(), ended.lacks_memory.is_none());
+                report.grades = grades::unended(skip_reason.unwrap_or(&ended.how), failed);
                 report.end();
             }
         }

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::last_words::LastWords;
 use super::message::{Job, Message};
+use super::stderr_tail::StderrTail;
 use crate::failure::{Failure, Result};
 
 /// Interval at which a process that sends no message is checked. Silence is counted in these steps, so that a run which is
@@ -40,7 +40,7 @@ pub struct Worker {
     child: Child,
     stdin: Option<ChildStdin>,
     messages: Receiver<Message>,
-    last_words: Arc<Mutex<LastWords>>,
+    stderr_tail: Arc<Mutex<StderrTail>>,
     limit: Duration,
     /// Time of the last message.
     spoke: Instant,
@@ -57,12 +57,12 @@ impl Worker {
         command.args(std::env::args_os().skip(1)).arg("--here");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
         let (sender, messages) = channel();
-        let last_words = Arc::new(Mutex::new(LastWords::default()));
+        let stderr_tail = Arc::new(Mutex::new(StderrTail::default()));
         let stdout = child.stdout.take();
         std::thread::spawn(move || stdout.map(|stdout| hear(stdout, &sender)));
-        let (stderr, heard) = (child.stderr.take(), Arc::clone(&last_words));
-        std::thread::spawn(move || stderr.map(|stderr| super::last_words::relay(stderr, &heard)));
-        Ok(Worker { stdin: child.stdin.take(), child, messages, last_words, limit, spoke: Instant::now(), program: None })
+        let (stderr, heard) = (child.stderr.take(), Arc::clone(&stderr_tail));
+        std::thread::spawn(move || stderr.map(|stderr| super::stderr_tail::relay(stderr, &heard)));
+        Ok(Worker { stdin: child.stdin.take(), child, messages, stderr_tail, limit, spoke: Instant::now(), program: None })
     }
 
     /// Sends the process its job. If the process has ended, this function does nothing, and [`next`](Self::next) reports the
@@ -98,7 +98,7 @@ impl Worker {
             if status.is_none() && waited >= self.limit {
                 self.kill();
                 let how = format!("does not end within {} s; --timeout sets another limit", self.limit.as_secs());
-                return Event::Ended(self.cut(how));
+                return Event::Ended(self.describe_end(how));
             }
         }
     }
@@ -106,14 +106,15 @@ impl Worker {
     /// Describes the end of a process that sends no more messages.
     fn ended(&mut self) -> Ended {
         let Some(status) = self.wait() else {
-            return self.cut("does not go on: the process says nothing more that can be understood, and was ended".to_owned());
+            return self
+                .describe_end("does not go on: the process says nothing more that can be understood, and was ended".to_owned());
         };
-        let words = LastWords::of(&self.last_words);
+        let words = StderrTail::of(&self.stderr_tail);
         let said = words.line().map_or(String::new(), |line| format!(", which said last: {line}"));
-        Ended { lacks_memory: words.lacks_memory(status), ..self.cut(format!("ends the process ({status}){said}")) }
+        Ended { lacks_memory: words.lacks_memory(status), ..self.describe_end(format!("ends the process ({status}){said}")) }
     }
 
-    fn cut(&self, mut how: String) -> Ended {
+    fn describe_end(&self, mut how: String) -> Ended {
         if let Some(program) = &self.program {
             how += &format!("; the program that was loaded or compiled last is {program}");
         }

@@ -6,11 +6,11 @@ use lapidary_conformance::report::GRADES;
 use lapidary_conformance::suite::properties;
 use lapidary_conformance::{Grader, Scope, Subject};
 
-use super::message::{Message, Orders};
+use super::message::{JobReceiver, Message};
 use crate::failure::Result;
 
 /// Runs the trials of a job on a subject, then measures the grades.
-pub fn work<S: Subject + 'static>(subject: &S, scope: Scope, orders: &Orders) -> Result<()> {
+pub fn work<S: Subject + 'static>(subject: &S, scope: Scope, orders: &JobReceiver) -> Result<()> {
     let identity = subject.identity();
     Message::Opened(identity.clone()).send();
     let job = orders.job()?;

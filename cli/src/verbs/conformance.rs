@@ -8,7 +8,7 @@ use lapidary_conformance::report::{Mode, Settings};
 use lapidary_conformance::suite::{Property, properties, selects};
 use lapidary_conformance::{Guarded, Scope};
 
-use crate::conformance::message::{Message, Orders};
+use crate::conformance::message::{JobReceiver, Message};
 use crate::conformance::run::Run;
 use crate::conformance::{Graded, files, verdicts, worker};
 use crate::failure::{Failure, Result};
@@ -169,7 +169,7 @@ fn asked(args: &Args) -> Result<Run<Guarded<Graded>>> {
 
 /// Opens the subject and runs its trials for the process that has started this one.
 fn work(args: &Args) -> Result<()> {
-    let orders = Orders::listen();
+    let orders = JobReceiver::listen();
     let tried = match &args.subject {
         Some(name) => {
             Library::open(name).map_err(Failure::from).map(|library| worker::work(&Guarded(library), args.scope(), &orders))
@@ -184,5 +184,5 @@ fn work(args: &Args) -> Result<()> {
 
 fn opened(args: &Args) -> Result<Graded> {
     let settings = args.device.settings()?;
-    Ok(Graded::open(args.device.selection()?, &settings).map_err(|error| args.device.told(error))?)
+    Ok(Graded::open(args.device.selection()?, &settings).map_err(|error| args.device.attribute_to_env(error))?)
 }

@@ -64,8 +64,8 @@ pub fn run(args: &Args) -> Result<()> {
         return Err(Failure::file(path, "--trace writes JSON for a viewer, name a file that ends in .json"));
     }
     io::check_distinct(&[("--json", args.json.as_ref()), ("--trace", args.trace.as_ref()), ("--dot", args.dot.as_ref())])?;
-    if args.devices > MOST_DEVICES {
-        return Err(Failure::usage(format!("--devices {}: at most {MOST_DEVICES} can be planned", args.devices)));
+    if args.devices > MAX_DEVICES {
+        return Err(Failure::usage(format!("--devices {}: at most {MAX_DEVICES} can be planned", args.devices)));
     }
     if args.bandwidth.is_some() && args.memory_limit.is_none() {
         return Err(Failure::usage("--bandwidth means nothing without --memory-limit: devices in host memory transfer nothing"));
@@ -112,7 +112,7 @@ fn show(args: &Args, shape: &Shape, dtype: DType) -> Result<()> {
 /// Refuses a plan with too many commands, which would take hours to print.
 fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
     let commands = problem.commands(resources);
-    if commands > MOST_COMMANDS {
+    if commands > MAX_COMMANDS {
         let message = format!("the plan takes {commands} commands; plan a smaller size, or larger panels (--nb, for LU)");
         return Err(Failure::usage(message));
     }
@@ -122,9 +122,9 @@ fn check_length(problem: &Problem, resources: &Resources) -> Result<()> {
 /// Name of the devices in messages. One name is enough, since all devices are alike.
 const EACH_DEVICE: &str = "each device";
 /// Maximum number of commands in a plan. Nobody reads a longer plan.
-const MOST_COMMANDS: usize = 1_000_000;
+const MAX_COMMANDS: usize = 1_000_000;
 /// Maximum number of devices in a plan. No machine has more devices.
-const MOST_DEVICES: usize = 1024;
+const MAX_DEVICES: usize = 1024;
 
 /// The problem that the library would plan for this call.
 fn problem(shape: &Shape, nb: Option<usize>, dtype: DType) -> Result<Problem> {

@@ -67,14 +67,14 @@ fn with_planted_driver() -> Sandbox {
 }
 
 /// Runs `lapidary devices` with the planted driver registered for `backend`.
-fn devices(s: &Sandbox, backend: &str, device: &str, fate: &str, probe: &str) -> Run {
+fn devices(s: &Sandbox, backend: &str, device: &str, failure_mode: &str, probe: &str) -> Run {
     let (folder, manifest) = (s.path().to_str().unwrap(), s.path().join("planted.json"));
     let manifest = manifest.to_str().unwrap();
     let places = match backend {
         "opencl" => [("OCL_ICD_VENDORS", folder), ("VK_DRIVER_FILES", "/dev/null"), ("VK_ICD_FILENAMES", "/dev/null")],
         _ => [("OCL_ICD_VENDORS", "/nonexistent"), ("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)],
     };
-    let told = [("DRIVER_FATE", fate), ("LAPIDARY_PROBE", probe), ("LD_LIBRARY_PATH", "")];
+    let told = [("DRIVER_FATE", failure_mode), ("LAPIDARY_PROBE", probe), ("LD_LIBRARY_PATH", "")];
     s.run_with(&["devices", "--device", device], &[&places[..], &told].concat())
 }
 
@@ -92,20 +92,20 @@ fn loads(backend: &str) -> bool {
 fn a_driver_that_ends_the_process_is_left_out() {
     // Vulkan's loader does not let a driver call `exit`. A process in which a driver calls `exit` hangs instead.
     let cases = [("opencl", "abort", "signal: 6"), ("opencl", "exit", "exit status: 0"), ("wgpu", "abort", "signal: 6")];
-    for (backend, fate, how) in cases.into_iter().filter(|(backend, ..)| loads(backend)) {
+    for (backend, failure_mode, how) in cases.into_iter().filter(|(backend, ..)| loads(backend)) {
         let s = with_planted_driver();
-        let run = devices(&s, backend, "all", fate, "");
+        let run = devices(&s, backend, "all", failure_mode, "");
         outcome(&run, 0);
         let told = ["opened for the first time", "planted.", "is left out", how];
-        assert!(told.iter().all(|words| run.stderr.contains(words)), "{backend} {fate}: {}", run.stderr);
+        assert!(told.iter().all(|words| run.stderr.contains(words)), "{backend} {failure_mode}: {}", run.stderr);
         if backend == "opencl" {
-            let others = devices(&s, backend, "opencl", fate, "");
+            let others = devices(&s, backend, "opencl", failure_mode, "");
             let places = [("VK_DRIVER_FILES", "/dev/null"), ("VK_ICD_FILENAMES", "/dev/null"), ("LD_LIBRARY_PATH", "")];
             let without = s.run_with(&["devices", "--device", "opencl"], &places);
             assert_eq!((others.status, others.stdout), (without.status, without.stdout), "{}", others.stderr);
         }
         // The program remembers the failing driver and does not open it again.
-        let again = devices(&s, backend, "all", fate, "");
+        let again = devices(&s, backend, "all", failure_mode, "");
         outcome(&again, 0);
         assert!(again.stderr.contains("is left out") && !again.stderr.contains("first time"), "{}", again.stderr);
     }
@@ -157,8 +157,8 @@ fn a_machine_does_not_open_a_driver_that_is_known_to_fail() {
     assert!(devices(&s, "opencl", "all", "abort", "").stderr.contains("is left out"));
     // The program cannot create a folder for the remaining drivers, since the folder in `TMPDIR` does not exist.
     let (places, nowhere) = (s.path().to_str().unwrap(), ("TMPDIR", "/nonexistent"));
-    let fate = [("DRIVER_FATE", "abort"), ("LAPIDARY_PROBE", ""), ("LD_LIBRARY_PATH", "")];
-    let variables = [&[("OCL_ICD_VENDORS", places), ("VK_DRIVER_FILES", "/dev/null"), nowhere], &fate[..]].concat();
+    let failure_mode = [("DRIVER_FATE", "abort"), ("LAPIDARY_PROBE", ""), ("LD_LIBRARY_PATH", "")];
+    let variables = [&[("OCL_ICD_VENDORS", places), ("VK_DRIVER_FILES", "/dev/null"), nowhere], &failure_mode[..]].concat();
     let run = s.run_with(&["devices"], &variables);
     outcome(&run, 0);
     assert!(

@@ -22,9 +22,9 @@ fn library() -> &'static str {
 }
 
 /// Runs the trials that `filter` selects, with the further options `more`.
-fn tried(s: &Sandbox, fate: &str, filter: &str, more: &[&str]) -> Run {
+fn tried(s: &Sandbox, failure_mode: &str, filter: &str, more: &[&str]) -> Run {
     let args = ["conformance", "--subject", library(), "--filter", filter, "--json", "r.json"];
-    s.run_with(&[&args[..], more].concat(), &[("FATE", fate)])
+    s.run_with(&[&args[..], more].concat(), &[("FATE", failure_mode)])
 }
 
 /// Names and verdicts of the trials in the report, in their order.
@@ -112,13 +112,17 @@ fn grades_that_end_the_process_have_failed() {
 #[test]
 fn a_library_that_ends_the_process_while_it_is_loaded_is_told() {
     let s = Sandbox::new();
-    for fate in ["dot=exit", "dot=abort", "load=exit", "load=_exit", "load=segfault"] {
-        if fate.starts_with("load") && !cfg!(target_os = "linux") {
+    for failure_mode in ["dot=exit", "dot=abort", "load=exit", "load=_exit", "load=segfault"] {
+        if failure_mode.starts_with("load") && !cfg!(target_os = "linux") {
             continue;
         }
-        let run = tried(&s, fate, "f64::laswp", &[]);
+        let run = tried(&s, failure_mode, "f64::laswp", &[]);
         outcome(&run, 1);
-        assert!(run.stderr.contains("while it is opened") && run.stderr.contains("ends the process"), "{fate}: {}", run.stderr);
+        assert!(
+            run.stderr.contains("while it is opened") && run.stderr.contains("ends the process"),
+            "{failure_mode}: {}",
+            run.stderr
+        );
         assert!(!s.files().contains(&"r.json".to_owned()));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-fn meet_fate() {
+fn apply_failure_mode() {
     match std::env::var("DRIVER_FATE").as_deref() {
         Ok("abort") => std::process::abort(),
         Ok("exit") => std::process::exit(0),
@@ -18,7 +18,7 @@ fn meet_fate() {
 /// OpenCL's loader calls this function for the driver's platforms. The driver reports none.
 extern "C" fn clIcdGetPlatformIDsKHR(_: u32, _: *mut *mut c_void, count: *mut u32) -> i32 {
     const PLATFORM_NOT_FOUND_KHR: i32 = -1001;
-    meet_fate();
+    apply_failure_mode();
     // SAFETY: the loader passes either null or the address of a number.
     unsafe { count.as_mut().map(|count| *count = 0) };
     PLATFORM_NOT_FOUND_KHR
@@ -43,6 +43,6 @@ unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *cons
 
 #[unsafe(no_mangle)]
 extern "C" fn vk_icdGetInstanceProcAddr(_: *mut c_void, _: *const c_char) -> *const c_void {
-    meet_fate();
+    apply_failure_mode();
     std::ptr::null()
 }

@@ -179,12 +179,12 @@ impl TrsmCase {
     /// The system with the special equation, before any subnormal number is flushed.
     #[must_use]
     pub fn system<T: Scalar>(&self) -> System {
-        self.owed::<T>(0.0)
+        self.system_for::<T>(0.0)
     }
 
     /// The system that the subject must solve. Numbers of the special equation that are below `smallest` count as zero.
     #[must_use]
-    pub fn owed<T: Scalar>(&self, smallest: f64) -> System {
+    pub fn system_for<T: Scalar>(&self, smallest: f64) -> System {
         let (mut system, at) = (self.regular_system::<T>(), self.order / 2);
         if self.order == 0 || self.flags.3 == Diag::Unit {
             return system;

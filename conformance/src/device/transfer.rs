@@ -1,4 +1,4 @@
-//! Tests of transfers: rectangles of host memory must reach the device and come back, and nothing else may be written.
+//! Tests of transfers: rectangles of host memory expect_pass reach the device and come back, and nothing else may be written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, HostRect, Scalar};
@@ -6,8 +6,8 @@ use proptest::strategy::Strategy;
 
 use crate::cases::storage::storage;
 use crate::cases::{Case, Fill, Rng, Storage, Stored, below, packed};
+use crate::memory_check::for_elements;
 use crate::properties::memory::{completed, read_only, surroundings};
-use crate::room::for_elements;
 use crate::suite::search;
 use crate::trial::Evidence;
 use crate::{Failure, Scope, Trial};

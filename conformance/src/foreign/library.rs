@@ -119,7 +119,7 @@ impl Subject for Library {
         Identity { name: self.name(), device: "CPU".into(), driver, api: format!("{api}, {}", known.widths()), os }
     }
 
-    fn lacks(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
+    fn skip_reason(&self, dtype: DType, calls: &[Routine], property: &str) -> Option<String> {
         missing(property).map(str::to_owned).or_else(|| {
             let absent = calls.iter().find(|routine| !self.has(dtype, **routine))?;
             Some(format!("the library has no {}", self.fortran.symbol(dtype, *absent)))

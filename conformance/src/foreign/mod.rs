@@ -29,7 +29,7 @@
 //!
 //! A call that the library cannot do returns [`Unsupported`](lapidary_core::ErrorKind::Unsupported): a missing routine (the
 //! error names its symbol), a triangular solve by inverted blocks, a factorisation without pivoting, or a size that exceeds
-//! its integers. The suite asks [`Subject::lacks`](crate::Subject::lacks) first and skips trials that need such a call.
+//! its integers. The suite asks [`Subject::skip_reason`](crate::Subject::skip_reason) first and skips trials that need such a call.
 //!
 //! **Wrong arguments** never reach the library. The `xerbla` of the reference implementation ends the program, and no
 //! method to prevent this works with all libraries. The check of the argument structs refuses wrong arguments before the

@@ -50,7 +50,7 @@ impl Interface {
     pub fn new(dylibs: Dylibs<'_>, styles: &[Style], routines: &[Routine], stated: Option<Width>) -> Result<Self> {
         let style = found(dylibs, styles, routines).unwrap_or(&styles[0]).clone();
         let file = |dylib| {
-            let width = style.width.or(stated).or_else(|| probe::width(dylib, &style)).ok_or_else(untold)?;
+            let width = style.width.or(stated).or_else(|| probe::width(dylib, &style)).ok_or_else(unknown_width)?;
             Ok(File { dylib, width })
         };
         let files = dylibs.iter().copied().filter(|dylib| has(dylib, &style, routines)).map(file);
@@ -72,7 +72,7 @@ impl Interface {
         }
     }
 
-    /// The size of the integers of a routine. `None` if the library lacks the routine.
+    /// The size of the integers of a routine. `None` if the library skip_reason the routine.
     pub fn width(&self, dtype: DType, routine: Routine) -> Option<Width> {
         let symbol = self.symbol(dtype, routine);
         self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
@@ -94,7 +94,7 @@ impl Interface {
     /// `F` must be the type of the routine.
     ///
     /// # Errors
-    /// The library lacks the routine.
+    /// The library skip_reason the routine.
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: Routine) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
         // SAFETY: the caller guarantees that `F` is the type of the routine.
@@ -114,7 +114,7 @@ fn has(dylib: &Dylib, style: &Style, routines: &[Routine]) -> bool {
     [DType::F32, DType::F64].into_iter().any(exists)
 }
 
-fn untold() -> Error {
+fn unknown_width() -> Error {
     let how = "nothing tells the size of the library's integers: end its name with #lp64 (32 bits) or #ilp64 (64 bits)";
     Error::invalid("open", how)
 }

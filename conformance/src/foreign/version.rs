@@ -15,7 +15,7 @@ pub(super) fn version(dylibs: &[&Dylib], prefix: &str) -> Option<String> {
 ///
 /// # Safety
 /// `symbol` must be a function of this type, and the string must stay valid. The function may return null.
-unsafe fn said(dylib: &Dylib, symbol: &str) -> Option<String> {
+unsafe fn call_string_fn(dylib: &Dylib, symbol: &str) -> Option<String> {
     type Say = unsafe extern "C" fn() -> *const c_char;
     // SAFETY: the caller guarantees that the function has this type and that the string stays valid.
     unsafe {
@@ -29,15 +29,17 @@ unsafe fn said(dylib: &Dylib, symbol: &str) -> Option<String> {
 fn openblas(dylib: &Dylib, prefix: &str) -> Option<String> {
     let suffixes = ["", "64_", "_64"];
     // SAFETY: OpenBLAS declares the function with this type, and the string is a constant.
-    let config = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("{prefix}openblas_get_config{suffix}")) })?;
+    let config =
+        suffixes.iter().find_map(|suffix| unsafe { call_string_fn(dylib, &format!("{prefix}openblas_get_config{suffix}")) })?;
     // SAFETY: OpenBLAS declares the function with this type, and the string is a constant.
-    let core = suffixes.iter().find_map(|suffix| unsafe { said(dylib, &format!("{prefix}openblas_get_corename{suffix}")) });
+    let core =
+        suffixes.iter().find_map(|suffix| unsafe { call_string_fn(dylib, &format!("{prefix}openblas_get_corename{suffix}")) });
     Some(core.map_or(config.clone(), |core| format!("{config}, {core} kernels")))
 }
 
 fn blis(dylib: &Dylib) -> Option<String> {
     // SAFETY: BLIS declares the function with this type, and the string is a constant.
-    unsafe { said(dylib, "bli_info_get_version_str") }.map(|version| format!("BLIS {version}"))
+    unsafe { call_string_fn(dylib, "bli_info_get_version_str") }.map(|version| format!("BLIS {version}"))
 }
 
 fn mkl(dylib: &Dylib) -> Option<String> {

@@ -44,9 +44,9 @@ const APART: &str = "too far apart";
 fn shared<S: Subject>(both: &[S; 2], agree: Comparison<S>) -> (String, &'static str) {
     let mut last = (String::new(), NOT_MEASURED);
     for _ in 0..ATTEMPTS {
-        both[1].took_part();
+        both[1].devices_used();
         let (value, verdict) = compared(both, agree);
-        last = match both[1].took_part() {
+        last = match both[1].devices_used() {
             None => return (value, verdict),
             Some(_) if verdict == NOT_MEASURED => return (value, verdict),
             Some(count) if count > 1 || verdict == APART => return (format!("{value}; {count} devices had a part"), verdict),

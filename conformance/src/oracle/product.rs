@@ -77,7 +77,7 @@ impl Product {
         for ((i, j), got) in got.elements().filter(|&((i, j), _)| self.value(i, j).hi.is_finite()) {
             let error = self.value(i, j).distance(got) - slack;
             // the function `max` would replace a NaN by zero
-            worst.see(ratio(if error < 0.0 { 0.0 } else { error }, self.scale(i, j)), (i, j));
+            worst.record(ratio(if error < 0.0 { 0.0 } else { error }, self.scale(i, j)), (i, j));
         }
         worst
     }

@@ -139,7 +139,7 @@ fn apart([here, there]: [&Dense; 2], scale: impl Fn(usize, usize) -> f64, slack:
     let mut worst = Worst::default();
     for ((i, j), x) in here.elements().filter(|(_, x)| x.is_finite()) {
         let difference = ((x - there.at(i, j)).abs() - slack).max(0.0);
-        worst.see(ratio(difference, scale(i, j)), (i, j));
+        worst.record(ratio(difference, scale(i, j)), (i, j));
     }
     worst
 }

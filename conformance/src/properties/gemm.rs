@@ -7,10 +7,10 @@ use crate::bounds::{self, real};
 use crate::cases::gemm::GemmData;
 use crate::cases::{Fill, GemmCase, Rng, Storage, Stored};
 use crate::failure::{Worst, ratio};
+use crate::memory_check::for_elements;
 use crate::oracle::Dense;
 use crate::oracle::product::{Product, product};
 use crate::oracle::residual::times;
-use crate::room::for_elements;
 use crate::trial::{Evidence, Trial};
 use crate::{Failure, Subject};
 
@@ -18,7 +18,7 @@ use crate::{Failure, Subject};
 /// and bound 5 for integers.
 ///
 /// # Errors
-/// The subject lacks a property that the function tests; the failure names the first such property.
+/// The subject skip_reason a property that the function tests; the failure names the first such property.
 pub fn check_gemm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, &trial.case(case), case).map_err(|failure| failure.in_case(case))
 }
@@ -126,7 +126,7 @@ fn checksum_error<T: Scalar>(case: &GemmCase, data: &GemmData<T>, c: &Dense) -> 
     let scale = checksum(case.alpha.abs(), case.beta.abs(), sizes.each_ref());
     let mut worst = Worst::default();
     for ((i, j), x) in times::<T>(c, &t).elements() {
-        worst.see(ratio(expected.value(i, j).distance(x), scale.value(i, j).value()), (i, j));
+        worst.record(ratio(expected.value(i, j).distance(x), scale.value(i, j).value()), (i, j));
     }
     worst
 }

@@ -8,7 +8,7 @@ use lapidary_core::{Diag, Gemm, Laswp, MatMut, MatRef, Scalar, Side, Trsm, Uplo}
 use super::memory::completed;
 use super::pages::Pages;
 use crate::bounds::real;
-use crate::room::room_for;
+use crate::memory_check::room_for;
 use crate::{Failure, Subject, Trial};
 
 pub(crate) const ROWS: usize = 64;

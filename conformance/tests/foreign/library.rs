@@ -58,7 +58,7 @@ unsafe fn is(flag: *const c_char, letters: &[u8]) -> bool {
 /// Ends the process, or never returns, if the environment variable `FATE` asks for that at `place`, as in
 /// `FATE=gemm=hang,dgetrs=abort`. A place is a routine, with or without the letter of the type.
 #[cfg(fatal)]
-fn fate(place: &str) {
+fn failure_mode(place: &str) {
     let told = std::env::var("FATE").unwrap_or_default();
     let is_here = |there: &str| there == place || there == &place[1..];
     match told.split(',').filter_map(|told| told.split_once('=')).find(|(there, _)| is_here(there)) {
@@ -76,7 +76,7 @@ fn fate(place: &str) {
     }
 }
 #[cfg(not(fatal))]
-fn fate(_: &str) {}
+fn failure_mode(_: &str) {}
 
 /// The function that the dynamic loader calls when it loads the library.
 #[cfg(all(fatal, target_os = "linux"))]
@@ -90,7 +90,7 @@ static ON_LOAD: extern "C" fn() = {
         if std::env::var("FATE").is_ok_and(|told| told == "load=_exit") {
             unsafe { _exit(0) }
         }
-        fate("load");
+        failure_mode("load");
     }
     on_load
 };
@@ -113,7 +113,7 @@ macro_rules! library {
     ($t:ty, $letter:literal) => {
         #[cfg_attr(not(dotless), export_name = concat!(env!("PREFIX"), $letter, "dot", env!("SUFFIX")))]
         unsafe extern "C" fn dot(n: *const Int, x: *const $t, _: *const Int, y: *const $t, _: *const Int) -> $t {
-            fate(concat!($letter, "dot"));
+            failure_mode(concat!($letter, "dot"));
             (0..*n as isize).map(|i| *x.offset(i) * *y.offset(i)).sum()
         }
 
@@ -124,7 +124,7 @@ macro_rules! library {
         }
 
         unsafe fn product([m, n, k]: [Int; 3], alpha: $t, a: Mat<$t>, b: Mat<$t>, beta: $t, c: Mat<$t>) {
-            fate(concat!($letter, "gemm"));
+            failure_mode(concat!($letter, "gemm"));
             for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
                 let sum: $t = if alpha == 0.0 { 0.0 } else { alpha * (0..k).map(|p| a.get(i, p) * b.get(p, j)).sum::<$t>() };
                 c.set(i, j, sum + if beta == 0.0 { 0.0 } else { beta * c.get(i, j) });
@@ -234,7 +234,7 @@ macro_rules! library {
         unsafe extern "C" fn laswp(
             n: *const Int, a: *mut $t, lda: *const Int, first: *const Int, last: *const Int, ipiv: *const Int, step: *const Int,
         ) {
-            fate(concat!($letter, "laswp"));
+            failure_mode(concat!($letter, "laswp"));
             let rows: Vec<Int> = if *step > 0 { (*first..=*last).collect() } else { (*first..=*last).rev().collect() };
             for i in rows {
                 Mat::new(a, *lda, false).swap(i - 1, *ipiv.offset(i as isize - 1) - 1, *n);
@@ -247,7 +247,7 @@ macro_rules! library {
             ta: *const c_char, n: *const Int, nrhs: *const Int, a: *const $t, lda: *const Int, ipiv: *const Int, b: *mut $t,
             ldb: *const Int, info: *mut Int, la: usize,
         ) {
-            fate(concat!($letter, "getrs"));
+            failure_mode(concat!($letter, "getrs"));
             assert_eq!(la, 1, "flags are followed by their lengths");
             let (lu, x, size) = (Mat::new(a, *lda, false), Mat::new(b, *ldb, false), [*n, *nrhs]);
             let (one, forward, back) = (1, 1, -1);

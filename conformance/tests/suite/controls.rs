@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::faults::{EXPECTED, LARGE};
-use crate::slips::Slip::{self, *};
-use crate::slips::Slips;
+use crate::faulty_lu::FaultyLu;
+use crate::faulty_lu::LuFault::{self, *};
 use crate::subtle::Subtle;
 use crate::subtle::Way::{self, *};
 use crate::wrong::Wrong;
@@ -68,10 +68,10 @@ pub const LARGE_WAYS: &[(Way, &str, &str)] = &[(StaleColumnBeyond256, "gemm::lar
 pub const WAYS_IN_DOUBLE: &[(Way, &str, &str)] = &[(SumsInSinglePrecision, "gemm::random", "gemm: componentwise")];
 
 /// Each fault of blocked factorisations, a property that catches it, and the check that fails.
-pub const SLIPS: &[(Slip, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
+pub const SLIPS: &[(LuFault, &str, &str)] = &[(InfoOfLastPanel, "solve::singular_is_no_error", "getrf: info")];
 
 /// Faults of factorisations that show only in large matrices.
-pub const LARGE_SLIPS: &[(Slip, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
+pub const LARGE_SLIPS: &[(LuFault, &str, &str)] = &[(LastPlaceBeyond256, "getrf::large", "getrf: exact factors")];
 
 /// A quick run with one size of large matrices.
 fn large(size: usize) -> Scope {
@@ -114,12 +114,12 @@ fn subtle_products_are_caught() {
 #[test]
 fn slips_of_factorisations_are_caught() {
     for &(slip, name, check) in SLIPS {
-        expect::<f32>(&Slips(slip), (name, check));
-        expect::<f64>(&Slips(slip), (name, check));
+        expect::<f32>(&FaultyLu(slip), (name, check));
+        expect::<f64>(&FaultyLu(slip), (name, check));
     }
     for &(slip, name, check) in LARGE_SLIPS {
-        expect_in::<f32>(&large(257), &Slips(slip), (name, check));
-        expect_in::<f64>(&large(257), &Slips(slip), (name, check));
+        expect_in::<f32>(&large(257), &FaultyLu(slip), (name, check));
+        expect_in::<f64>(&large(257), &FaultyLu(slip), (name, check));
     }
 }
 
@@ -154,9 +154,9 @@ fn table() -> BTreeMap<String, Vec<&'static str>> {
     let mut table: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let devices = DEVICES.iter().chain(DEVICES_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
     let ways = WAYS.iter().chain(LARGE_WAYS).chain(WAYS_IN_DOUBLE).map(|row| (format!("{:?}", row.0), row.1));
-    let slips = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
+    let faulty_lu = SLIPS.iter().chain(LARGE_SLIPS).map(|row| (format!("{:?}", row.0), row.1));
     let faults = EXPECTED.iter().chain(LARGE).map(|row| (format!("{:?}", row.0), row.1));
-    for (fault, property) in faults.chain(devices).chain(ways).chain(slips) {
+    for (fault, property) in faults.chain(devices).chain(ways).chain(faulty_lu) {
         let properties = table.entry(fault).or_default();
         if !properties.contains(&property) {
             properties.push(property);

@@ -172,7 +172,7 @@ impl Subject for Against {
         let error = |why: &str| Error::new(ErrorKind::NoSuchDevice, "open", why);
         Some(self.2.map(|_| [on(self.0.0), on(self.1)]).map_err(error))
     }
-    fn took_part(&self) -> Option<usize> {
+    fn devices_used(&self) -> Option<usize> {
         self.2.unwrap()
     }
     lapidary_conformance::routines_of!(0, getrf);

@@ -54,7 +54,7 @@ pub struct Solve {
 
 /// How a task accesses its part of an operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum Access {
     Read,
     Update,
     Overwrite,
@@ -64,7 +64,7 @@ enum Use {
 struct Operand {
     name: &'static str,
     shape: Shape,
-    used: Use,
+    used: Access,
 }
 
 #[derive(Clone, Copy)]
@@ -166,32 +166,32 @@ impl Problem {
         match self.each {
             Each::Gemm(p) => {
                 let ((am, ak), (bk, bn)) = (p.op_a.shape((p.m, p.k)), p.op_b.shape((p.k, p.n)));
-                let of_c = if p.beta.is_zero() { Use::Overwrite } else { Use::Update };
+                let of_c = if p.beta.is_zero() { Access::Overwrite } else { Access::Update };
                 vec![
-                    operand("A", Shape::Matrix(am, ak), Use::Read),
-                    operand("B", Shape::Matrix(bk, bn), Use::Read),
+                    operand("A", Shape::Matrix(am, ak), Access::Read),
+                    operand("B", Shape::Matrix(bk, bn), Access::Read),
                     operand("C", Shape::Matrix(p.m, p.n), of_c),
                 ]
             }
             Each::Getrf(p) => vec![
-                operand("A", Shape::Matrix(p.m, p.n), Use::Update),
-                operand("ipiv", Shape::Indices(p.order()), Use::Overwrite),
-                operand("info", Shape::Indices(1), Use::Overwrite),
+                operand("A", Shape::Matrix(p.m, p.n), Access::Update),
+                operand("ipiv", Shape::Indices(p.order()), Access::Overwrite),
+                operand("info", Shape::Indices(1), Access::Overwrite),
             ],
             Each::Getrs(Solve { n, nrhs, .. }) => vec![
-                operand("LU", Shape::Matrix(n, n), Use::Read),
-                operand("ipiv", Shape::Indices(n), Use::Read),
-                operand("B", Shape::Matrix(n, nrhs), Use::Update),
+                operand("LU", Shape::Matrix(n, n), Access::Read),
+                operand("ipiv", Shape::Indices(n), Access::Read),
+                operand("B", Shape::Matrix(n, nrhs), Access::Update),
             ],
             Each::ZeroPivots { n, .. } => {
-                vec![operand("LU", Shape::Matrix(n, n), Use::Read), operand("info", Shape::Indices(1), Use::Overwrite)]
+                vec![operand("LU", Shape::Matrix(n, n), Access::Read), operand("info", Shape::Indices(1), Access::Overwrite)]
             }
         }
     }
 
     /// Whether a task does not use `operand`, because the operand is A or B of a product that only scales C.
     fn is_skipped(&self, operand: &Operand) -> bool {
-        matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == Use::Read
+        matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == Access::Read
     }
 
     /// Number of matrices that one task computes.
@@ -215,8 +215,8 @@ impl Problem {
     pub fn commands(&self, devices: &Resources) -> usize {
         let of_operand = |operand: Operand| match operand.used {
             _ if self.is_skipped(&operand) => 0,
-            Use::Read | Use::Overwrite => 1,
-            Use::Update => 2,
+            Access::Read | Access::Overwrite => 1,
+            Access::Update => 2,
         };
         let of_task = 1 + self.operands().into_iter().map(of_operand).sum::<usize>();
         self.count.div_ceil(self.matrices_of_task(devices)).saturating_mul(of_task)
@@ -227,9 +227,9 @@ impl Problem {
     pub fn plan(&self, devices: &Resources) -> Plan {
         let (mut plan, operands) = (Plan::new(self.operation(), self.dtype()), self.operands());
         let declare = |operand: &Operand| match (operand.shape, operand.used) {
-            (Shape::Matrix(rows, cols), Use::Read) => plan.input(operand.name, (rows, cols * self.count), Layout::ColMajor),
+            (Shape::Matrix(rows, cols), Access::Read) => plan.input(operand.name, (rows, cols * self.count), Layout::ColMajor),
             (Shape::Matrix(rows, cols), _) => plan.output(operand.name, (rows, cols * self.count), Layout::ColMajor),
-            (Shape::Indices(rows), used) => plan.indices(operand.name, rows * self.count, used != Use::Read),
+            (Shape::Indices(rows), used) => plan.indices(operand.name, rows * self.count, used != Access::Read),
         };
         let matrices: Vec<MatrixId> = operands.iter().map(declare).collect();
         let most = self.matrices_of_task(devices);
@@ -243,13 +243,13 @@ impl Problem {
                     Shape::Indices(rows) => (begin * rows..(begin + count) * rows, 0..1),
                 };
                 match operand.used {
-                    Use::Overwrite => plan.window(matrix, &rows, &cols),
-                    Use::Read | Use::Update => plan.ld(matrix, &rows, &cols),
+                    Access::Overwrite => plan.window(matrix, &rows, &cols),
+                    Access::Read | Access::Update => plan.ld(matrix, &rows, &cols),
                 }
             };
             let tiles: Vec<Tile> = used().map(part).collect();
             plan.exec(self.instruction(count, &tiles));
-            let written = used().zip(&tiles).filter(|((operand, _), _)| operand.used != Use::Read);
+            let written = used().zip(&tiles).filter(|((operand, _), _)| operand.used != Access::Read);
             written.for_each(|(_, &tile)| plan.st(tile));
         }
         plan
@@ -284,7 +284,7 @@ pub struct Normal<const MATRICES: usize> {
 #[must_use]
 pub fn gemm<T: Scalar>(args: &Checked<GemmBatched<'_, T>>) -> Normal<3> {
     let (a, b, c) = (args.a.raw(), args.b.raw(), args.c.raw());
-    let given = gemm::Given { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
+    let given = gemm::GemmFlags { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
     let (each, [a_first, b_first, c_first]) = given.normalise([a.first, b.first, c.first]);
     // with a row-major C the factors A and B are exchanged
     let [a, b] = if c.first.layout == Layout::RowMajor { [b, a] } else { [a, b] };

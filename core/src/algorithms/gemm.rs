@@ -42,19 +42,19 @@ pub(crate) fn column_major(op: Op, raw: RawMat) -> (Op, RawMat) {
 #[inline]
 #[must_use]
 pub fn normalise<T: Scalar>(args: &Checked<Gemm<'_, T>>) -> (Problem, [RawMat; 3]) {
-    let given = Given { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
+    let given = GemmFlags { op_a: args.op_a, op_b: args.op_b, alpha: args.alpha.into(), beta: args.beta.into() };
     given.normalise([args.a.raw(), args.b.raw(), args.c.raw()])
 }
 
 /// The operations and the factors α and β of a call.
-pub(crate) struct Given {
+pub(crate) struct GemmFlags {
     pub op_a: Op,
     pub op_b: Op,
     pub alpha: Value,
     pub beta: Value,
 }
 
-impl Given {
+impl GemmFlags {
     /// The normal form of a call on A, B and C. If C is row-major, the factors A and B are exchanged.
     #[inline]
     pub fn normalise(self, [a, b, mut c]: [RawMat; 3]) -> (Problem, [RawMat; 3]) {

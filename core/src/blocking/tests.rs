@@ -64,13 +64,13 @@ fn a_product_gives_each_device_a_tile_and_cuts_no_further() {
         let tiles = partition(m, mc).len() * partition(n, nc).len();
         let small = mc.max(nc) <= 2 * LEAST_TILE;
         assert!(tiles >= devices || small, "{m}×{n} on {devices}: {tiles} tiles");
-        assert!(mc.max(nc) <= MOST_TILE);
+        assert!(mc.max(nc) <= MAX_TILE);
         // the last cut was necessary: without it there were too few tiles, or a tile was too large
-        let uncut = tiles == 1 || tiles <= 2 * (devices - 1) || 2 * mc.max(nc) >= MOST_TILE;
+        let uncut = tiles == 1 || tiles <= 2 * (devices - 1) || 2 * mc.max(nc) >= MAX_TILE;
         assert!(uncut && (mc == m || mc >= LEAST_TILE) && (nc == n || nc >= LEAST_TILE), "{m}×{n} on {devices}: {mc}×{nc}");
     }
     let tile = |m, n, devices| (in_place(devices).gemm(m, n, 100).mc, in_place(devices).gemm(m, n, 100).nc);
-    assert_eq!(tile(MOST_TILE, MOST_TILE, 1), (MOST_TILE, MOST_TILE), "one device takes all");
+    assert_eq!(tile(MAX_TILE, MAX_TILE, 1), (MAX_TILE, MAX_TILE), "one device takes all");
     assert_eq!((tile(300, 100, 2), tile(100, 300, 2)), ((160, 100), (100, 160)), "the longer side is cut");
     assert_eq!((tile(16, 16, 64), tile(17, 17, 64)), ((16, 16), (9, 9)), "small tiles stay");
 }
@@ -83,7 +83,7 @@ fn two_sets_of_tiles_take_the_memory_of_a_product() {
         assert!(mc == kc && nc == kc && 2 * set(kc) <= limit, "{limit}: {kc}");
         // the next larger order exceeds the limit
         let step = if kc >= 64 { 16 } else { 1 };
-        assert!(kc == MOST_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
+        assert!(kc == MAX_TILE || 2 * set(kc + step) > limit, "{limit}: {kc}");
         assert!(kc < 64 || kc.is_multiple_of(16), "{limit}: {kc}");
     }
 }
@@ -109,7 +109,7 @@ fn where_an_extent_is_short_the_others_fill_the_memory() {
         let pieces = partition(m, mc).len() * partition(n, nc).len() * partition(k, kc).len();
         // The limit holds two sets of tiles. The plan transfers each element about once. Each transfer moves at least a quarter
         // of a set, or a quarter of the largest tile that is ever chosen.
-        let quarter = (limit / 8).min(2 * MOST_ELEMENTS) / 4;
+        let quarter = (limit / 8).min(2 * MAX_ELEMENTS) / 4;
         let most = 2 + (m * n + m * k + k * n) / quarter;
         assert!(pieces <= most, "{m}×{n}×{k} within {limit}: {pieces} pieces of {mc}×{nc}×{kc}, at most {most}");
         let set = mc * nc + mc * kc + kc * nc;
@@ -132,7 +132,7 @@ fn right_hand_sides_are_shared_out_and_tiles_of_a_triangle_fit() {
         let Blocking { nb, nc, kc, .. } = in_place(devices).trsm(n, nrhs, TrsmMode::Substitution);
         assert_eq!((nb, kc), (n.min(TRSM_NB), usize::MAX));
         let rounded = (share..share + 8).contains(&nc) && nc.is_multiple_of(8);
-        assert!(rounded || nc == MOST_TILE && share > MOST_TILE, "{nrhs} on {devices}: {nc}");
+        assert!(rounded || nc == MAX_TILE && share > MAX_TILE, "{nrhs} on {devices}: {nc}");
         for resources in limits().map(|limit| copying(devices, limit)) {
             let one = Resources { devices: 1, ..resources };
             let product = one.gemm(n.min(TRSM_NB), share, n);
@@ -165,7 +165,7 @@ fn two_strips_take_the_memory_of_exchanges() {
             assert!(nc == share || !fits(nc + 1), "{m}×{n} on {devices} within {limit}: {nc}");
         }
     }
-    assert_eq!(in_place(2).laswp(10, 20_000, Side::Left).nc, MOST_TILE);
+    assert_eq!(in_place(2).laswp(10, 20_000, Side::Left).nc, MAX_TILE);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
             let fits = |nb: usize| 3 * 8 * m * nb <= limit;
             assert!((LEAST_TILE..=COPIED_NB).contains(&nb));
             // strips are wider than a panel only if the panel has too few rows to have the maximum number of columns
-            assert!(nc == nb || m < nb && 8 * m * (m + 2 * nc) <= limit && m * nc <= MOST_ELEMENTS, "{m}×{n} within {limit}: {nc}");
+            assert!(nc == nb || m < nb && 8 * m * (m + 2 * nc) <= limit && m * nc <= MAX_ELEMENTS, "{m}×{n} within {limit}: {nc}");
             assert!(nb == LEAST_TILE || fits(nb), "{m}×{n} within {limit}: {nb}");
             assert!(nb == COPIED_NB || !fits(nb + 1), "{m}×{n} within {limit}: {nb}");
             assert!(share >= 2 * devices, "tasks to choose from");
@@ -192,7 +192,7 @@ fn a_panel_and_two_strips_take_the_memory_of_a_factorisation() {
 fn strips_of_few_rows_fill_the_memory() {
     for (m, limit) in [(1, 1 << 20), (8, 1 << 20), (8, 16 << 20), (100, 1 << 30)] {
         let (n, Blocking { nc, .. }) = (1_000_000, copying(1, limit).getrf(m, 1_000_000));
-        let most = 2 + m * n / ((limit / 8).min(2 * MOST_ELEMENTS) / 4) + SHARES;
+        let most = 2 + m * n / ((limit / 8).min(2 * MAX_ELEMENTS) / 4) + UPDATE_TASKS_PER_DEVICE;
         assert!(partition(n, nc).len() <= most, "{m} rows within {limit}: strips of {nc}, at most {most}");
     }
 }

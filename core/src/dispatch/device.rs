@@ -19,7 +19,7 @@ pub(super) struct Taken {
     /// The next command to issue, for each kind of [`Queue`].
     pub cursors: [CommandId; 3],
     /// Index of the first entry of the graph's `registers_by_first_use` whose register has no memory yet.
-    pub birth: u32,
+    pub next_register: u32,
     pub unfinished: u32,
     /// Number of commands that were issued and not yet reported as completed or failed.
     pub under_way: u32,
@@ -89,7 +89,7 @@ impl DeviceState {
     pub fn has_room(&self, plan: &Plan) -> bool {
         let Some(last) = self.taken.back() else { return true };
         if self.copies {
-            let allocated = last.birth == plan.tasks()[last.task as usize].registers.end;
+            let allocated = last.next_register == plan.tasks()[last.task as usize].registers.end;
             return allocated && self.taken.len() < Queue::ALL.len();
         }
         self.follows() && self.taken.iter().filter(|taken| !taken.kernels_are_out()).count() < self.queues

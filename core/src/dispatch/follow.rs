@@ -33,8 +33,8 @@ impl Dispatcher<'_> {
         let graph = self.graph;
         for &later in graph.tasks.successors(task) {
             let given = self.predecessors(device, later).count();
-            let waits = self.task_waits[later as usize];
-            if usize::try_from(waits) == Ok(given) && !self.begun[later as usize] && self.last_kernel(later).is_some() {
+            let unmet = self.task_unmet[later as usize];
+            if usize::try_from(unmet) == Ok(given) && !self.begun[later as usize] && self.last_kernel(later).is_some() {
                 self.devices[device].followers.push(Reverse(later));
                 self.changed = true;
             }

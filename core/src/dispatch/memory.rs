@@ -7,7 +7,7 @@ use crate::slots::{Grant, Slot};
 /// The result of an attempt to assign memory to the registers of a device's tasks.
 pub(super) enum Memory {
     /// All registers have memory, or as many registers as the memory limit allows now.
-    Given,
+    Assigned,
     /// The caller must first carry out this step, which allocates or frees device memory.
     Ask(Step),
     /// The device has less memory than its first task needs, and has left the run.
@@ -33,8 +33,8 @@ impl Dispatcher<'_> {
         for t in 0..self.devices[device].taken.len() {
             let task = self.devices[device].taken[t].task;
             let end = self.plan.tasks()[task as usize].registers.end;
-            while self.devices[device].taken[t].birth < end {
-                let reg = self.graph.registers_by_first_use[self.devices[device].taken[t].birth as usize];
+            while self.devices[device].taken[t].next_register < end {
+                let reg = self.graph.registers_by_first_use[self.devices[device].taken[t].next_register as usize];
                 if !self.in_place(device, reg) && self.uses[reg.0 as usize] > 0 {
                     let bytes = self.plan.registers().footprint(reg);
                     match self.devices[device].slots.take(bytes) {
@@ -42,12 +42,12 @@ impl Dispatcher<'_> {
                         Grant::Release(slot) => return Ok(Memory::Ask(Step::Release(slot))),
                         Grant::Obtain(slot) => return Ok(Memory::Ask(Step::Obtain(slot))),
                         Grant::Wait if t == 0 => return self.suffices(device),
-                        Grant::Wait => return Ok(Memory::Given),
+                        Grant::Wait => return Ok(Memory::Assigned),
                     }
                 }
-                self.devices[device].taken[t].birth += 1;
+                self.devices[device].taken[t].next_register += 1;
             }
         }
-        Ok(Memory::Given)
+        Ok(Memory::Assigned)
     }
 }

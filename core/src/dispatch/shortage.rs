@@ -44,17 +44,17 @@ impl Dispatcher<'_> {
         self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
-    /// Checks whether the memory of a device suffices for its first task, which waits for memory. If the memory does not suffice,
+    /// Checks whether the memory of a device suffices for its first task, which unmet for memory. If the memory does not suffice,
     /// the device leaves the run.
     pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {
-            return Ok(Memory::Given); // no allocation was refused, so memory becomes free when commands complete
+            return Ok(Memory::Assigned); // no allocation was refused, so memory becomes free when commands complete
         }
         let taken = &self.devices[device].taken[0];
         let (task, wrote) = (&self.plan.tasks()[taken.task as usize], taken.wrote);
         let needed = task_footprint(self.plan, self.graph, &self.reach[device], task);
         match self.devices[device].slots.shortage(needed) {
-            None => Ok(Memory::Given),
+            None => Ok(Memory::Assigned),
             Some(error) if wrote => Err(error),
             Some(error) => {
                 self.leave(device, error);
@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
         for Taken { task, .. } in free {
             let info = &self.plan.tasks()[task as usize];
             for command in info.commands.clone() {
-                self.waits[command as usize] = self.graph.commands.waits()[command as usize];
+                self.unmet[command as usize] = self.graph.commands.unmet()[command as usize];
             }
             for reg in info.registers.clone() {
                 self.uses[reg as usize] = self.graph.live_ranges[reg as usize].uses;
@@ -108,7 +108,7 @@ impl Dispatcher<'_> {
                 slot.into_iter().for_each(|slot| self.devices[device].slots.give_back(slot));
             }
             self.begun[task as usize] = false;
-            if self.task_waits[task as usize] == 0 {
+            if self.task_unmet[task as usize] == 0 {
                 self.ready.push(Reverse(task));
             }
             self.untaken += 1;

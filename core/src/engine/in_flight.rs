@@ -10,14 +10,14 @@ use crate::token::Token;
 
 /// How long the engine thread polls for completed commands before it sleeps. The engine thread polls for about as long as waking
 /// a sleeping thread takes.
-const AWAKE: Duration = Duration::from_micros(100);
+const POLL_TIME: Duration = Duration::from_micros(100);
 
 /// Time between two polls, as long as the engine thread does not sleep between polls. More frequent polls would slow down the
 /// device's driver.
-const LOOK: Duration = Duration::from_micros(5);
+const POLL_INTERVAL: Duration = Duration::from_micros(5);
 
-/// The shortest and the longest sleep between two polls, after the engine thread has polled for the time `AWAKE`.
-const DOZE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+/// The shortest and the longest sleep between two polls, after the engine thread has polled for the time `POLL_TIME`.
+const SLEEP_RANGE: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
 /// A command submitted to a device, with the token that reports its completion.
 #[derive(Debug)]
@@ -102,18 +102,18 @@ impl InFlight {
     }
 
     /// Returns how long the engine thread may sleep before it polls again: a fraction of the time during which no command was
-    /// submitted or completed. In the first `AWAKE` after a submission or completion, the method itself spins for a few
+    /// submitted or completed. In the first `POLL_TIME` after a submission or completion, the method itself spins for a few
     /// microseconds and returns zero.
-    pub fn pause(&self) -> Duration {
+    pub fn poll_or_sleep_time(&self) -> Duration {
         let waited = self.busy.elapsed();
-        if waited < AWAKE {
+        if waited < POLL_TIME {
             let begin = Instant::now();
-            while begin.elapsed() < LOOK {
+            while begin.elapsed() < POLL_INTERVAL {
                 std::hint::spin_loop();
             }
             return Duration::ZERO;
         }
-        (waited / 64).clamp(DOZE[0], DOZE[1])
+        (waited / 64).clamp(SLEEP_RANGE[0], SLEEP_RANGE[1])
     }
 }
 

@@ -6,12 +6,12 @@
 //! the caller, with its context, after all submitted commands have completed.
 
 mod columns;
-mod driver;
 mod in_flight;
 mod in_place;
 mod measure;
 mod registers;
 mod residents;
+mod runtime;
 mod sequences;
 mod startup;
 #[cfg(all(test, not(loom)))]
@@ -32,9 +32,9 @@ use crate::schedule::Schedule;
 use crate::slots::{Slot, SlotId};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_for};
 
-pub use driver::{CopyInUse, DeviceRuntime};
 pub use in_place::InPlace;
 pub use measure::TimedKernel;
+pub use runtime::{CopyInUse, DeviceRuntime};
 pub use startup::Startup;
 pub use trace::{Trace, TraceEvent};
 
@@ -219,13 +219,13 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Puts an engine thread that has commands in flight to sleep for at most `pause`. Returns at once if the change counter of
+    /// Puts an engine thread that has commands in flight to sleep for at most `poll_or_sleep_time`. Returns at once if the change counter of
     /// the run is no longer `seen`.
-    fn rest(&self, seen: u64, pause: Duration) {
+    fn rest(&self, seen: u64, poll_or_sleep_time: Duration) {
         let mut state = lock(&self.state);
         if state.changes == seen {
             state.waiting += 1;
-            state = wait_for(&self.state, &self.changed, state, pause);
+            state = wait_for(&self.state, &self.changed, state, poll_or_sleep_time);
             state.waiting -= 1;
         }
     }

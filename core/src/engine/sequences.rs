@@ -2,7 +2,7 @@
 
 use crate::device::{HostRect, Memory, Operand};
 use crate::engine::DeviceRuntime;
-use crate::engine::driver::on_host;
+use crate::engine::runtime::on_host;
 use crate::enums::Layout;
 use crate::error::{Error, ErrorKind, OUTPUTS, Result};
 use crate::instruction::Instruction;

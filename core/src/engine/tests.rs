@@ -30,7 +30,7 @@ use crate::schedule::Schedule;
 use crate::value::Value;
 
 use digest::{DigestDevice, mix, words};
-use late::Late;
+use late::LateQueues;
 
 const ORDER: usize = 12;
 
@@ -201,7 +201,7 @@ fn driver(device: impl Device) -> DeviceRuntime {
 }
 
 /// Runs `plan` on `devices` by the function `how`. Returns the result of the run, and a digest of the matrices after the run.
-fn carry_out(
+fn dispatch_all(
     plan: Plan,
     devices: Vec<DigestDevice>,
     how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
@@ -220,7 +220,7 @@ fn alike(devices: usize, memory: Option<usize>) -> Vec<DigestDevice> {
 
 /// Returns the digest that all tests expect: one device runs the plan in plan order, in place where the device can.
 fn in_plan_order(plan: Plan) -> u64 {
-    let (result, bits) = carry_out(plan, alike(1, None), |s, d, b| step_by_step(s, d, b, &[0]));
+    let (result, bits) = dispatch_all(plan, alike(1, None), |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     bits
 }
@@ -237,7 +237,7 @@ proptest! {
     ) {
         let expected = in_plan_order(plan(&tasks));
         for memory in [None, Some(TIGHT), Some(10 * TIGHT)] {
-            let (result, bits) = carry_out(plan(&tasks), alike(devices, memory), |s, d, b| step_by_step(s, d, b, &choices));
+            let (result, bits) = dispatch_all(plan(&tasks), alike(devices, memory), |s, d, b| step_by_step(s, d, b, &choices));
             prop_assert!(result.is_ok());
             prop_assert_eq!(bits, expected);
         }
@@ -250,9 +250,9 @@ proptest! {
     ) {
         let expected = in_plan_order(plan(&tasks));
         let device = |(copies, late): (bool, Option<u64>)| {
-            DigestDevice { late: late.map(Late::new), ..DigestDevice::new(copies.then_some(TIGHT)) }
+            DigestDevice { late: late.map(LateQueues::new), ..DigestDevice::new(copies.then_some(TIGHT)) }
         };
-        let (result, bits) = carry_out(plan(&tasks), devices.into_iter().map(device).collect(), with_threads);
+        let (result, bits) = dispatch_all(plan(&tasks), devices.into_iter().map(device).collect(), with_threads);
         prop_assert!(result.is_ok());
         prop_assert_eq!(bits, expected);
     }
@@ -268,13 +268,13 @@ proptest! {
         let plan = || plan_of(&tasks, Layout::ColMajor);
         let expected = in_plan_order(plan());
         let device = || {
-            let mut device = DigestDevice { late: late.map(Late::new), ..DigestDevice::new(copies.then_some(TIGHT)) };
+            let mut device = DigestDevice { late: late.map(LateQueues::new), ..DigestDevice::new(copies.then_some(TIGHT)) };
             device.facts.queues = 2;
             vec![device]
         };
         let outcomes = [
-            carry_out(plan(), device(), |s, d, b| step_by_step(s, d, b, &choices)),
-            carry_out(plan(), device(), with_threads),
+            dispatch_all(plan(), device(), |s, d, b| step_by_step(s, d, b, &choices)),
+            dispatch_all(plan(), device(), with_threads),
         ];
         for (result, bits) in outcomes {
             prop_assert!(result.is_ok());
@@ -285,7 +285,7 @@ proptest! {
     #[test]
     fn an_error_reaches_the_caller_with_its_context(tasks in prop::collection::vec(task(), 1..12), devices in 1..4_usize) {
         let failing = alike(devices, Some(TIGHT)).into_iter().map(|device| DigestDevice { failure: Some("scale"), ..device });
-        let (result, _) = carry_out(plan(&tasks), failing.collect(), with_threads);
+        let (result, _) = dispatch_all(plan(&tasks), failing.collect(), with_threads);
         let error = result.unwrap_err().error;
         prop_assert_eq!(error.kind(), ErrorKind::DeviceFailed);
         prop_assert!(error.context().any(|(key, value)| key == "command" && value.contains("EXEC scale")));
@@ -298,7 +298,7 @@ proptest! {
     ) {
         let device = NullDevice::new(Some(TIGHT));
         let driver = driver(match failure {
-            Some((at, true)) => device.short_at(at),
+            Some((at, true)) => device.fail_request(at),
             Some((at, false)) => device.failing_at(at),
             None => device,
         });
@@ -375,8 +375,9 @@ fn a_copying_device_overlaps_its_queues() {
 fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
     let tile = Region { row: 0, col: 0, rows: 3, cols: 3 };
     let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
-    let carry_out = || carry_out(plan(&tasks), vec![DigestDevice { panics: true, ..DigestDevice::new(Some(TIGHT)) }], with_threads);
-    assert!(std::panic::catch_unwind(carry_out).is_err());
+    let dispatch_all =
+        || dispatch_all(plan(&tasks), vec![DigestDevice { panics: true, ..DigestDevice::new(Some(TIGHT)) }], with_threads);
+    assert!(std::panic::catch_unwind(dispatch_all).is_err());
 }
 
 #[test]

@@ -9,11 +9,11 @@ use crate::scalar::DType;
 use crate::value::Value;
 
 fn edges(adjacency: &Adjacency) -> Vec<(u32, u32)> {
-    let nodes = 0..u32::try_from(adjacency.waits().len()).unwrap();
+    let nodes = 0..u32::try_from(adjacency.unmet().len()).unwrap();
     let edges: Vec<_> = nodes.flat_map(|node| adjacency.successors(node).iter().map(move |&later| (node, later))).collect();
-    let mut waits = vec![0; adjacency.waits().len()];
-    edges.iter().for_each(|&(_, later)| waits[later as usize] += 1);
-    assert_eq!(waits, adjacency.waits());
+    let mut unmet = vec![0; adjacency.unmet().len()];
+    edges.iter().for_each(|&(_, later)| unmet[later as usize] += 1);
+    assert_eq!(unmet, adjacency.unmet());
     edges
 }
 
@@ -31,7 +31,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
     plan.st(result);
     let graph = Graph::new(&plan);
     // the product needs no edge from the copy, since both are in the EXEC queue; the store needs no edge from the load, since the
-    // product waits for the load
+    // product unmet for the load
     assert_eq!(edges(&graph.commands), [(0, 2), (0, 3), (1, 3), (3, 4)]);
     assert!(edges(&graph.tasks).is_empty());
     // the five commands have four edges and the one task has none; each of the three registers has an index and a live range of

@@ -123,8 +123,8 @@ fn pipes_and_folders_are_passed_over() {
     assert!(pipe.exists() && other.exists());
 }
 
-fn bounded(folder: &Path, most_bytes: u64) -> ProgramCache {
-    ProgramCache { most_bytes, ..ProgramCache::new(Some(folder.to_path_buf())) }
+fn bounded(folder: &Path, max_bytes: u64) -> ProgramCache {
+    ProgramCache { max_bytes, ..ProgramCache::new(Some(folder.to_path_buf())) }
 }
 
 fn keys(cache: &ProgramCache) -> Vec<String> {
@@ -200,14 +200,14 @@ fn own_key(writer: usize) -> String {
 }
 
 /// Runs two writers and two readers, each with a cache object of its own.
-fn storm(folder: &Path, process: usize, most_bytes: u64) {
-    let all_fits = most_bytes == MOST_BYTES;
+fn stress_cache(folder: &Path, process: usize, max_bytes: u64) {
+    let all_fits = max_bytes == MAX_BYTES;
     let load = |cache: &ProgramCache, key: &str| match cache.load(key) {
         Some(binary) => check_whole(key, &binary),
         None => assert!(!all_fits, "an entry is not found while it is replaced"),
     };
     let write = |writer: usize| {
-        let (cache, own) = (bounded(folder, most_bytes), own_key(writer));
+        let (cache, own) = (bounded(folder, max_bytes), own_key(writer));
         for round in 0..ROUNDS {
             for key in [SHARED[round % 2], &own] {
                 cache.store(key, &tagged(key, writer, round));
@@ -219,7 +219,7 @@ fn storm(folder: &Path, process: usize, most_bytes: u64) {
         assert_eq!(cache.counts().rejected, 0);
     };
     let read = || {
-        let cache = bounded(folder, most_bytes);
+        let cache = bounded(folder, max_bytes);
         (0..4 * ROUNDS).for_each(|round| load(&cache, SHARED[round % 2]));
         assert_eq!(cache.counts().rejected, 0);
     };
@@ -251,14 +251,14 @@ const STORM_FOLDER: &str = "LAPIDARY_TEST_STORM_FOLDER";
 #[test]
 fn threads_and_processes_that_share_a_folder_see_whole_binaries() {
     if let (Some(process), Some(folder)) = (std::env::var_os(STORM), std::env::var_os(STORM_FOLDER)) {
-        return storm(Path::new(&folder), process.to_str().unwrap().parse().unwrap(), MOST_BYTES);
+        return stress_cache(Path::new(&folder), process.to_str().unwrap().parse().unwrap(), MAX_BYTES);
     }
     let folder = tempfile::tempdir().unwrap();
     let cache = ProgramCache::new(Some(folder.path().to_path_buf()));
     SHARED.iter().for_each(|key| cache.store(key, &tagged(key, 0, 0)));
     let others =
         [1, 2].map(|process| start("threads_and_processes_that_share_a_folder_see_whole_binaries", folder.path(), process));
-    storm(folder.path(), 0, MOST_BYTES);
+    stress_cache(folder.path(), 0, MAX_BYTES);
     for mut other in others {
         assert!(other.wait().unwrap().success());
     }
@@ -271,10 +271,10 @@ fn threads_and_processes_that_share_a_folder_see_whole_binaries() {
 #[test]
 fn entries_that_go_while_others_read_and_write_are_missed_and_never_torn() {
     let folder = tempfile::tempdir().unwrap();
-    let most_bytes = 60_000;
-    storm(folder.path(), 0, most_bytes);
-    bounded(folder.path(), most_bytes).store("last", b"binary");
-    let cache = bounded(folder.path(), most_bytes);
-    assert!(cache.entries().iter().map(|entry| entry.bytes).sum::<u64>() <= most_bytes);
+    let max_bytes = 60_000;
+    stress_cache(folder.path(), 0, max_bytes);
+    bounded(folder.path(), max_bytes).store("last", b"binary");
+    let cache = bounded(folder.path(), max_bytes);
+    assert!(cache.entries().iter().map(|entry| entry.bytes).sum::<u64>() <= max_bytes);
     assert_eq!((cache.load("last").unwrap(), leftovers(folder.path())), (b"binary".to_vec(), Vec::new()));
 }

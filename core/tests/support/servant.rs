@@ -9,7 +9,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 /// The queue of the jobs that a thread of a device runs. After a call of `dismiss`, the thread ends as soon as the queue is
 /// empty.
 #[derive(Debug, Default)]
-pub struct Servant {
+pub struct WorkerThread {
     jobs: Mutex<(VecDeque<Job>, bool)>,
     given: Condvar,
 }
@@ -22,7 +22,7 @@ impl std::fmt::Debug for Job {
     }
 }
 
-impl Servant {
+impl WorkerThread {
     pub fn serve(&self) {
         loop {
             let mut jobs = self.jobs.lock().unwrap();

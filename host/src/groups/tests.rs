@@ -21,7 +21,7 @@ fn system(files: &[(&str, &str)]) -> TempDir {
 }
 
 fn left_in(files: &[(&str, &str)], swap: u64) -> Option<(u64, u64)> {
-    left(system(files).path(), swap).map(|Left { free, most }| (free, most))
+    left(system(files).path(), swap).map(|MemoryLeft { free, most }| (free, most))
 }
 
 #[test]

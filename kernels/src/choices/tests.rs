@@ -30,8 +30,14 @@ fn a_gpu_shares_local_memory_in_the_ways_of_its_dialect() {
     let [opencl, wgsl] = [Dialect::OpenClC, Dialect::Wgsl].map(|dialect| Choices::choose(&gpu, dialect));
     assert!(matches!(opencl.products, [Products::Tile(_), Products::Tile(_)]), "{opencl:?}");
     assert!(matches!(wgsl.products, [Products::Vector(_), Products::Vector(_)]), "{wgsl:?}");
-    assert_eq!((opencl.strips, opencl.pivot_search_group_size, opencl.units, opencl.waits), (STRIP, SEARCHERS, 132, false));
-    assert!(wgsl.waits && !Choices::choose(&DeviceFacts { features: Vec::new(), ..gpu.clone() }, Dialect::Wgsl).waits);
+    assert_eq!(
+        (opencl.strip_group_size, opencl.pivot_search_group_size, opencl.units, opencl.groups_may_wait),
+        (STRIP, SEARCHERS, 132, false)
+    );
+    assert!(
+        wgsl.groups_may_wait
+            && !Choices::choose(&DeviceFacts { features: Vec::new(), ..gpu.clone() }, Dialect::Wgsl).groups_may_wait
+    );
     // a driver that does not report the number of multiprocessors
     let unknown = DeviceFacts { compute_units: None, ..device(DeviceKind::Other, 1024, 48) };
     assert_eq!(Choices::choose(&unknown, Dialect::OpenClC), Choices { units: 1, ..opencl });
@@ -44,7 +50,7 @@ fn a_processor_goes_without_barriers_in_vectors_of_its_width_and_with_groups_whe
     for (choices, bits) in [(opencl, 512), (wgsl, 128)] {
         assert_eq!(choices.product(DType::F64), Products::Panel(PanelParams::choose(DType::F64, bits)));
         assert_eq!(
-            (choices.pivot_search_group_size, choices.strips, choices.laswp_group_size, choices.trsm_group_size),
+            (choices.pivot_search_group_size, choices.strip_group_size, choices.laswp_group_size, choices.trsm_group_size),
             (1, 0, 0, [0; 2])
         );
     }

@@ -10,7 +10,7 @@ use crate::strips::{STRIPS_PER_ITEM, StripParams};
 
 /// Maximum number of rows of a panel that is factored column by column. More rows would take too long, because every work-group
 /// reads the pivot candidates of all work-groups.
-const MOST_ROWS: usize = 1 << 18;
+const MAX_ROWS: usize = 1 << 18;
 
 /// Number of columns that are factored before the columns on their right are updated, rounded up to whole narrow panels. The
 /// number is large, so that most of the work is products with many terms, but small in comparison to the columns on the right.
@@ -129,11 +129,11 @@ impl<D: Target> Sequence<'_, D> {
     fn choose_panel_kernel(&self, rows: usize) -> PanelKernel {
         let choices = self.device.choices();
         // scratch memory must hold all strips of a panel
-        let most = if choices.waits { STRIPS_THAT_WAIT } else { STRIPS };
+        let most = if choices.groups_may_wait { STRIPS_THAT_WAIT } else { STRIPS };
         let strips = |params: &StripParams| most.min(choices.max_scratch_bytes / params.bytes(self.dtype));
-        match choices.strips(self.dtype, rows).map(|params| (params, strips(&params))) {
+        match choices.strip_params(self.dtype, rows).map(|params| (params, strips(&params))) {
             Some((params, strips @ 1..)) => PanelKernel::Strips(params, strips),
-            _ if (choices.multi_group_min_rows..=MOST_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => {
+            _ if (choices.multi_group_min_rows..=MAX_ROWS).contains(&rows) && self.notes(rows).1 <= choices.max_scratch_bytes => {
                 PanelKernel::Columns
             }
             _ => {
@@ -192,8 +192,8 @@ impl<D: Target> Sequence<'_, D> {
         let (program, whole) = (Program::Strips { dtype: self.dtype, params }, [params.height(), strips]);
         let extents = [a.rows, a.cols].map(Arg::Size);
         let rules = [a.cols, usize::from(pivoting), first_row].map(Arg::Size);
-        let waits = self.device.choices().waits;
-        let turns = waits.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
+        let groups_may_wait = self.device.choices().groups_may_wait;
+        let turns = groups_may_wait.then(|| self.device.scratch(Purpose::StripCounters, 2 * size_of::<u32>())).transpose()?;
         // SAFETY: the caller upholds the contract of this module, and the arguments match the kernels' parameters. The scratch
         // memory has room for all strips. The strip counters are zero before each launch, and the kernels reset them to zero.
         let mut launch =

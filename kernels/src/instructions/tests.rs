@@ -74,8 +74,8 @@ fn lu(choices: Choices, rows: usize, cols: usize) -> Vec<(&'static str, usize)> 
 #[test]
 fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
     let launched = chosen(DeviceKind::Gpu);
-    let waiting = Choices { waits: true, ..launched };
-    let [narrow, wide] = [waiting, launched].map(|choices| choices.strips(DType::F32, 1000).unwrap());
+    let waiting = Choices { groups_may_wait: true, ..launched };
+    let [narrow, wide] = [waiting, launched].map(|choices| choices.strip_params(DType::F32, 1000).unwrap());
     let (items, height) = (wide.items, wide.height());
     let all = [("enter_strips", height), ("getrf_strips", 3 * items), ("leave_strips", height)];
     assert_eq!(lu(waiting, 1000, 3 * narrow.width), all);
@@ -86,11 +86,11 @@ fn strips_wait_where_groups_may_and_are_launched_one_by_one_elsewhere() {
 
 #[test]
 fn a_panel_has_as_many_strips_as_a_launch_takes() {
-    for (waits, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
-        let choices = Choices { waits, ..chosen(DeviceKind::Gpu) };
-        let params = choices.strips(DType::F32, 2000).unwrap();
+    for (groups_may_wait, most) in [(false, STRIPS), (true, STRIPS_THAT_WAIT)] {
+        let choices = Choices { groups_may_wait, ..chosen(DeviceKind::Gpu) };
+        let params = choices.strip_params(DType::F32, 2000).unwrap();
         let entered = |cols| lu(choices, 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
-        assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {waits}");
+        assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "groups_may_wait: {groups_may_wait}");
     }
 }
 

@@ -26,21 +26,21 @@ const MIN_EXTENT_TO_REPACK: usize = 2048;
 
 /// Lines of a factor that the kernel `pad` copies into whole vectors: the number of lines, the source with the distances between
 /// lines and between terms, and the destination.
-struct Moved<'a, B> {
+struct CopiedLines<'a, B> {
     count: usize,
     source: (View<'a, B>, usize, usize),
     to: View<'a, B>,
 }
 
 // implemented by hand, because a derived `Clone` would require `B: Clone`
-impl<B> Clone for Moved<'_, B> {
+impl<B> Clone for CopiedLines<'_, B> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<B> Copy for Moved<'_, B> {}
+impl<B> Copy for CopiedLines<'_, B> {}
 
-impl<'a, B> Moved<'a, B> {
+impl<'a, B> CopiedLines<'a, B> {
     /// Returns the arguments of the kernel `pad`, except the buffer that the kernel writes.
     fn args(&self) -> [Arg<'a, B>; 7] {
         let (source, by_line, by_k) = self.source;
@@ -115,7 +115,7 @@ impl<D: Target> Sequence<'_, D> {
             return (m_pad, n_pad);
         }
         let worth_moving = self.dtype == DType::F32 && c.rows.min(c.cols) >= MIN_EXTENT_TO_REPACK;
-        let turns = params.turns_b(self.dtype) && self.device.facts().has(Feature::PartsOfVectors) && !worth_moving;
+        let turns = params.transposes_b(self.dtype) && self.device.facts().has(Feature::PartsOfVectors) && !worth_moving;
         let a_fits = !a.0.is_trans() && begins_in_vectors(&a.1, v);
         let b_fits = if b.0.is_trans() { c.cols.is_multiple_of(v) } else { turns } && begins_in_vectors(&b.1, v);
         (if a_fits { 0 } else { m_pad }, if b_fits { 0 } else { n_pad })
@@ -130,8 +130,8 @@ impl<D: Target> Sequence<'_, D> {
         let place = self.device.scratch(Purpose::Panels, (m_pad + n_pad) * k_pad * self.dtype.size())?;
         let part = |at, count| View { buffer: &*place, at, rows: count, cols: k_pad, ld: count };
         let (a_place, b_place) = (part(0, m_pad), part(m_pad * k_pad, n_pad));
-        let left = moves_a.then(|| Moved { count: c.rows, source: lines(a, a.0.is_trans(), 0, 0), to: a_place });
-        let right = moves_b.then(|| Moved { count: c.cols, source: lines(b, !b.0.is_trans(), 0, 0), to: b_place });
+        let left = moves_a.then(|| CopiedLines { count: c.rows, source: lines(a, a.0.is_trans(), 0, 0), to: a_place });
+        let right = moves_b.then(|| CopiedLines { count: c.cols, source: lines(b, !b.0.is_trans(), 0, 0), to: b_place });
         // SAFETY: the caller upholds the contract of this module. The scratch memory has room for the copies, and all operands
         // have the layout that the kernel requires.
         unsafe {
@@ -149,7 +149,12 @@ impl<D: Target> Sequence<'_, D> {
     }
 
     /// Copies lines of one or two matrices side by side, with zeros in the rest of the destination.
-    unsafe fn pad(&mut self, k: usize, first: Moved<'_, D::Buffer>, second: Option<Moved<'_, D::Buffer>>) -> Result<()> {
+    unsafe fn pad(
+        &mut self,
+        k: usize,
+        first: CopiedLines<'_, D::Buffer>,
+        second: Option<CopiedLines<'_, D::Buffer>>,
+    ) -> Result<()> {
         let program = Program::Pad { dtype: self.dtype, items: 1 << MOVERS.min(self.device.facts().limits.work_group).ilog2() };
         let k_pad = first.to.cols;
         let squares = [first.to.ld.max(second.map_or(0, |second| second.to.ld)), k_pad].map(|side| side.div_ceil(SIDE));

@@ -91,17 +91,17 @@ mod tests {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }
 
-    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Device 1 has been passed over for `passed_over`
+    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Device 1 has been passed over for `seconds_on_other_sets`
     /// seconds.
-    fn priced(seconds: [f64; 2], runs: [usize; 2], passed_over: f64) -> Priced {
-        let price = |device, passed_over| Price {
+    fn priced(seconds: [f64; 2], runs: [usize; 2], seconds_on_other_sets: f64) -> Priced {
+        let price = |device, seconds_on_other_sets| Price {
             devices: vec![device],
             estimate: 1.0,
             seconds: seconds[device],
             runs: runs[device],
-            passed_over,
+            seconds_on_other_sets,
         };
-        Priced { prices: vec![price(0, 0.0), price(1, passed_over)], bucket: Bucket::of(&problem(8)) }
+        Priced { prices: vec![price(0, 0.0), price(1, seconds_on_other_sets)], bucket: Bucket::of(&problem(8)) }
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_choice_that_may_change_is_not_cached() {
         let enough = [RUNS_KEPT, ENOUGH_RUNS];
-        for (seconds, runs, passed_over, is_cached) in [
+        for (seconds, runs, seconds_on_other_sets, is_cached) in [
             ([1e-3, 2e-3], enough, 0.0, true),
             ([1e-3, 2e-3], [RUNS_KEPT - 1, ENOUGH_RUNS], 0.0, false),
             ([1e-3, 1.4e-3], [RUNS_KEPT, ENOUGH_RUNS - 1], 0.0, false),
@@ -135,8 +135,8 @@ mod tests {
             ([1e-3, 2e-3], enough, 43e-3, false),
         ] {
             let mut cache = Cache::default();
-            cache.add(&problem(8), &[0, 1], &priced(seconds, runs, passed_over));
-            assert_eq!(cache.begin(&problem(8), &[0, 1]).is_some(), is_cached, "{seconds:?}, {runs:?}, {passed_over}");
+            cache.add(&problem(8), &[0, 1], &priced(seconds, runs, seconds_on_other_sets));
+            assert_eq!(cache.begin(&problem(8), &[0, 1]).is_some(), is_cached, "{seconds:?}, {runs:?}, {seconds_on_other_sets}");
         }
     }
 

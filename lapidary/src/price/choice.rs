@@ -34,7 +34,7 @@ pub(super) struct Price {
     /// Number of recorded runs of about this size.
     pub runs: usize,
     /// Total seconds of the calls of about this size that other sets have run since this set last ran such a call.
-    pub passed_over: f64,
+    pub seconds_on_other_sets: f64,
 }
 
 impl Price {
@@ -57,7 +57,7 @@ impl Price {
         let is_new = self.runs < ENOUGH_RUNS && self.devices.len() == 1 && promised <= WORTH_A_TRY * lowest;
         let is_far_off = self.seconds > FAR_OFF * lowest && !has_few_runs;
         let allowed = if is_far_off { LOSS_ALLOWED_FAR_OFF } else { LOSS_ALLOWED };
-        let is_due = self.compared() - lowest <= allowed * (self.passed_over + more);
+        let is_due = self.compared() - lowest <= allowed * (self.seconds_on_other_sets + more);
         is_new || is_due
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     fn price(devices: &[usize], seconds: f64, runs: usize) -> Price {
-        Price { devices: devices.to_vec(), estimate: seconds, seconds, runs, passed_over: 0.0 }
+        Price { devices: devices.to_vec(), estimate: seconds, seconds, runs, seconds_on_other_sets: 0.0 }
     }
 
     /// Returns the sets in the order of the sorted prices.
@@ -117,14 +117,18 @@ mod tests {
 
     #[test]
     fn a_set_is_tried_again_when_the_loss_is_small_beside_what_calls_took() {
-        let with = |seconds, runs, passed_over| {
-            let other = Price { passed_over, ..price(&[1], seconds, runs) };
+        let with = |seconds, runs, seconds_on_other_sets| {
+            let other = Price { seconds_on_other_sets, ..price(&[1], seconds, runs) };
             sorted(vec![price(&[0], 1.0, ENOUGH_RUNS), other])[0][0]
         };
         assert_eq!([with(2.0, ENOUGH_RUNS, 40.0), with(2.0, ENOUGH_RUNS, 60.0)], [0, 1]);
         // set 1 is far off: its loss is 10
-        for (runs, passed_over) in [(1, [400.0, 600.0]), (ENOUGH_RUNS, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
-            assert_eq!(passed_over.map(|passed_over| with(11.0, runs, passed_over)), [0, 1], "{runs} runs");
+        for (runs, seconds_on_other_sets) in [(1, [400.0, 600.0]), (ENOUGH_RUNS, [4000.0, 6000.0]), (0, [4000.0, 6000.0])] {
+            assert_eq!(
+                seconds_on_other_sets.map(|seconds_on_other_sets| with(11.0, runs, seconds_on_other_sets)),
+                [0, 1],
+                "{runs} runs"
+            );
         }
     }
 

@@ -71,7 +71,7 @@ struct Set {
     /// each size.
     slowdown: HashMap<Bucket, f64>,
     /// Total seconds of the calls of each size that other sets have run since this set last ran a call of that size.
-    passed_over: HashMap<Bucket, f64>,
+    seconds_on_other_sets: HashMap<Bucket, f64>,
 }
 
 /// The prices of the sets that can run a call. The set that is chosen for the call comes first.
@@ -260,8 +260,8 @@ impl State {
     /// Adds the time of one call to the records of its devices.
     fn add(&mut self, Run { devices, bucket, estimate, .. }: Run, seconds: f64, has_failed: bool) {
         for set in &mut self.sets {
-            let passed_over = set.passed_over.entry(bucket).or_default();
-            *passed_over = if set.devices == devices { 0.0 } else { *passed_over + seconds };
+            let seconds_on_other_sets = set.seconds_on_other_sets.entry(bucket).or_default();
+            *seconds_on_other_sets = if set.devices == devices { 0.0 } else { *seconds_on_other_sets + seconds };
         }
         if !has_failed && self.warm.insert((devices.clone(), bucket)) {
             return;
@@ -319,8 +319,8 @@ impl State {
     fn set(&mut self, devices: &[usize]) -> &mut Set {
         let at = self.sets.iter().position(|set| set.devices == devices).unwrap_or_else(|| {
             let runs = self.load(devices);
-            let (slowdown, passed_over) = (HashMap::new(), HashMap::new());
-            self.sets.push(Set { devices: devices.to_vec(), runs, is_unsaved: false, slowdown, passed_over });
+            let (slowdown, seconds_on_other_sets) = (HashMap::new(), HashMap::new());
+            self.sets.push(Set { devices: devices.to_vec(), runs, is_unsaved: false, slowdown, seconds_on_other_sets });
             self.sets.len() - 1
         });
         &mut self.sets[at]
@@ -328,10 +328,10 @@ impl State {
 
     /// The price of a set: `estimate` times the correction from runs, or `uncorrected` if there is no correction.
     fn price(&mut self, devices: Vec<usize>, bucket: &Bucket, [estimate, uncorrected]: [f64; 2]) -> Price {
-        let Set { runs, passed_over, .. } = self.set(&devices);
+        let Set { runs, seconds_on_other_sets, .. } = self.set(&devices);
         let seconds = runs.correction(bucket, devices.len() > 1).map_or(uncorrected, |correction| estimate * correction);
-        let passed_over = passed_over.get(bucket).copied().unwrap_or(0.0);
-        Price { estimate, seconds, runs: runs.count(bucket), passed_over, devices }
+        let seconds_on_other_sets = seconds_on_other_sets.get(bucket).copied().unwrap_or(0.0);
+        Price { estimate, seconds, runs: runs.count(bucket), seconds_on_other_sets, devices }
     }
 
     /// Returns the time of the simulated plan divided by `bound`, or 1 if no plan can be simulated.

@@ -195,8 +195,9 @@ fn calls_pass_over_other_devices() {
     let machine = machine(&devices, folder.path());
     (0..3).for_each(|_| product(&machine).unwrap());
     let prices = with_product(N, |args| priced(&machine, args)).prices;
-    let passed_over = [0, 1].map(|device| prices.iter().find(|price| price.devices == [device]).unwrap().passed_over);
-    assert!(passed_over[0] > 0.0 && passed_over[1] == 0.0, "{passed_over:?}");
+    let seconds_on_other_sets =
+        [0, 1].map(|device| prices.iter().find(|price| price.devices == [device]).unwrap().seconds_on_other_sets);
+    assert!(seconds_on_other_sets[0] > 0.0 && seconds_on_other_sets[1] == 0.0, "{seconds_on_other_sets:?}");
 }
 
 /// Calls that reuse a choice are added to the records when the next call is priced.
@@ -204,13 +205,13 @@ fn calls_pass_over_other_devices() {
 fn runs_on_cached_devices_are_recorded() {
     let (devices, folder) = (slow_and_fast(), tempfile::tempdir().unwrap());
     let machine = machine(&devices, folder.path());
-    let passed_over = || {
+    let seconds_on_other_sets = || {
         let prices = with_product(N, |args| priced(&machine, args)).prices;
-        prices.iter().find(|price| price.devices == [0]).unwrap().passed_over
+        prices.iter().find(|price| price.devices == [0]).unwrap().seconds_on_other_sets
     };
     // the first of these runs is not recorded
     (0..=RUNS_KEPT).for_each(|_| product(&machine).unwrap());
-    let before = passed_over();
+    let before = seconds_on_other_sets();
     let reason = || with_product(N, |args| machine.explain(args)).unwrap().reason;
     assert_eq!(reason(), Reason::Price, "an explanation caches no choice");
     // The next call is priced, and its choice is cached.
@@ -220,7 +221,7 @@ fn runs_on_cached_devices_are_recorded() {
         product(&machine).unwrap();
         assert_eq!(machine.pricing().unwrap().cache().ended.len(), calls, "the choice is reused");
     }
-    assert!(passed_over() > before);
+    assert!(seconds_on_other_sets() > before);
     (3..8).for_each(|_| product(&machine).unwrap());
     assert_eq!(reason(), Reason::Price, "it is reused for eight calls");
     product(&machine).unwrap();

@@ -11,7 +11,7 @@ use lapidary_core::{
     Pending, Result, Token, Work,
 };
 
-use super::MOST_ATTEMPTS;
+use super::MAX_ATTEMPTS;
 use crate::open::boxed;
 use crate::{Machine, Settings};
 
@@ -39,7 +39,7 @@ fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
 fn a_shortage_is_an_error_only_where_something_is_stored() {
     let mut refused = 0;
     for request in 0..60 {
-        let (outcome, _, requests) = product(NullDevice::new(Some(1 << 20)).short_at(request));
+        let (outcome, _, requests) = product(NullDevice::new(Some(1 << 20)).fail_request(request));
         let stored = requests.iter().take(request + 1).any(|request| matches!(request, Request::Read(..)));
         if let Err(error) = outcome {
             assert!(stored && error.kind() == ErrorKind::OutOfMemory, "request {request}: {error}");
@@ -59,7 +59,7 @@ fn a_device_that_does_nothing_is_an_error() {
         let error = outcome.unwrap_err();
         assert!(error.kind() == kind && error.to_string().contains("outputs: as they were"), "{error}");
         assert!(c.iter().all(|&x| x == -1.0), "{error}");
-        assert!(requests.len() <= 2 * MOST_ATTEMPTS as usize, "{requests:?}");
+        assert!(requests.len() <= 2 * MAX_ATTEMPTS as usize, "{requests:?}");
     }
 }
 

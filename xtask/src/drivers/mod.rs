@@ -21,8 +21,8 @@ pub fn install(ws: &Workspace) -> Result<String> {
 
 /// Adds environment variables to a command that enable all drivers. If all packages are installed, a missing driver makes the
 /// tests fail.
-pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
+pub fn with_drivers_enabled(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     // The tests neither use nor leave entries in the user's cache.
     let cache = ws.metadata.target_directory.join("program-cache");
-    vulkan::switched_on(ws, opencl::switched_on(cargo.env("LAPIDARY_CACHE_DIR", cache)))
+    vulkan::with_drivers_enabled(ws, opencl::with_drivers_enabled(cargo.env("LAPIDARY_CACHE_DIR", cache)))
 }

@@ -16,7 +16,7 @@ pub const PACKAGES: &[&str] = &["ocl-icd-libopencl1", "pocl-opencl-icd", "mesa-o
 const INTERPRETER: &str = "/usr/lib/oclgrind/liboclgrind-rt-icd.so";
 
 /// Adds environment variables to a command that enable the OpenCL drivers.
-pub fn switched_on(cargo: Invocation) -> Invocation {
+pub fn with_drivers_enabled(cargo: Invocation) -> Invocation {
     let cargo = cargo.env("POCL_DEVICES", "pthread pthread").env("RUSTICL_ENABLE", "llvmpipe");
     if packages::are_installed(PACKAGES) { cargo.env("LAPIDARY_REQUIRE_OPENCL", "1") } else { cargo }
 }

@@ -42,7 +42,7 @@ pub fn swiftshader(ws: &Workspace) -> Result<String> {
 }
 
 /// Adds environment variables to a command that enable the Vulkan drivers.
-pub fn switched_on(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
+pub fn with_drivers_enabled(ws: &Workspace, cargo: Invocation) -> Result<Invocation> {
     let cargo = with_runtime_folder(ws, cargo)?;
     let driver = driver(ws);
     if !driver.exists() {

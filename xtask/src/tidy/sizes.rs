@@ -4,18 +4,18 @@ use super::Finding;
 use super::source::Source;
 
 /// Maximum number of lines in a file.
-const MOST: usize = 500;
+const MAX_LINES: usize = 500;
 /// Number of lines above which a file gets a warning.
-const LONG: usize = 300;
+const WARNING_LINES: usize = 300;
 
-/// Finds files with more than [`MOST`] lines.
+/// Finds files with more than [`MAX_LINES`] lines.
 pub fn too_long(sources: &[Source]) -> Vec<Finding> {
-    above(sources, MOST, usize::MAX)
+    above(sources, MAX_LINES, usize::MAX)
 }
 
-/// Finds files with more than [`LONG`] lines, up to [`MOST`].
+/// Finds files with more than [`WARNING_LINES`] lines, up to [`MAX_LINES`].
 pub fn long(sources: &[Source]) -> Vec<Finding> {
-    above(sources, LONG, MOST)
+    above(sources, WARNING_LINES, MAX_LINES)
 }
 
 fn above(sources: &[Source], least: usize, most: usize) -> Vec<Finding> {

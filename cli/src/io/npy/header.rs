@@ -40,9 +40,9 @@ impl Header {
 
     fn parse(text: &str) -> Result<Header, String> {
         let Entries { element, layout, shape } = Entries::parse(text)?;
-        let lacks = |key: &'static str| move || format!("the .npy header has no '{key}'");
-        let (element, layout) = (element.ok_or_else(lacks("descr"))?, layout.ok_or_else(lacks("fortran_order"))?);
-        let (rows, cols, vector) = match shape.ok_or_else(lacks("shape"))?[..] {
+        let skip_reason = |key: &'static str| move || format!("the .npy header has no '{key}'");
+        let (element, layout) = (element.ok_or_else(skip_reason("descr"))?, layout.ok_or_else(skip_reason("fortran_order"))?);
+        let (rows, cols, vector) = match shape.ok_or_else(skip_reason("shape"))?[..] {
             [rows] => (rows, 1, true),
             [rows, cols] => (rows, cols, false),
             ref shape => return Err(format!("the array has {} dimensions; 1 or 2 are supported", shape.len())),
@@ -102,7 +102,7 @@ fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     Ok((text, (8 + length_bytes + length) as u64))
 }
 
-/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header lacks is `None`.
+/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header skip_reason is `None`.
 #[derive(Default)]
 struct Entries {
     element: Option<Element>,

@@ -44,13 +44,13 @@ impl Cell {
 }
 
 /// The gravest verdict and the worst figure among the trials with the same flags.
-struct Seen<'a> {
+struct CellSummary<'a> {
     verdict: Verdict,
     worst: Option<&'a Figure>,
     failure: String,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> CellSummary<'a> {
     fn see(&mut self, verdict: Verdict, figure: Option<&'a Figure>, failure: &str) {
         if gravity(verdict) > gravity(self.verdict) {
             self.verdict = verdict;
@@ -125,7 +125,7 @@ fn called<'a>(check: &'a str, trial: &'a TrialReport) -> &'a str {
 }
 
 fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table> {
-    let rows: Vec<(&Column, BTreeMap<&str, Seen<'_>>)> =
+    let rows: Vec<(&Column, BTreeMap<&str, CellSummary<'_>>)> =
         columns.iter().map(|column| (column, seen(routine, &reports[column.report], &column.dtype))).collect();
     let mut flags: Vec<&str> = rows.iter().flat_map(|(_, seen)| seen.keys().copied()).collect();
     flags.sort_unstable();
@@ -136,7 +136,7 @@ fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table>
         rows: rows
             .iter()
             .map(|(column, seen)| {
-                let cells = flags.iter().map(|flags| seen.get(flags).map_or_else(Cell::empty, Seen::cell));
+                let cells = flags.iter().map(|flags| seen.get(flags).map_or_else(Cell::empty, CellSummary::cell));
                 (column.label.clone(), column.title.clone(), cells.collect())
             })
             .collect(),
@@ -145,11 +145,11 @@ fn flags_of(routine: &str, reports: &[Report], columns: &[Column]) -> Vec<Table>
 }
 
 /// The gravest verdict and the worst figure of a routine in one precision, for each combination of flags.
-fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, Seen<'a>> {
-    let mut seen: BTreeMap<&str, Seen<'_>> = BTreeMap::new();
+fn seen<'a>(routine: &str, report: &'a Report, dtype: &str) -> BTreeMap<&'a str, CellSummary<'a>> {
+    let mut seen: BTreeMap<&str, CellSummary<'_>> = BTreeMap::new();
     let mut see = |flags: &'a str, check: &'a str, trial: &'a TrialReport, verdict, figure: Option<&'a Figure>| {
         if !flags.is_empty() && called(check, trial) == routine {
-            let passed = || Seen { verdict: Verdict::Passed, worst: None, failure: String::new() };
+            let passed = || CellSummary { verdict: Verdict::Passed, worst: None, failure: String::new() };
             seen.entry(flags).or_insert_with(passed).see(verdict, figure, &format!("{}: {check}", trial.property));
         }
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::TIGHT;
-use super::late::{Late, now};
+use super::late::{LateQueues, now};
 use crate::device::{Device, DeviceBuffer, HostRect, Memory, Operand, Work};
 use crate::error::{Error, ErrorKind, Result};
 use crate::facts::DeviceFacts;
@@ -26,7 +26,7 @@ pub(super) struct DigestDevice {
     pub short: Range<usize>,
     pub commands: AtomicUsize,
     /// If `late` is set, the device runs its work only when the engine polls a token or waits for a token.
-    pub late: Option<Late>,
+    pub late: Option<LateQueues>,
 }
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl DigestDevice {
 }
 
 /// Result of a command, which fails for lack of memory if `short`. A transfer that lacks memory has written half of its output.
-fn unless(short: bool) -> Result<()> {
+fn result_if_short(short: bool) -> Result<()> {
     if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
 }
 
@@ -113,7 +113,7 @@ impl Device for DigestDevice {
             // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
-        unless(short)
+        result_if_short(short)
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let short = self.is_short();
@@ -121,7 +121,7 @@ impl Device for DigestDevice {
             // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
         }
-        unless(short)
+        result_if_short(short)
     }
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         assert!(!self.panics, "told to panic");
@@ -145,6 +145,6 @@ impl Device for DigestDevice {
                 }
             }
         });
-        unless(short)
+        result_if_short(short)
     }
 }

@@ -16,7 +16,7 @@ use crate::token::{Pending, Token};
 /// The queues of a device that runs its work only when a token is polled or waited for. The device has one queue for loads, one
 /// queue for stores, and two kernel queues.
 #[derive(Debug)]
-pub(super) struct Late(Arc<[Mutex<Waiting>; 4]>, Arc<Progress>);
+pub(super) struct LateQueues(Arc<[Mutex<WorkQueue>; 4]>, Arc<Progress>);
 
 /// The part of the device's state that threads access without locking a queue.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ type Place = (usize, usize);
 /// The work items of one queue, in order. The device and the memory that a work item uses stay valid as long as the item's token
 /// is pending.
 #[derive(Debug, Default)]
-struct Waiting {
+struct WorkQueue {
     /// The work items that have not run yet, each with the items of other queues for which it must wait.
     work: VecDeque<(&'static DigestDevice, Owned, Vec<Place>)>,
     /// The results of the completed work items, in the order of the queue.
@@ -50,15 +50,15 @@ enum Owned {
 /// The pending state of a token. The work item of the token is complete when its queue has completed as many items as the item's
 /// number.
 #[derive(Debug)]
-struct Asked {
-    queues: Arc<[Mutex<Waiting>; 4]>,
+struct PendingItem {
+    queues: Arc<[Mutex<WorkQueue>; 4]>,
     place: Place,
     progress: Arc<Progress>,
 }
 
-impl Late {
+impl LateQueues {
     pub fn new(seed: u64) -> Self {
-        Late(Arc::default(), Arc::new(Progress { chance: AtomicU64::new(seed), done: Default::default() }))
+        LateQueues(Arc::default(), Arc::new(Progress { chance: AtomicU64::new(seed), done: Default::default() }))
     }
 
     /// Adds work to a queue, to run later, and returns its token.
@@ -78,11 +78,11 @@ impl Late {
                 }
             }
         };
-        let after = after.iter().map(|token| token.get::<Asked>().expect("work of this device").place).collect();
+        let after = after.iter().map(|token| token.get::<PendingItem>().expect("work of this device").place).collect();
         let mut waiting = lock(&self.0[queue]);
         waiting.work.push_back((device, owned, after));
         waiting.given += 1;
-        Token::new(Asked { queues: Arc::clone(&self.0), place: (queue, waiting.given), progress: Arc::clone(&self.1) })
+        Token::new(PendingItem { queues: Arc::clone(&self.0), place: (queue, waiting.given), progress: Arc::clone(&self.1) })
     }
 }
 
@@ -101,9 +101,9 @@ pub(super) unsafe fn now(device: &DigestDevice, work: Work<'_>) -> Result<()> {
     }
 }
 
-impl Asked {
+impl PendingItem {
     /// Runs the first pending work item of a queue, after all items of other queues for which this item must wait.
-    fn advance(&self, queue: usize, waiting: &mut Waiting) {
+    fn advance(&self, queue: usize, waiting: &mut WorkQueue) {
         let Some((device, owned, after)) = waiting.work.pop_front() else { return };
         for (other, number) in after {
             while self.progress.done[other].load(Ordering::Relaxed) < number {
@@ -121,12 +121,12 @@ impl Asked {
         self.progress.done[queue].store(waiting.results.len(), Ordering::Relaxed);
     }
 
-    fn result(&self, waiting: &Waiting) -> Poll<Result<()>> {
+    fn result(&self, waiting: &WorkQueue) -> Poll<Result<()>> {
         waiting.results.get(self.place.1 - 1).map_or(Poll::Pending, |result| Poll::Ready(result.clone()))
     }
 }
 
-impl Pending for Asked {
+impl Pending for PendingItem {
     fn poll(&self) -> Poll<Result<()>> {
         let mut waiting = lock(&self.queues[self.place.0]);
         let chance = self.progress.chance.fetch_add(1, Ordering::Relaxed);

@@ -15,7 +15,7 @@ proptest! {
         let least = Schedule::new(plan(&tasks), vec![reach]).unwrap().footprint(0);
         let short = others.iter().copied().chain([least + spare]).map(DigestDevice::with_only);
         let devices = short.chain(in_place.then(|| DigestDevice::new(None))).collect();
-        let (result, bits) = carry_out(plan(&tasks), devices, with_threads);
+        let (result, bits) = dispatch_all(plan(&tasks), devices, with_threads);
         prop_assert!(result.is_ok(), "{:?}", result);
         prop_assert_eq!(bits, in_plan_order(plan(&tasks)));
     }
@@ -26,7 +26,7 @@ proptest! {
         left in prop::collection::vec(0..TIGHT, 1..3),
     ) {
         let devices = left.into_iter().map(DigestDevice::with_only).collect();
-        let (result, bits) = carry_out(plan(&tasks), devices, with_threads);
+        let (result, bits) = dispatch_all(plan(&tasks), devices, with_threads);
         match result {
             Ok(()) => prop_assert_eq!(bits, in_plan_order(plan(&tasks))),
             Err(error) => assert_honest(&error, bits),
@@ -60,9 +60,9 @@ fn shortage_of(
     how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
 ) {
     for (company, late) in COMPANY.into_iter().flat_map(|company| [None, Some(3)].map(|late| (company, late))) {
-        let device = DigestDevice { short: short.clone(), late: late.map(Late::new), ..DigestDevice::new(memory) };
+        let device = DigestDevice { short: short.clone(), late: late.map(LateQueues::new), ..DigestDevice::new(memory) };
         let devices = [device].into_iter().chain(company.iter().map(|&memory| DigestDevice::new(memory))).collect();
-        match carry_out(plan(tasks), devices, &how) {
+        match dispatch_all(plan(tasks), devices, &how) {
             (Ok(()), bits) => assert_eq!(bits, expected),
             (Err(error), bits) => {
                 assert_honest(&error, bits);
@@ -98,7 +98,7 @@ fn what_a_device_leaves_is_there_for_another_that_shares_its_memory() {
     let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
     let first = DigestDevice { short: 0..1, ..DigestDevice::with_only(8 * 9) };
     let second = DigestDevice { left: Arc::clone(&first.left), ..DigestDevice::new(Some(TIGHT)) };
-    let (result, bits) = carry_out(plan(&tasks), vec![first, second], |s, d, b| step_by_step(s, d, b, &[0]));
+    let (result, bits) = dispatch_all(plan(&tasks), vec![first, second], |s, d, b| step_by_step(s, d, b, &[0]));
     result.unwrap();
     assert_eq!(bits, in_plan_order(plan(&tasks)));
 }

@@ -6,15 +6,15 @@ use lapidary_host::memory;
 use crate::Failure;
 
 /// Number of bytes that every host is assumed to have.
-pub(crate) const ALWAYS: usize = 1 << 30;
+pub(crate) const ASSUMED_BYTES: usize = 1 << 30;
 
 /// Number of bytes that a trial with small matrices needs.
 pub(crate) const SMALL: usize = 16 << 20;
 
 /// Number of bytes below which calls may fail with errors of any kind, since threads and drivers need memory too.
-pub(crate) const SPARE: usize = 128 << 20;
+pub(crate) const MIN_FREE_BYTES: usize = 128 << 20;
 
-/// Checks whether a trial may use `bytes` of memory: at most `ALWAYS`, or at most half of the free memory. The other half
+/// Checks whether a trial may use `bytes` of memory: at most `ASSUMED_BYTES`, or at most half of the free memory. The other half
 /// remains for other programs.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub(crate) const CHECK: &str = "suite: room";
 ///
 /// # Errors
 /// The system refuses the allocation. The text gives the amount.
-pub(crate) fn given(bytes: usize) -> Result<(), String> {
+pub(crate) fn can_allocate(bytes: usize) -> Result<(), String> {
     let refused = |_| format!("too little memory: the system refuses this process {} MiB more", bytes >> 20);
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(refused)
 }
@@ -43,13 +43,13 @@ pub(crate) fn given(bytes: usize) -> Result<(), String> {
 /// The system refuses the allocation, which is no failure of the subject.
 pub(crate) fn for_elements(count: usize) -> Result<(), Failure> {
     let lacking = |why| Failure { lacks_memory: true, ..Failure::new(CHECK, why) };
-    given(64 * count).map_err(lacking)
+    can_allocate(64 * count).map_err(lacking)
 }
 
 fn enough(bytes: usize, free: Option<usize>) -> Result<(), String> {
     let gib = |bytes: usize| format!("{:.1} GiB", crate::bounds::real(bytes) / crate::bounds::real(1 << 30));
     match free {
-        _ if bytes <= ALWAYS => Ok(()),
+        _ if bytes <= ASSUMED_BYTES => Ok(()),
         Some(free) if bytes <= free / 2 => Ok(()),
         Some(free) => {
             Err(format!("it takes {} of host memory, and half of the {} that are free may be used", gib(bytes), gib(free)))
@@ -60,12 +60,12 @@ fn enough(bytes: usize, free: Option<usize>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{enough, given};
+    use super::{can_allocate, enough};
 
     #[test]
     fn what_no_system_gives_is_refused_by_its_size() {
-        assert!(given(1 << 20).is_ok());
-        assert!(given(usize::MAX / 4).unwrap_err().contains("too little memory"));
+        assert!(can_allocate(1 << 20).is_ok());
+        assert!(can_allocate(usize::MAX / 4).unwrap_err().contains("too little memory"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ const PANEL: usize = 32;
 
 /// The fault of the factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slip {
+pub enum LuFault {
     /// `info` names the first zero pivot of the last panel with a zero pivot.
     InfoOfLastPanel,
     /// With more than 256 columns, one element of U has an error of one unit in the last place.
@@ -18,9 +18,9 @@ pub enum Slip {
 }
 
 /// The plain loops, with a fault in the factorisation.
-pub struct Slips(pub Slip);
+pub struct FaultyLu(pub LuFault);
 
-impl Subject for Slips {
+impl Subject for FaultyLu {
     fn name(&self) -> String {
         format!("{:?}", self.0)
     }
@@ -35,14 +35,14 @@ impl Subject for Slips {
         let info = Naive.getrf(Getrf { a: a.reborrow(), ipiv, pivoting })?;
         let zeros: Vec<usize> = (0..a.rows().min(a.cols())).filter(|&j| a.at(j, j) == T::ZERO).collect();
         match self.0 {
-            Slip::LastPlaceBeyond256 => {
+            LuFault::LastPlaceBeyond256 => {
                 if a.cols() > 256 {
                     let at = a.rows().min(a.cols()) / 2;
                     a.set(at, at, a.at(at, at) * T::from_f64(1.0 + 2.0 * T::UNIT_ROUNDOFF));
                 }
                 Ok(info)
             }
-            Slip::InfoOfLastPanel => {
+            LuFault::InfoOfLastPanel => {
                 let last_panel = zeros.last().map(|last| last / PANEL);
                 Ok(zeros.iter().find(|&&j| Some(j / PANEL) == last_panel).map_or(info, |j| j + 1))
             }

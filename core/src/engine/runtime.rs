@@ -291,7 +291,7 @@ impl DeviceRuntime {
                 Next::Wait(seen) => {
                     let ended = in_flight.ended();
                     if ended.is_none() {
-                        run.rest(seen, in_flight.pause());
+                        run.rest(seen, in_flight.poll_or_sleep_time());
                     }
                     ended
                 }

@@ -13,7 +13,7 @@ const LETTERS: usize = 200;
 
 /// The end of the text that a process has written to standard error so far.
 #[derive(Clone, Debug, Default)]
-pub struct LastWords {
+pub struct StderrTail {
     /// The last line of standard error that is not empty.
     line: String,
     /// Number of bytes that a Rust program requested and the system refused.
@@ -22,7 +22,7 @@ pub struct LastWords {
     complete: bool,
 }
 
-impl LastWords {
+impl StderrTail {
     /// The last text of a process that has ended. Waits at most half a second for the end of the process's standard error,
     /// since another process may hold this stream open.
     pub fn of(shared: &Arc<Mutex<Self>>) -> Self {
@@ -46,7 +46,7 @@ impl LastWords {
         Some(format!("too little memory: the system refused the process {} KiB", refused.div_ceil(1 << 10)))
     }
 
-    fn hear(&mut self, line: &str) {
+    fn record_line(&mut self, line: &str) {
         let line = line.trim();
         // A Rust program prints this line before it ends because an allocation failed.
         let refused = line.strip_prefix("memory allocation of ").and_then(|rest| rest.strip_suffix(" bytes failed"));
@@ -58,27 +58,27 @@ impl LastWords {
 }
 
 /// Copies the standard error of a process to ours, and stores its last line in `heard`.
-pub fn relay(stderr: impl Read, heard: &Arc<Mutex<LastWords>>) {
+pub fn relay(stderr: impl Read, heard: &Arc<Mutex<StderrTail>>) {
     let (mut lines, mut line) = (BufReader::new(stderr), Vec::new());
     while lines.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         let _ = std::io::stderr().write_all(&line);
-        lock(heard, |words| words.hear(&String::from_utf8_lossy(&line)));
+        lock(heard, |words| words.record_line(&String::from_utf8_lossy(&line)));
         line.clear();
     }
     lock(heard, |words| words.complete = true);
 }
 
-fn lock<R>(shared: &Mutex<LastWords>, act: impl FnOnce(&mut LastWords) -> R) -> R {
+fn lock<R>(shared: &Mutex<StderrTail>, act: impl FnOnce(&mut StderrTail) -> R) -> R {
     act(&mut shared.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::LastWords;
+    use super::StderrTail;
 
-    fn heard(lines: &[&str]) -> LastWords {
-        let mut words = LastWords::default();
-        lines.iter().for_each(|line| words.hear(line));
+    fn heard(lines: &[&str]) -> StderrTail {
+        let mut words = StderrTail::default();
+        lines.iter().for_each(|line| words.record_line(line));
         words
     }
 

@@ -218,9 +218,9 @@ impl Machine {
         if joined.len() < memory.len() {
             return one_by_one();
         }
-        if let Some(driver) = self.device_for_small_call(problem.dtype(), problem.flops(), &joined) {
+        if let Some(runtime) = self.device_for_small_call(problem.dtype(), problem.flops(), &joined) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
-            return unsafe { driver.launch(&problem.instruction(count, &joined)) };
+            return unsafe { runtime.launch(&problem.instruction(count, &joined)) };
         }
         match self.run(&Problem::Batched(*problem), &joined) {
             // If a device has no memory for one matrix, a single call is divided into tiles, whereas a batch is not.
@@ -254,8 +254,8 @@ impl Machine {
         let flops = |call: &[Instruction<RawMat>]| call.iter().map(Instruction::flops).sum();
         // `device_for_small_call` returns a device only if the largest call of the list is a small call.
         let largest = instructions.chunks_exact(length).map(flops).fold(0.0, f64::max);
-        let driver = self.device_for_small_call(calls[0].problem.dtype(), largest, &memory).or_else(|| self.only_cpu(&memory));
-        let Some(driver) = driver else {
+        let runtime = self.device_for_small_call(calls[0].problem.dtype(), largest, &memory).or_else(|| self.only_cpu(&memory));
+        let Some(runtime) = runtime else {
             return calls.iter().try_for_each(|call| {
                 self.run(&call.problem, &call.memory)?;
                 *done += 1;
@@ -264,7 +264,7 @@ impl Machine {
         };
         // SAFETY: `check` has validated the host memory; the memory that kernels write is borrowed mutably, so calls do not
         // conflict.
-        unsafe { driver.launch_sequences(&instructions, length)? }
+        unsafe { runtime.launch_sequences(&instructions, length)? }
         *done += calls.len();
         Ok(())
     }

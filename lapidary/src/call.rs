@@ -82,7 +82,7 @@ impl Machine {
     pub fn explain(&self, call: impl Call) -> Result<Explanation> {
         let (problem, memory) = call.normal_form()?;
         let (problem, resident) = (self.with_panels(problem), self.resident_device(problem.operation(), &memory)?);
-        let all = resident.map_or_else(|| (0..self.drivers().len()).collect(), |device| vec![device]);
+        let all = resident.map_or_else(|| (0..self.runtimes().len()).collect(), |device| vec![device]);
         let capable = self.capable_devices(problem.dtype(), problem.operation(), &all)?;
         let host = HostCall { machine: self, problem: &problem, memory: &memory, capable: &capable };
         let reason = if resident.is_some() { Reason::Resident } else { self.reason(&host) };
@@ -104,13 +104,13 @@ impl Machine {
     }
 
     pub(crate) fn explanation(&self, call: &HostCall<'_>, reason: Reason, priced: Option<&Priced>) -> Explanation {
-        let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.drivers()));
+        let considered = priced.map_or_else(Vec::new, |priced| priced.sets(self.runtimes()));
         let is_trial = reason != Reason::Cached && priced.is_some_and(Priced::is_trial);
         let reason = if is_trial { Reason::Trial } else { reason };
         let reason = if reason == Reason::Price && considered.is_empty() { Reason::Unmeasured } else { reason };
         let is_first_only = matches!(reason, Reason::Small | Reason::Unmeasured);
         let named = if is_first_only { &call.capable[..1] } else { call.capable };
-        let names = || named.iter().map(|&device| self.drivers()[device].facts().name.clone()).collect();
+        let names = || named.iter().map(|&device| self.runtimes()[device].facts().name.clone()).collect();
         let devices = considered.first().map_or_else(names, |set| set.devices.clone());
         let (routine, dtype) = (call.problem.operation(), call.problem.dtype());
         let sizes: String = call.problem.sizes().iter().map(|(name, size)| format!(" {name}={size}")).collect();

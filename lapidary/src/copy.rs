@@ -28,10 +28,10 @@ impl DeviceCopy {
             Home::Host(_) => true,
             Home::Device(of_b) => of_b.device == self.resident.device,
         };
-        let driver = &self.machine.drivers()[self.resident.device];
+        let runtime = &self.machine.runtimes()[self.resident.device];
         // A planner counts idle copies as free memory; the lock prevents a solve from using a copy during planning.
         let exclusive = self.machine.exclusive(&[self.resident.device]);
-        let _in_use = driver.use_copy(self.resident.key).filter(|_| reaches_b)?;
+        let _in_use = runtime.use_copy(self.resident.key).filter(|_| reaches_b)?;
         drop(exclusive);
         if let Some(Listener(tell)) = self.machine.listener() {
             let call = HostCall { machine: &self.machine, problem, memory: &[], capable: &[self.resident.device] };
@@ -50,13 +50,13 @@ impl DeviceCopy {
 impl DeviceCopy {
     /// Whether the device still has the copy.
     pub fn is_kept(&self) -> bool {
-        self.machine.drivers()[self.resident.device].is_copy(self.resident.key)
+        self.machine.runtimes()[self.resident.device].is_copy(self.resident.key)
     }
 }
 
 impl Drop for DeviceCopy {
     fn drop(&mut self) {
-        self.machine.drivers()[self.resident.device].discard_copy(self.resident.key);
+        self.machine.runtimes()[self.resident.device].discard_copy(self.resident.key);
     }
 }
 

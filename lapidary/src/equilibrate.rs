@@ -21,7 +21,7 @@ const MAX_SPREAD: i32 = 3;
 /// use lapidary::{DType, Equilibration, Machine, MatMut, MatRef, Select};
 ///
 /// let machine = Machine::open(&"cpu:0".parse::<Select>()?)?;
-/// the elements of A are too small or too large for their squares to be representable in f32
+/// // the elements of A are too small or too large for their squares to be representable in f32
 /// let (a, b) = ([1e-30_f32, 2e30, 3e-30, 4e30], [7e-30_f32, 10e30]);
 /// let (a, b) = (MatRef::col_major(&a, 2, 2)?, MatRef::col_major(&b, 2, 1)?);
 ///

@@ -41,7 +41,7 @@ impl Machine {
     pub fn alloc_host<T: Scalar>(&self, count: usize) -> Result<HostVec<T>> {
         let bytes = count.checked_mul(T::DTYPE.size());
         let bytes = bytes.ok_or_else(|| Error::invalid("alloc_host", format!("{count} elements overflow the address space")))?;
-        if let Some(memory) = self.drivers().iter().find_map(|driver| driver.device().alloc_pinned(bytes)) {
+        if let Some(memory) = self.runtimes().iter().find_map(|runtime| runtime.device().alloc_pinned(bytes)) {
             // SAFETY: the memory has `bytes` bytes, and zero bits represent the number zero in every scalar type.
             unsafe { memory.ptr().write_bytes(0, bytes) };
             return Ok(HostVec { storage: Storage::Pinned(memory), count });

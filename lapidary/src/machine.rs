@@ -43,7 +43,7 @@ pub struct Machine(Arc<Shared>);
 /// The state of a machine, which all of its handles share.
 #[derive(Debug)]
 struct Shared {
-    drivers: Vec<DeviceRuntime>,
+    runtimes: Vec<DeviceRuntime>,
     /// Thread pools that no call uses at present.
     pools: Mutex<Vec<LanePool>>,
     settings: Settings,
@@ -130,7 +130,7 @@ impl Machine {
     /// let (device, queue) = pollster::block_on(found.adapter.request_device(&descriptor))?;
     ///
     /// let settings = Settings::default();
-    /// the application keeps its own handles of the device and the queue
+    /// // the application keeps its own handles of the device and the queue
     /// let ours = WgpuDevice::from_parts(device.clone(), queue.clone(), Arc::new(settings.program_cache()))?;
     /// let machine = Machine::from_wgpu(vec![ours], &settings)?;
     /// let (a, mut c) = ([1.0_f32, 1.0, 0.0, 1.0], [0.0; 4]);
@@ -206,8 +206,8 @@ impl Machine {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn drivers(&self) -> &[DeviceRuntime] {
-        &self.0.drivers
+    pub(crate) fn runtimes(&self) -> &[DeviceRuntime] {
+        &self.0.runtimes
     }
 
     /// Calls `work` with a pool of threads that no other call uses at the same time.
@@ -285,20 +285,20 @@ impl Machine {
     /// solves of [`Lu`], copies of columns such as pivots, and scratch memory of kernels. A call that runs at the same time as
     /// `trim` keeps its memory for later calls when it ends.
     pub fn trim(&self) {
-        self.drivers().iter().for_each(DeviceRuntime::trim);
+        self.runtimes().iter().for_each(DeviceRuntime::trim);
     }
 
     /// Returns the facts of the devices.
     pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
-        self.drivers().iter().map(DeviceRuntime::facts)
+        self.runtimes().iter().map(DeviceRuntime::facts)
     }
 
     /// Calls `visit` with each device, while no planned call runs. The conformance suite tests the devices themselves through
     /// this method. `visit` must not call the machine.
     pub fn visit_devices(&self, visit: &mut dyn FnMut(&dyn Device)) {
-        let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let all: Vec<usize> = (0..self.runtimes().len()).collect();
         let _exclusive = self.exclusive(&all);
-        self.drivers().iter().for_each(|driver| visit(driver.device()));
+        self.runtimes().iter().for_each(|runtime| visit(runtime.device()));
     }
 
     /// Returns the reasons why devices of the selection were not opened. A selection without device numbers skips devices that do
@@ -318,9 +318,9 @@ impl Machine {
             return Ok(());
         }
         let (m, n, k) = (problem.m, problem.n, problem.k);
-        if let Some(driver) = self.device_for_small_call(T::DTYPE, flops::gemm(m, n, k), &memory) {
+        if let Some(runtime) = self.device_for_small_call(T::DTYPE, flops::gemm(m, n, k), &memory) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
-            return unsafe { driver.launch(&problem.instruction(memory)) };
+            return unsafe { runtime.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Gemm(problem), &memory)
     }
@@ -348,10 +348,10 @@ impl Machine {
             return Ok(());
         }
         let (order, nrhs) = (problem.order(), problem.nrhs());
-        let device_for_small_call = self.device_for_small_call(T::DTYPE, flops::trsm(order, nrhs), &memory);
-        if let Some(driver) = device_for_small_call.filter(|_| problem.mode == TrsmMode::Substitution) {
+        let small_call = self.device_for_small_call(T::DTYPE, flops::trsm(order, nrhs), &memory);
+        if let Some(runtime) = small_call.filter(|_| problem.mode == TrsmMode::Substitution) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
-            return unsafe { driver.launch(&problem.instruction(memory)) };
+            return unsafe { runtime.launch(&problem.instruction(memory)) };
         }
         self.run(&Problem::Trsm(problem), &memory)
     }
@@ -379,7 +379,7 @@ impl Machine {
         let flops = flops::getrf(problem.m, problem.n);
         let copy = match self.device_for_small_call(T::DTYPE, flops, &memory).filter(|_| problem.layout == Layout::ColMajor) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
-            Some(driver) => unsafe { driver.launch(&problem.instruction(memory)).map(|()| None)? },
+            Some(runtime) => unsafe { runtime.launch(&problem.instruction(memory)).map(|()| None)? },
             None => self.run_and_keep(&Problem::Getrf { problem, nb: self.0.settings.nb }, &memory)?,
         };
         // no solve uses factors with a pivot of zero
@@ -416,9 +416,9 @@ impl Machine {
         }
         let (n, nrhs) = problem.size();
         let memory = [lu, read_column(args.ipiv)?, b];
-        if let Some(driver) = self.device_for_small_call(T::DTYPE, flops::getrs(n, nrhs), &memory) {
+        if let Some(runtime) = self.device_for_small_call(T::DTYPE, flops::getrs(n, nrhs), &memory) {
             // SAFETY: `check` has validated the host memory, and the memory that the kernel writes is borrowed mutably.
-            return problem.instructions(memory).iter().try_for_each(|step| unsafe { driver.launch(step) });
+            return problem.instructions(memory).iter().try_for_each(|step| unsafe { runtime.launch(step) });
         }
         let mut args = args.into_inner();
         let problem = Problem::Getrs(problem);
@@ -465,7 +465,7 @@ impl Shared {
     fn new(devices: Vec<Box<dyn Device>>, settings: &Settings) -> Self {
         Shared {
             locks: devices.iter().map(|_| Mutex::default()).collect(),
-            drivers: devices.into_iter().map(DeviceRuntime::new).collect(),
+            runtimes: devices.into_iter().map(DeviceRuntime::new).collect(),
             pools: Mutex::default(),
             settings: settings.clone(),
             schedules: Schedules::default(),
@@ -480,10 +480,10 @@ impl Shared {
 
     fn new_pricing(&self) -> Pricing {
         #[cfg(feature = "program-cache")]
-        let records = Records::new(&self.drivers, Arc::clone(&self.cache));
+        let records = Records::new(&self.runtimes, Arc::clone(&self.cache));
         #[cfg(not(feature = "program-cache"))]
         let records = Records;
-        Pricing::new(&self.drivers, records)
+        Pricing::new(&self.runtimes, records)
     }
 }
 

@@ -54,8 +54,8 @@ impl Machine {
     /// Returns the fastest device that supports `dtype`. Of several equally fast devices, returns the first one, so that all
     /// operands of a call are uploaded to one device.
     fn fastest(&self, dtype: DType) -> Result<usize> {
-        let all: Vec<usize> = (0..self.drivers().len()).collect();
-        let flops = |device: usize| self.drivers()[device].facts().rates.flops;
+        let all: Vec<usize> = (0..self.runtimes().len()).collect();
+        let flops = |device: usize| self.runtimes()[device].facts().rates.flops;
         let faster = |best: usize, other: usize| if flops(other) > flops(best) { other } else { best };
         let capable = self.capable_devices(dtype, "upload", &all)?;
         Ok(capable.into_iter().reduce(faster).expect("a device is capable"))
@@ -66,27 +66,27 @@ impl Machine {
     /// # Errors
     /// The method returns the errors of [`Machine::upload`], and an error if there is no device with this index.
     pub fn upload_to<T: Scalar>(&self, device: usize, a: MatRef<'_, T>) -> Result<DeviceMatrix<T>> {
-        if device >= self.drivers().len() {
-            let message = format!("there is no device {device}: the machine has {}, counted from 0", self.drivers().len());
+        if device >= self.runtimes().len() {
+            let message = format!("there is no device {device}: the machine has {}, counted from 0", self.runtimes().len());
             return Err(Error::new(ErrorKind::NoSuchDevice, "upload", message));
         }
         if a.host_ptr().is_none() {
             return Err(Error::invalid("upload", "the matrix lies on a device already"));
         }
         let (rows, cols) = a.shape();
-        let storage = if self.drivers().iter().all(|driver| driver.facts().host_memory) {
+        let storage = if self.runtimes().iter().all(|runtime| runtime.facts().host_memory) {
             Storage::Host(host_copy(a)?)
         } else {
             self.capable_devices(T::DTYPE, "upload", &[device])?;
             let resident = Resident::new(device);
             let _exclusive = self.exclusive(&[device]);
-            self.drivers().iter().for_each(|driver| driver.make_room_for_upload(a.raw().bytes()));
+            self.runtimes().iter().for_each(|runtime| runtime.make_room_for_upload(a.raw().bytes()));
             // SAFETY: the view covers host memory with elements of type T.
-            let upload = || unsafe { self.drivers()[device].upload(resident.key, &a.raw()) };
+            let upload = || unsafe { self.runtimes()[device].upload(resident.key, &a.raw()) };
             match upload() {
                 // Other devices may be the same hardware, so memory that they keep is freed as well.
                 Err(error) if error.kind().is_out_of_memory() => {
-                    self.drivers().iter().for_each(DeviceRuntime::make_room);
+                    self.runtimes().iter().for_each(DeviceRuntime::make_room);
                     upload()?;
                 }
                 uploaded => uploaded?,
@@ -118,7 +118,7 @@ impl Machine {
         rows: usize,
         cols: usize,
     ) -> Result<DeviceMatrix<T>> {
-        if self.drivers()[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
+        if self.runtimes()[0].device().downcast::<crate::opencl::OpenClDevice>().is_none() {
             return Err(Error::invalid("wrap", "the first device is no OpenCL device"));
         }
         // SAFETY: the caller fulfils the contract of this function.
@@ -166,7 +166,7 @@ impl Machine {
     /// COPY_DST`. The method also returns an error if the first device is not a wgpu device or does not support the element type.
     #[cfg(feature = "wgpu")]
     pub fn wrap_wgpu<T: Scalar>(&self, buffer: &crate::wgpu::wgpu::Buffer, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {
-        let Some(device) = self.drivers()[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
+        let Some(device) = self.runtimes()[0].device().downcast::<crate::wgpu::WgpuDevice>() else {
             return Err(Error::invalid("wrap", "the first device is no wgpu device"));
         };
         self.wrap(rows, cols, |bytes| device.adopt(buffer.clone(), bytes).map(DeviceBuffer::new))
@@ -183,7 +183,7 @@ impl Machine {
         let bytes = rows.checked_mul(cols).and_then(|count| count.checked_mul(T::DTYPE.size()));
         let bytes = bytes.ok_or_else(|| Error::invalid("wrap", format!("{rows}×{cols} elements overflow the address space")))?;
         let resident = Resident::new(0);
-        self.drivers()[0].adopt(resident.key, adopt(bytes)?);
+        self.runtimes()[0].adopt(resident.key, adopt(bytes)?);
         Ok(DeviceMatrix { machine: self.clone(), storage: Storage::Device(resident), rows, cols })
     }
 }
@@ -242,16 +242,16 @@ impl<T: Scalar> DeviceMatrix<T> {
             };
             return Err(Error::invalid("copy_from", message));
         }
-        let drivers = &self.machine.drivers();
+        let runtimes = &self.machine.runtimes();
         match (&mut self.storage, &other.storage) {
             (Storage::Host(to), Storage::Host(from)) => to.copy_from_slice(from),
             (&mut Storage::Device(to), &Storage::Device(from)) => {
                 let bytes = rows * cols * T::DTYPE.size();
-                if !drivers[to.device].copy_from(to.key, &drivers[from.device], from.key, bytes)? {
+                if !runtimes[to.device].copy_from(to.key, &runtimes[from.device], from.key, bytes)? {
                     let mut between = self.machine.alloc_host::<T>(rows * cols)?;
                     other.download(MatMut::col_major(&mut between, rows, cols)?)?;
                     // SAFETY: the view covers host memory with elements of type T, and has the shape of the matrix.
-                    unsafe { drivers[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
+                    unsafe { runtimes[to.device].refill(to.key, &MatRef::col_major(&between, rows, cols)?.raw())? };
                 }
             }
             (Storage::Host(_), Storage::Device(_)) | (Storage::Device(_), Storage::Host(_)) => {
@@ -283,7 +283,7 @@ impl<T: Scalar> DeviceMatrix<T> {
                 Ok(())
             }
             // SAFETY: the mutable view covers host memory with elements of type T, and has the shape of the matrix.
-            Storage::Device(resident) => unsafe { self.machine.drivers()[resident.device].download(resident.key, &to.raw()) },
+            Storage::Device(resident) => unsafe { self.machine.runtimes()[resident.device].download(resident.key, &to.raw()) },
         }
     }
 }
@@ -291,7 +291,7 @@ impl<T: Scalar> DeviceMatrix<T> {
 impl<T: Scalar> Drop for DeviceMatrix<T> {
     fn drop(&mut self) {
         if let Storage::Device(resident) = self.storage {
-            self.machine.drivers()[resident.device].discard(resident.key);
+            self.machine.runtimes()[resident.device].discard(resident.key);
         }
     }
 }

@@ -67,7 +67,7 @@ impl Machine {
         }
         for raw in memory {
             if let Home::Device(resident) = raw.home
-                && self.drivers().get(resident.device).is_none_or(|driver| driver.resident(resident.key).is_err())
+                && self.runtimes().get(resident.device).is_none_or(|runtime| runtime.resident(resident.key).is_err())
             {
                 return Err(Error::invalid(operation, "a matrix was uploaded to another machine"));
             }
@@ -86,7 +86,7 @@ impl Machine {
     /// Runs a call on host matrices. If the machine chooses devices by price and the chosen devices run out of memory or are
     /// lost, other devices run the call, unless results have been written.
     fn run_on_host(&self, operation: &'static str, problem: &Problem, memory: &[RawMat]) -> Result<Option<DeviceCopy>> {
-        let all: Vec<usize> = (0..self.drivers().len()).collect();
+        let all: Vec<usize> = (0..self.runtimes().len()).collect();
         let mut capable = self.capable_devices(problem.dtype(), operation, &all)?;
         // The runs of this call on devices that failed. Runs on failed devices are recorded with the time of the whole call,
         // since this time is the cost of having chosen the failed devices.
@@ -136,9 +136,9 @@ impl Machine {
 
     /// Returns the reason why devices take part in a call on host matrices.
     pub(crate) fn reason(&self, call: &HostCall<'_>) -> Reason {
-        let first = self.drivers()[call.capable[0]].facts();
+        let first = self.runtimes()[call.capable[0]].facts();
         match () {
-            () if self.pricing().is_none() && self.drivers().len() == 1 => Reason::Selected,
+            () if self.pricing().is_none() && self.runtimes().len() == 1 => Reason::Selected,
             () if call.capable.len() == 1 => Reason::Alone,
             () if call.capable[0] == 0 && first.host_memory && call.flops() <= DIRECT_FLOPS => Reason::Small,
             () if self.pricing().is_some() => Reason::Price,
@@ -152,22 +152,22 @@ impl Machine {
     pub(crate) fn device_for_small_call(&self, dtype: DType, flops: f64, memory: &[RawMat]) -> Option<&DeviceRuntime> {
         let on_host = |raw: &RawMat| matches!(raw.home, Home::Host(_));
         let is_able =
-            |driver: &&DeviceRuntime| driver.facts().host_memory && driver.facts().computes(dtype) && driver.lost().is_none();
-        let first = self.drivers().first().filter(is_able)?;
+            |runtime: &&DeviceRuntime| runtime.facts().host_memory && runtime.facts().computes(dtype) && runtime.lost().is_none();
+        let first = self.runtimes().first().filter(is_able)?;
         (flops <= DIRECT_FLOPS && memory.iter().all(on_host)).then_some(first)
     }
 
     /// Returns those of `devices` that are not lost and support `dtype`.
     pub(crate) fn capable_devices(&self, dtype: DType, operation: &'static str, devices: &[usize]) -> Result<Vec<usize>> {
-        let is_there = |device: &usize| self.drivers()[*device].lost().is_none();
+        let is_there = |device: &usize| self.runtimes()[*device].lost().is_none();
         let there: Vec<usize> = devices.iter().copied().filter(is_there).collect();
-        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.drivers()[device].lost())) {
+        if let (true, Some(lost)) = (there.is_empty(), devices.iter().find_map(|&device| self.runtimes()[device].lost())) {
             return Err(lost);
         }
-        let is_able = |device: usize| self.drivers()[device].facts().computes(dtype);
+        let is_able = |device: usize| self.runtimes()[device].facts().computes(dtype);
         let capable: Vec<usize> = there.into_iter().filter(|&device| is_able(device)).collect();
         if capable.is_empty() {
-            let names: Vec<&str> = devices.iter().map(|&device| self.drivers()[device].facts().name.as_str()).collect();
+            let names: Vec<&str> = devices.iter().map(|&device| self.runtimes()[device].facts().name.as_str()).collect();
             let message =
                 format!("{} has no double precision; use f32, or add a device that has it, such as cpu", names.join(", "));
             return Err(Error::new(ErrorKind::Unsupported, operation, message));
@@ -178,15 +178,15 @@ impl Machine {
     /// Returns the CPU, if it is the only device of the machine, all matrices lie in host memory, and `needs_no_plan` is
     /// true.
     pub(crate) fn only_cpu(&self, memory: &[RawMat]) -> Option<&DeviceRuntime> {
-        let [driver] = self.drivers() else { return None };
+        let [runtime] = self.runtimes() else { return None };
         let is_on_host = memory.iter().all(|raw| matches!(raw.home, Home::Host(_)));
-        (is_on_host && self.needs_no_plan(driver)).then_some(driver)
+        (is_on_host && self.needs_no_plan(runtime)).then_some(runtime)
     }
 
-    /// Whether `driver` can run a call on host matrices alone and without a plan. `true` if `driver` is the CPU, no panel width
+    /// Whether `runtime` can run a call on host matrices alone and without a plan. `true` if `runtime` is the CPU, no panel width
     /// is set, and no trace is recorded.
-    fn needs_no_plan(&self, driver: &DeviceRuntime) -> bool {
-        let is_processor = driver.facts().host_memory && driver.device().downcast::<CpuDevice>().is_some();
+    fn needs_no_plan(&self, runtime: &DeviceRuntime) -> bool {
+        let is_processor = runtime.facts().host_memory && runtime.device().downcast::<CpuDevice>().is_some();
         is_processor && self.settings().nb.is_none() && self.trace().is_none()
     }
 
@@ -194,8 +194,8 @@ impl Machine {
     /// Returns `None` if a plan is needed.
     fn launch_on_host(&self, devices: &[usize], problem: &Problem, memory: &[RawMat]) -> Option<Result<()>> {
         let &[device] = devices else { return None };
-        let driver = &self.drivers()[device];
-        if !self.needs_no_plan(driver) {
+        let runtime = &self.runtimes()[device];
+        if !self.needs_no_plan(runtime) {
             return None;
         }
         let mut instructions = problem.instructions()?.into_iter().map(|instruction| instruction.map(|matrix| memory[matrix]));
@@ -205,9 +205,9 @@ impl Machine {
             if memory.iter().any(|raw| raw.layout == Layout::RowMajor) {
                 // only a matrix to be factored can be row-major; the normal form of all other problems is column-major
                 let Instruction::Getrf { pivoting, a, ipiv, info, .. } = instructions.next()? else { return None };
-                driver.getrf_by_rows(pivoting, &a, &ipiv, &info)
+                runtime.getrf_by_rows(pivoting, &a, &ipiv, &info)
             } else {
-                Some(instructions.try_for_each(|instruction| driver.launch(&instruction)))
+                Some(instructions.try_for_each(|instruction| runtime.launch(&instruction)))
             }
         }
     }
@@ -215,30 +215,30 @@ impl Machine {
     /// Runs a call on matrices of a device. Other matrices of the call may lie in host memory.
     fn run_resident(&self, operation: &'static str, problem: &Problem, memory: &[RawMat], device: usize) -> Result<()> {
         let devices = self.capable_devices(problem.dtype(), operation, &[device])?;
-        let driver = &self.drivers()[device];
+        let runtime = &self.runtimes()[device];
         // A solve with a device's copy of the factors does not free other copies. If a solve with a device's copy runs out of
         // memory, it starts again with the factors in host memory.
-        let is_copy = |raw: &RawMat| matches!(raw.home, Home::Device(resident) if driver.is_copy(resident.key));
+        let is_copy = |raw: &RawMat| matches!(raw.home, Home::Device(resident) if runtime.is_copy(resident.key));
         if !memory.iter().any(is_copy) {
-            self.drivers().iter().for_each(DeviceRuntime::release_copies);
+            self.runtimes().iter().for_each(DeviceRuntime::release_copies);
         }
         // Kernels on resident matrices may need the memory that earlier calls have kept, on this device and on devices that are
         // the same hardware.
-        self.drivers().iter().for_each(DeviceRuntime::release_registers);
+        self.runtimes().iter().for_each(DeviceRuntime::release_registers);
         // a column in host memory, such as pivots, is copied to the device and back
         let resident = memory.iter().all(|raw| matches!(raw.home, Home::Device(_)) || raw.cols <= 1);
         if let Some(instructions) = problem.instructions().filter(|_| resident) {
             let columns: usize = memory.iter().filter(|raw| matches!(raw.home, Home::Host(_))).map(RawMat::bytes).sum();
             let _exclusive = (columns > MAX_UNLOCKED_COLUMN_BYTES).then(|| self.exclusive(&devices));
             // a planned call may have kept registers again while this call waited for the lock
-            driver.release_registers();
+            runtime.release_registers();
             let schedule =
-                problem.by_panels(driver.facts().queues).map(|problem| self.schedule_in_place(&problem, driver, memory.len()));
+                problem.by_panels(runtime.facts().queues).map(|problem| self.schedule_in_place(&problem, runtime, memory.len()));
             let schedule = schedule.transpose()?;
             let call = InPlace { instructions: &instructions, schedule: schedule.as_deref(), memory };
             // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
             // kernels write are borrowed mutably.
-            return unsafe { driver.run_in_place(&call, self.trace()) };
+            return unsafe { runtime.run_in_place(&call, self.trace()) };
         }
         self.run_planned(problem, memory, &devices, resident).map(drop)
     }
@@ -253,27 +253,27 @@ impl Machine {
         resident: bool,
     ) -> Result<Option<DeviceCopy>> {
         let planner = Planner { machine: self, problem, memory, devices, resident };
-        let drivers = planner.drivers();
+        let runtimes = planner.runtimes();
         let _exclusive = self.exclusive(devices);
         // Devices that are the same GPU share the memory of the GPU. Some devices with idle copies do not state their memory
         // size. If the run is out of memory, the memory that `others` keep for later calls is freed.
         let mut others = self.pricing().map_or_else(Vec::new, |pricing| pricing.same_hardware(devices));
-        others.extend(devices.iter().filter(|&&device| self.drivers()[device].has_idle_copies()));
+        others.extend(devices.iter().filter(|&&device| self.runtimes()[device].has_idle_copies()));
         let (mut most, mut attempts, mut refused) = (usize::MAX, 0, None);
         loop {
             let scheduled = planner.schedule(most);
             // the error of the device says more than the planner's error that no plan fits into the memory
             let (schedule, copy_limit) = scheduled.map_err(|error| refused.take().unwrap_or(error))?;
-            for (device, driver) in drivers.iter().enumerate().filter(|(_, driver)| driver.has_idle_copies()) {
-                driver.make_room_for(schedule.register_bytes(device));
+            for (device, runtime) in runtimes.iter().enumerate().filter(|(_, runtime)| runtime.has_idle_copies()) {
+                runtime.make_room_for(schedule.register_bytes(device));
             }
             // SAFETY: `memory` comes from checked arguments: the matrices are borrowed during the call, and matrices that the
             // kernels write are borrowed mutably.
-            let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &drivers, &schedule, memory, self.trace()) });
+            let outcome = self.with_lane_pool(|pool| unsafe { run(pool, &runtimes, &schedule, memory, self.trace()) });
             match (outcome, copy_limit) {
                 (Ok(()), _) => return Ok(self.copy_of_factors(problem, devices)),
                 (Err(RunError { error, touched: false, .. }), _) if error.kind().is_out_of_memory() && !others.is_empty() => {
-                    others.drain(..).for_each(|other| self.drivers()[other].make_room());
+                    others.drain(..).for_each(|other| self.runtimes()[other].make_room());
                 }
                 // A device has less memory than it reported: the call is planned again with smaller tiles, until tiles cannot be
                 // smaller.
@@ -300,7 +300,7 @@ impl Machine {
         if problem.m != problem.n {
             return None;
         }
-        let key = self.drivers()[device].keep_copy(MatrixId(0))?;
+        let key = self.runtimes()[device].keep_copy(MatrixId(0))?;
         Some(DeviceCopy::new(self, device, key))
     }
 }
@@ -316,23 +316,23 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn drivers(&self) -> Vec<&'a DeviceRuntime> {
-        self.devices.iter().map(|&device| &self.machine.drivers()[device]).collect()
+    fn runtimes(&self) -> Vec<&'a DeviceRuntime> {
+        self.devices.iter().map(|&device| &self.machine.runtimes()[device]).collect()
     }
 
     /// Returns for each device how the device accesses the matrices, if each device may use at most `most` bytes of memory.
     fn reaches(&self, most: usize) -> Vec<Reach> {
-        let limited = |(&device, driver): (&usize, &DeviceRuntime)| {
-            let memory = driver.free_memory().min(most);
-            Reach { memory, ..reach(device, driver.facts(), self.memory) }
+        let limited = |(&device, runtime): (&usize, &DeviceRuntime)| {
+            let memory = runtime.free_memory().min(most);
+            Reach { memory, ..reach(device, runtime.facts(), self.memory) }
         };
-        self.devices.iter().zip(self.drivers()).map(limited).collect()
+        self.devices.iter().zip(self.runtimes()).map(limited).collect()
     }
 
     /// Returns the resources that determine block sizes, and the index of the device with the least memory among devices that
     /// work on copies.
     fn resources(&self, reaches: &[Reach]) -> (Resources, Option<usize>) {
-        let (smallest, copy_limit) = copy_limit(&self.drivers(), reaches).unzip();
+        let (smallest, copy_limit) = copy_limit(&self.runtimes(), reaches).unzip();
         let memory = reaches.iter().filter(|reach| reach.in_place.contains(&false)).map(|reach| reach.memory).min();
         let element = self.problem.dtype().size();
         (Resources { devices: self.devices.len(), copy_limit, memory, element, resident: self.resident }, smallest)
@@ -341,9 +341,9 @@ impl<'a> Planner<'a> {
     /// Returns the schedule for devices that may each use at most `most` bytes, and the smallest memory of a device that works on
     /// copies.
     fn schedule(&self, most: usize) -> Result<(Arc<Schedule>, Option<usize>)> {
-        let (reaches, drivers) = (self.reaches(most), self.drivers());
+        let (reaches, runtimes) = (self.reaches(most), self.runtimes());
         let (resources, smallest) = self.resources(&reaches);
-        let name = |device: usize| drivers[device].facts().name.as_str();
+        let name = |device: usize| runtimes[device].facts().name.as_str();
         let make = |reaches| {
             let plan = self.problem.plan(&resources).map_err(|limit| limit.of(smallest.map_or("", name)))?;
             Schedule::new(plan, reaches).map_err(|short| short.of(name(short.device)))
@@ -365,8 +365,8 @@ impl<'a> Planner<'a> {
 
 impl Machine {
     /// Returns the schedule of a call on `matrices` resident matrices of one device, which works on them in place.
-    fn schedule_in_place(&self, problem: &Problem, driver: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
-        let facts = driver.facts();
+    fn schedule_in_place(&self, problem: &Problem, runtime: &DeviceRuntime, matrices: usize) -> Result<Arc<Schedule>> {
+        let facts = runtime.facts();
         let reach = Reach { memory: 0, in_place: vec![true; matrices], flops: facts.rates.flops, queues: facts.queues };
         let resources = Resources { devices: 1, copy_limit: None, memory: None, element: problem.dtype().size(), resident: true };
         self.schedules().get(problem, &resources, vec![reach], |reaches| {
@@ -379,8 +379,8 @@ impl Machine {
 /// Among devices that work on copies, finds the device with the least memory. Returns the index of this device and the number of
 /// bytes that it may use. The returned number of bytes is at most twice the largest buffer of the device, so that one buffer may
 /// take half of these bytes.
-fn copy_limit(drivers: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
-    let copies = drivers.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
-    let largest = |driver: &DeviceRuntime| driver.facts().limits.buffer.saturating_mul(2);
-    copies.map(|(device, (driver, reach))| (device, reach.memory.min(largest(driver)))).min_by_key(|(_, limit)| *limit)
+fn copy_limit(runtimes: &[&DeviceRuntime], reaches: &[Reach]) -> Option<(usize, usize)> {
+    let copies = runtimes.iter().zip(reaches).enumerate().filter(|(_, (_, reach))| reach.in_place.contains(&false));
+    let largest = |runtime: &DeviceRuntime| runtime.facts().limits.buffer.saturating_mul(2);
+    copies.map(|(device, (runtime, reach))| (device, reach.memory.min(largest(runtime)))).min_by_key(|(_, limit)| *limit)
 }

@@ -44,7 +44,7 @@ impl InPlace<'_> {
 /// A column in host memory with its copy on the device. Dropping this value keeps the device memory of the copy for the next
 /// call.
 struct ColumnCopy<'d> {
-    driver: &'d DeviceRuntime,
+    runtime: &'d DeviceRuntime,
     /// Index of the column in [`InPlace::memory`].
     matrix: usize,
     raw: RawMat,
@@ -56,11 +56,11 @@ struct ColumnCopy<'d> {
 
 impl Drop for ColumnCopy<'_> {
     fn drop(&mut self) {
-        self.driver.discard(self.resident.key);
+        self.runtime.discard(self.resident.key);
         // after a panic of the backend, kernels may still use the copy, so its memory is not kept
         let is_idle = !std::thread::panicking();
         let column = (Arc::clone(&self.buffer.0), self.buffer.1);
-        self.driver.columns.give_back(column, is_idle, self.driver.facts().memory);
+        self.runtime.columns.give_back(column, is_idle, self.runtime.facts().memory);
     }
 }
 
@@ -246,7 +246,7 @@ impl DeviceRuntime {
             }
             let buffer = self.columns.take(raw.bytes(), |bytes| self.alloc_column(bytes))?;
             // from here on, dropping `copies` returns the column's buffer to the idle buffers, also after an error
-            copies.push(ColumnCopy { driver: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
+            copies.push(ColumnCopy { runtime: self, matrix, raw, buffer, is_written, resident: Resident::new(0) });
             if is_read {
                 let copy = &copies[copies.len() - 1];
                 // SAFETY: the caller keeps the column borrowed during the call, and only this call uses the buffer.

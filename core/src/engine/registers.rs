@@ -28,35 +28,35 @@ pub(super) struct Kept {
 /// After a panic of the backend the memory is freed instead of kept, because kernels may still use the memory.
 #[derive(Debug)]
 pub(super) struct Registers<'d> {
-    driver: &'d DeviceRuntime,
+    runtime: &'d DeviceRuntime,
     slots: HashMap<SlotId, Kept>,
 }
 
 impl Drop for Registers<'_> {
     fn drop(&mut self) {
-        if !self.driver.facts().host_memory && !std::thread::panicking() {
-            let before = std::mem::replace(&mut *lock(&self.driver.kept), self.slots.drain().map(|(_, slot)| slot).collect());
+        if !self.runtime.facts().host_memory && !std::thread::panicking() {
+            let before = std::mem::replace(&mut *lock(&self.runtime.kept), self.slots.drain().map(|(_, slot)| slot).collect());
             drop(before);
         }
     }
 }
 
 impl<'d> Registers<'d> {
-    pub fn new(driver: &'d DeviceRuntime) -> Self {
-        Registers { driver, slots: HashMap::new() }
+    pub fn new(runtime: &'d DeviceRuntime) -> Self {
+        Registers { runtime, slots: HashMap::new() }
     }
 
     /// Gives a physical register kept memory of the same size. If no kept memory has this size, the method frees all kept memory,
     /// so that the memory limit is never exceeded, and then allocates new memory.
     pub fn obtain(&mut self, slot: Slot) -> Result<()> {
-        let driver = self.driver;
-        let mut kept = lock(&driver.kept);
+        let runtime = self.runtime;
+        let mut kept = lock(&runtime.kept);
         let buffer = if let Some(at) = kept.iter().position(|kept| kept.bytes == slot.bytes) {
             kept.swap_remove(at).buffer
         } else {
             kept.clear();
             drop(kept);
-            Arc::new(driver.alloc(slot.bytes).map_err(|error| error.with("device", &driver.facts().name))?)
+            Arc::new(runtime.alloc(slot.bytes).map_err(|error| error.with("device", &runtime.facts().name))?)
         };
         self.slots.insert(slot.id, Kept { buffer, bytes: slot.bytes, stored: None });
         Ok(())
@@ -85,13 +85,13 @@ impl<'d> Registers<'d> {
                 let (from, to) = self.transfer(run, ld.reg, issue);
                 // SAFETY: the rectangle lies inside a matrix of the same element type, which is borrowed for the run. The
                 // dispatcher issues no conflicting command until this command has completed.
-                unsafe { self.driver.device.submit(Work::Write { from, to: &to }, &[]) }
+                unsafe { self.runtime.device.submit(Work::Write { from, to: &to }, &[]) }
             }
             Command::St(st) => {
                 let (to, from) = self.transfer(run, st.reg, issue);
                 // SAFETY: the rectangle lies inside a matrix that is borrowed for the run. The dispatcher issues no conflicting
                 // command until this command has completed.
-                unsafe { self.driver.device.submit(Work::Read { from: &from, to }, &[]) }
+                unsafe { self.runtime.device.submit(Work::Read { from: &from, to }, &[]) }
             }
             Command::Exec(exec) => self.exec(run, &exec.instruction, lane, issue, after),
             Command::Mark(_) | Command::Bar(_) => unreachable!("the dispatcher passes over empty commands"),
@@ -126,7 +126,7 @@ impl<'d> Registers<'d> {
         });
         // SAFETY: all operands lie inside their memory. The dispatcher issues no conflicting command until this kernel has
         // completed, except kernels that their queue or `after` keeps in order with this kernel.
-        unsafe { self.driver.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
+        unsafe { self.runtime.device.submit(Work::Run { instruction: &resolved, queue: lane.number }, after) }
     }
 
     /// Returns the buffer that holds a tile; `None` if the tile lies in host memory.
@@ -137,7 +137,7 @@ impl<'d> Registers<'d> {
         let window = run.plan.registers()[tile.reg].window.expect("scratch memory is never in place");
         Ok(match run.bindings.0[window.matrix.0 as usize].home {
             Home::Host(_) => None,
-            Home::Device(Resident { key, .. }) => Some(self.driver.resident(key)?),
+            Home::Device(Resident { key, .. }) => Some(self.runtime.resident(key)?),
         })
     }
 }

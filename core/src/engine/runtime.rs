@@ -34,7 +34,7 @@ pub struct DeviceRuntime {
 /// Guard that prevents a device from freeing its copy of a host matrix.
 #[derive(Debug)]
 pub struct CopyInUse<'d> {
-    driver: &'d DeviceRuntime,
+    runtime: &'d DeviceRuntime,
     key: u64,
 }
 
@@ -42,7 +42,7 @@ impl Drop for CopyInUse<'_> {
     fn drop(&mut self) {
         // after a panic of the backend, kernels may still read the copy, so the copy stays marked as used
         if !std::thread::panicking() {
-            self.driver.residents.end_use(self.key);
+            self.runtime.residents.end_use(self.key);
         }
     }
 }
@@ -199,7 +199,7 @@ impl DeviceRuntime {
 
     /// Prevents the device from freeing a copy until the returned guard is dropped. Returns `None` if the copy was freed already.
     pub fn use_copy(&self, key: u64) -> Option<CopyInUse<'_>> {
-        self.residents.begin_use(key).then_some(CopyInUse { driver: self, key })
+        self.residents.begin_use(key).then_some(CopyInUse { runtime: self, key })
     }
 
     /// Removes a copy from the resident matrices, and keeps the copy's memory for the registers of the next run.

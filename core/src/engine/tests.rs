@@ -133,14 +133,14 @@ impl Matrices {
     }
 }
 
-type Drivers = [DeviceRuntime];
+type Runtimes = [DeviceRuntime];
 
 /// Runs a schedule command by command on the calling thread. The numbers in `choices` select the lane of each step.
-fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
+fn step_by_step(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat], choices: &[u8]) -> Result<(), RunError> {
     // SAFETY: the matrices are as the plan declares, and only this test accesses them.
     let run = unsafe { Run::new(schedule, bindings) };
     let lanes: Vec<Lane> = schedule.dispatcher().lanes().collect();
-    let registers = RefCell::new(drivers.iter().map(Registers::new).collect::<Vec<_>>());
+    let registers = RefCell::new(runtimes.iter().map(Registers::new).collect::<Vec<_>>());
     let next = |lane| lock(&run.state).dispatcher.next(lane);
     let step = |lane: Lane| loop {
         let registers = &mut registers.borrow_mut()[lane.device];
@@ -186,17 +186,17 @@ fn step_by_step(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat], cho
 }
 
 /// Runs a schedule by the real engine, with threads.
-fn with_threads(schedule: &Schedule, drivers: &Drivers, bindings: &[RawMat]) -> Result<(), RunError> {
-    let borrowed: Vec<_> = drivers.iter().collect();
+fn with_threads(schedule: &Schedule, runtimes: &Runtimes, bindings: &[RawMat]) -> Result<(), RunError> {
+    let borrowed: Vec<_> = runtimes.iter().collect();
     // SAFETY: the matrices are as the plan declares, and only this test accesses them.
     unsafe { run(&LanePool::default(), &borrowed, schedule, bindings, None) }
 }
 
-fn reaches(drivers: &Drivers, bindings: &[RawMat]) -> Vec<Reach> {
-    drivers.iter().enumerate().map(|(d, driver)| reach(d, driver.facts(), bindings)).collect()
+fn reaches(runtimes: &Runtimes, bindings: &[RawMat]) -> Vec<Reach> {
+    runtimes.iter().enumerate().map(|(d, runtime)| reach(d, runtime.facts(), bindings)).collect()
 }
 
-fn driver(device: impl Device) -> DeviceRuntime {
+fn runtime(device: impl Device) -> DeviceRuntime {
     DeviceRuntime::new(Box::new(device))
 }
 
@@ -204,13 +204,13 @@ fn driver(device: impl Device) -> DeviceRuntime {
 fn dispatch_all(
     plan: Plan,
     devices: Vec<DigestDevice>,
-    how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
+    how: impl Fn(&Schedule, &Runtimes, &[RawMat]) -> Result<(), RunError>,
 ) -> (Result<(), RunError>, u64) {
-    let drivers: Vec<_> = devices.into_iter().map(driver).collect();
+    let runtimes: Vec<_> = devices.into_iter().map(runtime).collect();
     let mut matrices = Matrices::new();
     let bindings = matrices.bindings(plan.matrices()[1].layout);
-    let schedule = Schedule::new(plan, reaches(&drivers, &bindings)).unwrap();
-    let result = how(&schedule, &drivers, &bindings);
+    let schedule = Schedule::new(plan, reaches(&runtimes, &bindings)).unwrap();
+    let result = how(&schedule, &runtimes, &bindings);
     (result, matrices.bits())
 }
 
@@ -297,25 +297,25 @@ proptest! {
         failure in prop::option::of((0..60_usize, any::<bool>())),
     ) {
         let device = NullDevice::new(Some(TIGHT));
-        let driver = driver(match failure {
+        let runtime = runtime(match failure {
             Some((at, true)) => device.fail_request(at),
             Some((at, false)) => device.failing_at(at),
             None => device,
         });
-        let record = || driver.device().downcast::<NullDevice>().unwrap().record();
+        let record = || runtime.device().downcast::<NullDevice>().unwrap().record();
         let mut matrices = Matrices::new();
         let bindings = matrices.bindings(Layout::RowMajor);
         for tasks in runs {
-            let schedule = Schedule::new(plan(&tasks), vec![reach(0, driver.facts(), &bindings)]).unwrap();
+            let schedule = Schedule::new(plan(&tasks), vec![reach(0, runtime.facts(), &bindings)]).unwrap();
             // SAFETY: a null device accesses no memory.
-            let result = unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None) };
+            let result = unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, None) };
             prop_assert!(result.is_ok() || failure.is_some());
             // the memory that a run keeps for the next run counts against the memory limit too
             let Record { most, held, .. } = record();
             prop_assert!(most <= TIGHT, "{} bytes held of {TIGHT}", most);
             prop_assert!(result.is_ok() || held == 0, "{held} bytes are kept of a run that failed");
         }
-        driver.trim();
+        runtime.trim();
         prop_assert_eq!(record().held, 0);
     }
 }
@@ -382,9 +382,9 @@ fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
 
 #[test]
 fn memory_of_another_is_a_matrix_that_is_not_counted() {
-    let driver = driver(DigestDevice::new(Some(TIGHT)));
-    driver.adopt(7, driver.device().alloc(64).unwrap());
-    assert_eq!((words(&driver.resident(7).unwrap()).len(), driver.free_memory()), (8, TIGHT));
-    driver.discard(7);
-    assert!(driver.resident(7).is_err());
+    let runtime = runtime(DigestDevice::new(Some(TIGHT)));
+    runtime.adopt(7, runtime.device().alloc(64).unwrap());
+    assert_eq!((words(&runtime.resident(7).unwrap()).len(), runtime.free_memory()), (8, TIGHT));
+    runtime.discard(7);
+    assert!(runtime.resident(7).is_err());
 }

@@ -22,7 +22,7 @@ fn machine(matrices: usize) -> Machine {
 }
 
 fn record(machine: &Machine) -> Record {
-    machine.drivers()[0].device().downcast::<NullDevice>().expect("a null device").record()
+    machine.runtimes()[0].device().downcast::<NullDevice>().expect("a null device").record()
 }
 
 /// Returns a matrix of ones of order N.
@@ -116,7 +116,7 @@ fn factors_that_no_solve_takes_are_not_kept() {
     let held = |shape: (usize, usize), a: &mut [f64]| {
         machine.trim();
         let lu = machine.getrf(MatMut::col_major(a, shape.0, shape.1).unwrap()).unwrap();
-        machine.drivers()[0].release_registers();
+        machine.runtimes()[0].release_registers();
         let held = record(&machine).held;
         drop(lu);
         held

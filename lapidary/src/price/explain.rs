@@ -76,8 +76,8 @@ impl PricedSet {
 
 impl Priced {
     /// Returns the priced sets with the names of their devices.
-    pub fn sets(&self, drivers: &[DeviceRuntime]) -> Vec<PricedSet> {
-        let name = |device: usize| drivers[device].facts().name.clone();
+    pub fn sets(&self, runtimes: &[DeviceRuntime]) -> Vec<PricedSet> {
+        let name = |device: usize| runtimes[device].facts().name.clone();
         self.prices.iter().map(|price| PricedSet::new(price, name)).collect()
     }
 }

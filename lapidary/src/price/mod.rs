@@ -127,16 +127,16 @@ impl HostCall<'_> {
         self.instructions().iter().map(Instruction::flops).sum()
     }
 
-    fn driver(&self, device: usize) -> &DeviceRuntime {
-        &self.machine.drivers()[device]
+    fn runtime(&self, device: usize) -> &DeviceRuntime {
+        &self.machine.runtimes()[device]
     }
 }
 
 impl Pricing {
-    pub fn new(drivers: &[DeviceRuntime], records: Records) -> Self {
-        let speeds = drivers.iter().map(|_| Speed::Unknown).collect();
+    pub fn new(runtimes: &[DeviceRuntime], records: Records) -> Self {
+        let speeds = runtimes.iter().map(|_| Speed::Unknown).collect();
         let state = State { records, speeds, sets: Vec::new(), warm: HashSet::new() };
-        Pricing { hardware: hardware(drivers), state: Mutex::new(state), cache: Mutex::default() }
+        Pricing { hardware: hardware(runtimes), state: Mutex::new(state), cache: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -193,14 +193,14 @@ impl Pricing {
         for &device in call.capable {
             if let Some(speeds) = state.speeds_of(call, device, &instructions) {
                 let estimate = speeds.call(bucket.dtype, &instructions);
-                let is_planned = !call.driver(device).facts().host_memory;
+                let is_planned = !call.runtime(device).facts().host_memory;
                 let ratio = if is_planned { state.slowdown(call, &[device], &bucket, estimate) } else { 1.0 };
                 let estimate = estimate * ratio;
                 prices.push(state.price(vec![device], &bucket, [estimate; 2]));
             }
         }
         let alone = prices.iter().map(|price| price.seconds).fold(f64::INFINITY, f64::min);
-        for devices in self.device_sets(&prices, call.machine.drivers()) {
+        for devices in self.device_sets(&prices, call.machine.runtimes()) {
             // lower bound: the devices of the set work at the same time and never wait
             let bound = |seconds: fn(&Price) -> f64| {
                 let together = prices.iter().filter(|price| devices.contains(&price.devices[0]));
@@ -219,14 +219,14 @@ impl Pricing {
 
     /// Returns the sets of several devices to price: all devices, and all devices but the CPU. If several devices are the same
     /// hardware, only the cheapest of them belongs to a set.
-    fn device_sets(&self, alone: &[Price], drivers: &[DeviceRuntime]) -> Vec<Vec<usize>> {
+    fn device_sets(&self, alone: &[Price], runtimes: &[DeviceRuntime]) -> Vec<Vec<usize>> {
         let is_cheapest = |price: &&Price| {
             let hardware = self.hardware[price.devices[0]];
             let same = alone.iter().filter(|other| self.hardware[other.devices[0]] == hardware);
             same.map(|other| other.seconds).fold(f64::INFINITY, f64::min) >= price.seconds
         };
         let all: Vec<usize> = alone.iter().filter(is_cheapest).map(|price| price.devices[0]).collect();
-        let apart: Vec<usize> = all.iter().copied().filter(|&device| !drivers[device].facts().host_memory).collect();
+        let apart: Vec<usize> = all.iter().copied().filter(|&device| !runtimes[device].facts().host_memory).collect();
         let mut sets = vec![all, apart];
         sets.dedup();
         sets.retain(|devices| devices.len() > 1);
@@ -293,15 +293,15 @@ impl State {
             }
         }
         let Speed::Measured(speeds) = &mut self.speeds[device] else { return None };
-        let (driver, dtype) = (call.driver(device), call.problem.dtype());
-        if !speeds.has(driver, dtype, instructions) {
+        let (runtime, dtype) = (call.runtime(device), call.problem.dtype());
+        if !speeds.has(runtime, dtype, instructions) {
             let _exclusive = call.machine.exclusive(&[device]);
             // Free the memory that the device keeps for its next call, so that the measurement has enough memory.
-            driver.make_room();
-            if let Err(error) = speeds.measure(driver, dtype, instructions) {
+            runtime.make_room();
+            if let Err(error) = speeds.measure(runtime, dtype, instructions) {
                 // A device that is out of memory is measured again later, unless its memory limit is too small for any
                 // measurement.
-                let is_limit = driver.facts().memory.is_some_and(|limit| limit < speeds::LEAST_MEMORY);
+                let is_limit = runtime.facts().memory.is_some_and(|limit| limit < speeds::LEAST_MEMORY);
                 if !error.kind().is_out_of_memory() || is_limit {
                     self.speeds[device] = Speed::Failed;
                 }
@@ -360,18 +360,18 @@ impl State {
 
 /// For each device, the lowest index of a device that is the same hardware. Two devices are the same hardware if they have the
 /// same model, come from different backends, and have the same position among the devices of this model in their backends.
-fn hardware(drivers: &[DeviceRuntime]) -> Vec<usize> {
-    let kind = |driver: &DeviceRuntime| driver.facts().name.split(':').next().unwrap_or_default().to_owned();
+fn hardware(runtimes: &[DeviceRuntime]) -> Vec<usize> {
+    let kind = |runtime: &DeviceRuntime| runtime.facts().name.split(':').next().unwrap_or_default().to_owned();
     let model = |driver: &DeviceRuntime| driver.facts().identity.model.clone();
     let rank = |device: usize| {
-        let before = drivers[..device]
+        let before = runtimes[..device]
             .iter()
-            .filter(|other| (kind(other), model(other)) == (kind(&drivers[device]), model(&drivers[device])));
+            .filter(|other| (kind(other), model(other)) == (kind(&runtimes[device]), model(&runtimes[device])));
         before.count()
     };
     let is_same = |a: usize, b: usize| {
-        let (of_a, of_b) = (&drivers[a], &drivers[b]);
+        let (of_a, of_b) = (&runtimes[a], &runtimes[b]);
         a == b || (!model(of_a).is_empty() && model(of_a) == model(of_b) && kind(of_a) != kind(of_b) && rank(a) == rank(b))
     };
-    (0..drivers.len()).map(|device| (0..device).find(|&other| is_same(other, device)).unwrap_or(device)).collect()
+    (0..runtimes.len()).map(|device| (0..device).find(|&other| is_same(other, device)).unwrap_or(device)).collect()
 }

@@ -84,9 +84,9 @@ fn timed<O>(instruction: &Instruction<O>) -> Option<TimedKernel> {
 
 impl Speeds {
     /// Whether all speeds that these instructions need have been measured.
-    pub fn has(&self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
+    pub fn has(&self, runtime: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> bool {
         let has_kernel = |kernel| self.kernels.contains_key(&(kernel, dtype));
-        (self.transfers.is_some() || driver.facts().host_memory)
+        (self.transfers.is_some() || runtime.facts().host_memory)
             && self.memory.is_some()
             && instructions.iter().filter_map(timed).all(has_kernel)
     }
@@ -95,18 +95,18 @@ impl Speeds {
     ///
     /// # Errors
     /// The device failed, or has too little memory for the smallest matrices.
-    pub fn measure(&mut self, driver: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
-        if self.transfers.is_none() && !driver.facts().host_memory {
-            let [small, large] = [driver.time_transfers(TRANSFERS[0])?, driver.time_transfers(TRANSFERS[1])?];
+    pub fn measure(&mut self, runtime: &DeviceRuntime, dtype: DType, instructions: &[Instruction<RawMat>]) -> Result<()> {
+        if self.transfers.is_none() && !runtime.facts().host_memory {
+            let [small, large] = [runtime.time_transfers(TRANSFERS[0])?, runtime.time_transfers(TRANSFERS[1])?];
             self.transfers = Some([0, 1].map(|way| Transfer::through(TRANSFERS, [small[way], large[way]])));
         }
         if self.memory.is_none() {
             let bytes = COLUMN_ORDER * COLUMN_ORDER * DType::F32.size();
-            self.memory = Some(bytes as f64 / driver.time_kernel(TimedKernel::Gemm, DType::F32, COLUMN_ORDER, 1)?);
+            self.memory = Some(bytes as f64 / runtime.time_kernel(TimedKernel::Gemm, DType::F32, COLUMN_ORDER, 1)?);
         }
         for kernel in instructions.iter().filter_map(timed) {
             if let Entry::Vacant(entry) = self.kernels.entry((kernel, dtype)) {
-                entry.insert(measure(driver, kernel, dtype)?);
+                entry.insert(measure(runtime, kernel, dtype)?);
             }
         }
         Ok(())
@@ -129,10 +129,10 @@ impl Speeds {
 
 /// Measures a kernel at ascending orders. The measurements end when a kernel takes longer than [`LONGEST_SECONDS`] or when the
 /// device runs out of memory.
-fn measure(driver: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
+fn measure(runtime: &DeviceRuntime, kernel: TimedKernel, dtype: DType) -> Result<Kernel> {
     let mut points: Vec<(f64, f64)> = Vec::new();
     for n in ORDERS {
-        let seconds = match driver.time_kernel(kernel, dtype, n, n) {
+        let seconds = match runtime.time_kernel(kernel, dtype, n, n) {
             Err(error) if points.is_empty() || !error.kind().is_out_of_memory() => return Err(error),
             Err(_) => break,
             Ok(seconds) => seconds,

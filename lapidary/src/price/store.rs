@@ -31,15 +31,15 @@ pub(crate) struct Records {
 
 #[cfg(feature = "program-cache")]
 impl Records {
-    pub fn new(drivers: &[DeviceRuntime], folder: Arc<ProgramCache>) -> Self {
-        let line = |driver: &DeviceRuntime| {
-            let facts = driver.facts();
+    pub fn new(runtimes: &[DeviceRuntime], folder: Arc<ProgramCache>) -> Self {
+        let line = |runtime: &DeviceRuntime| {
+            let facts = runtime.facts();
             let (identity, units) = (&facts.identity, facts.compute_units.unwrap_or(0));
             let Identity { model, architecture, driver, .. } = identity;
             let memory = facts.memory;
             format!("{} model={model} architecture={architecture} driver={driver} units={units} memory={memory:?}\n", facts.name)
         };
-        Records { folder, devices: drivers.iter().map(line).collect() }
+        Records { folder, devices: runtimes.iter().map(line).collect() }
     }
 
     fn key(&self, devices: &[usize]) -> String {

@@ -447,7 +447,7 @@ fn devices_of_two_backends_are_one_hardware() {
             device.facts.identity.model = model.into();
             boxed(device)
         };
-        hardware(Machine::of(names.iter().map(with_model).collect(), &Settings::default()).drivers())
+        hardware(Machine::of(names.iter().map(with_model).collect(), &Settings::default()).runtimes())
     };
     assert_eq!(of(&["cpu", "opencl:0", "wgpu:0"], "G"), [0, 0, 0]);
     assert_eq!(of(&["opencl:0", "opencl:1", "wgpu:0", "wgpu:1"], "G"), [0, 1, 0, 1]);

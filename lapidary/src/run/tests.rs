@@ -19,7 +19,7 @@ const N: usize = 240;
 
 /// Returns the requests that a null device of a machine has received so far.
 fn record(machine: &Machine, device: usize) -> Record {
-    machine.drivers()[device].device().downcast::<NullDevice>().expect("a null device").record()
+    machine.runtimes()[device].device().downcast::<NullDevice>().expect("a null device").record()
 }
 
 /// Multiplies matrices of ones on a device. All elements of C are −1 before the product. Returns the result of the call, the

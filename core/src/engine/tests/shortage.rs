@@ -57,7 +57,7 @@ const COMPANY: [&[Option<usize>]; 3] = [&[], &[Some(TIGHT)], &[None]];
 fn shortage_of(
     (tasks, expected): (&[TaskCase], u64),
     (memory, short): (Option<usize>, Range<usize>),
-    how: impl Fn(&Schedule, &Drivers, &[RawMat]) -> Result<(), RunError>,
+    how: impl Fn(&Schedule, &Runtimes, &[RawMat]) -> Result<(), RunError>,
 ) {
     for (company, late) in COMPANY.into_iter().flat_map(|company| [None, Some(3)].map(|late| (company, late))) {
         let device = DigestDevice { short: short.clone(), late: late.map(LateQueues::new), ..DigestDevice::new(memory) };
@@ -84,7 +84,7 @@ proptest! {
         let (expected, memory) = (in_plan_order(plan(&tasks)), copies.then_some(3 * TIGHT));
         for command in 0..plan(&tasks).commands().len() {
             for short in [command..command + 1, command..usize::MAX] {
-                let one_by_one = |s: &Schedule, d: &Drivers, b: &[RawMat]| step_by_step(s, d, b, &choices);
+                let one_by_one = |s: &Schedule, d: &Runtimes, b: &[RawMat]| step_by_step(s, d, b, &choices);
                 shortage_of((&tasks, expected), (memory, short.clone()), one_by_one);
                 shortage_of((&tasks, expected), (memory, short), with_threads);
             }
@@ -106,16 +106,16 @@ fn what_a_device_leaves_is_there_for_another_that_shares_its_memory() {
 #[test]
 fn a_device_without_room_leaves_its_tasks_to_the_others() {
     for left in [[0, 128], [127, 1000], [300, 0]] {
-        let drivers = left.map(|bytes| driver(DigestDevice::with_only(bytes)));
+        let runtimes = left.map(|bytes| runtime(DigestDevice::with_only(bytes)));
         let mut a = vec![1.0; 160];
         let bindings = [MatMut::col_major(&mut a, 4, 40).unwrap().raw()];
-        let reaches = (0..2).map(|d| reach(d, drivers[d].facts(), &bindings)).collect();
+        let reaches = (0..2).map(|d| reach(d, runtimes[d].facts(), &bindings)).collect();
         let schedule = Schedule::new(ten_tiles(), reaches).unwrap();
         // SAFETY: the matrix is as the plan declares, and only this test accesses it.
-        unsafe { run(&LanePool::default(), &[&drivers[0], &drivers[1]], &schedule, &bindings, None).unwrap() };
-        drivers.iter().for_each(DeviceRuntime::trim);
-        let left_of = |driver: &DeviceRuntime| driver.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
-        let given_back = drivers.iter().map(left_of);
+        unsafe { run(&LanePool::default(), &[&runtimes[0], &runtimes[1]], &schedule, &bindings, None).unwrap() };
+        runtimes.iter().for_each(DeviceRuntime::trim);
+        let left_of = |runtime: &DeviceRuntime| runtime.device().downcast::<DigestDevice>().unwrap().left.load(Ordering::Relaxed);
+        let given_back = runtimes.iter().map(left_of);
         assert!(given_back.eq(left) && a.iter().all(|&x| x != 1.0));
     }
 }

@@ -98,10 +98,10 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
         let mut a: Vec<[u64; 2]> = (0..150).map(|e| [e, !e]).collect();
         let mut c = vec![[7; 2]; 150];
         let bindings = [raw(&mut a, ColMajor), raw(&mut c, layout)];
-        let driver = driver(Copier::new(memory));
-        let schedule = Schedule::new(copies(layout), vec![reach(0, driver.facts(), &bindings)]).unwrap();
+        let runtime = runtime(Copier::new(memory));
+        let schedule = Schedule::new(copies(layout), vec![reach(0, runtime.facts(), &bindings)]).unwrap();
         // SAFETY: the matrices are as the plan declares, and only this test accesses them.
-        unsafe { run(&LanePool::default(), &[&driver], &schedule, &bindings, None).unwrap() };
+        unsafe { run(&LanePool::default(), &[&runtime], &schedule, &bindings, None).unwrap() };
         let mut expected = vec![[7; 2]; 150];
         for (i, j) in (0..M).flat_map(|i| (0..N).map(move |j| (i, j))) {
             expected[bindings[1].offset + bindings[1].index(i, j)] = a[3 + i + 12 * j];
@@ -112,7 +112,7 @@ fn elements_of_sixteen_bytes_are_moved_whole() {
 
 #[test]
 fn registers_are_as_large_as_their_elements() {
-    let driver = driver(NullDevice::new(Some(1 << 20)));
+    let runtime = runtime(NullDevice::new(Some(1 << 20)));
     let (mut a, mut c) = (vec![[0_u64; 2]; 150], vec![[0_u64; 2]; 150]);
     let raw = |data: &mut Vec<[u64; 2]>| {
         let home = Home::Host(std::ptr::NonNull::new(data.as_mut_ptr().cast()).unwrap());
@@ -120,10 +120,10 @@ fn registers_are_as_large_as_their_elements() {
     };
     let bindings = [raw(&mut a), raw(&mut c)];
     // SAFETY: a null device accesses no memory.
-    unsafe { driver.upload(1, &bindings[0]).unwrap() };
-    assert_eq!(driver.device().downcast::<NullDevice>().unwrap().record().held, M * N * 16);
-    driver.discard(1);
-    let schedule = Schedule::new(copies(ColMajor), vec![reach(0, driver.facts(), &bindings)]).unwrap();
+    unsafe { runtime.upload(1, &bindings[0]).unwrap() };
+    assert_eq!(runtime.device().downcast::<NullDevice>().unwrap().record().held, M * N * 16);
+    runtime.discard(1);
+    let schedule = Schedule::new(copies(ColMajor), vec![reach(0, runtime.facts(), &bindings)]).unwrap();
     // two registers are in use at the same time, each as large as the largest tile
     assert_eq!(schedule.footprint(0), 2 * 4 * 10 * 16);
 }

@@ -89,7 +89,7 @@ impl WgpuDevice {
     ///
     /// This function replaces the device-lost callback of the device, and the application must not set another callback for a
     /// loss afterwards. [`WgpuDevice::lost`] reports a loss. The application must make only one `WgpuDevice` from each
-    /// `wgpu::Device`. The function groups_may_wait until the queue has finished its earlier work. Then a probe finds out whether
+    /// `wgpu::Device`. The function waits until the queue has finished its earlier work. Then a probe finds out whether
     /// workgroups may wait for one another, which takes at most two seconds. The probe does not run on a CPU. The probe does not
     /// run either if the cache holds an answer for the device.
     ///
@@ -142,7 +142,7 @@ impl WgpuDevice {
         Buffer::adopt(&self.queue, buffer, bytes)
     }
 
-    /// Runs `instruction` `times` times in a row, and groups_may_wait once for all runs.
+    /// Runs `instruction` `times` times in a row, and waits once for all runs.
     ///
     /// # Safety
     /// The caller upholds the contract of [`Device::launch`].
@@ -215,7 +215,7 @@ impl WgpuDevice {
         Ok(self.choosing(|_| choices))
     }
 
-    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup groups_may_wait for
+    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup waits for
     /// workgroups that began earlier. If `groups_may_wait` is not set, each strip has a launch of its own. Tests call this function to
     /// reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
     /// `groups_may_wait` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and llvmpipe

@@ -54,7 +54,7 @@ pub fn known() -> Vec<Expectation> {
 /// Reads entries from TOML text.
 ///
 /// # Errors
-/// The text is not TOML, or it has unknown fields or skip_reason fields.
+/// The text is not TOML, or it has unknown fields or lacks fields.
 pub fn read(text: &str) -> Result<Vec<Expectation>, String> {
     toml::from_str(text).map(|file: File| file.expectation).map_err(|error| error.to_string())
 }

@@ -35,7 +35,7 @@ impl Grader {
         Grader { scope, expectations: [Vec::new(), Vec::new()] }
     }
 
-    /// Runs the trial of a property on a subject. The trial is skipped if the subject skip_reason something that the property
+    /// Runs the trial of a property on a subject. The trial is skipped if the subject lacks something that the property
     /// needs.
     pub fn try_on<S: Subject>(&self, subject: &S, property: &Property<S>) -> TrialReport {
         let skip_reason = subject.skip_reason(property.dtype, property.calls, property.name);

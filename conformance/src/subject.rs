@@ -35,7 +35,7 @@ pub trait Subject: Sync {
     }
 
     /// The memory limit of each device in bytes, if the user set one. A trial is then skipped, and does not fail, if a call
-    /// skip_reason memory.
+    /// lacks memory.
     fn memory_limit(&self) -> Option<usize> {
         None
     }
@@ -59,7 +59,7 @@ pub trait Subject: Sync {
     }
 
     /// The reason for which a property does not apply to the subject; the trial is then skipped. A subject may return a
-    /// reason only if it skip_reason something that the property needs.
+    /// reason only if it lacks something that the property needs.
     fn skip_reason(&self, dtype: DType, _calls: &[Routine], _property: &str) -> Option<String> {
         (!self.computes(dtype)).then(|| format!("it does not compute in {dtype}"))
     }

@@ -1,7 +1,7 @@
 //! The dependencies of a plan, which are found from the rectangles that its commands read and write.
 //!
 //! Two commands conflict when they access overlapping rectangles of the same register or matrix and at least one of them writes
-//! (RAW, WAR, WAW). Of two conflicting commands, the later one in plan order unmet for the earlier one. Between two conflicting
+//! (RAW, WAR, WAW). Of two conflicting commands, the later one in plan order waits for the earlier one. Between two conflicting
 //! commands of the same task, the graph has an edge from command to command. Between two conflicting commands of different tasks,
 //! the graph has an edge from task to task, since devices take whole tasks.
 
@@ -15,7 +15,7 @@ use crate::ranges::AccessMap;
 pub struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,
-    /// For each node, the number of nodes for which this node unmet.
+    /// For each node, the number of nodes for which this node waits.
     unmet: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Adjacency {
         &self.targets[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
     }
 
-    /// For each node, the number of nodes for which this node unmet.
+    /// For each node, the number of nodes for which this node waits.
     #[must_use]
     pub fn unmet(&self) -> &[u32] {
         &self.unmet
@@ -212,7 +212,7 @@ impl<'p> Search<'p> {
         });
     }
 
-    /// Adds the edges of a `Mark` or `Bar`. A `Mark` unmet for all earlier commands of its queue, and a `Bar` for all earlier
+    /// Adds the edges of a `Mark` or `Bar`. A `Mark` waits for all earlier commands of its queue, and a `Bar` for all earlier
     /// commands of its task. Each queue stops at a `Mark` or `Bar` until the `Mark` or `Bar` is done, so only commands since the
     /// previous one need an edge to the next one.
     fn auxiliary(&mut self, id: CommandId, task: &Task, commands: &[Command]) {

@@ -162,7 +162,7 @@ impl Machine {
     /// ```
     ///
     /// # Errors
-    /// The buffer is too small, the buffer is too large for a kernel, or the buffer skip_reason one of the usages `STORAGE | COPY_SRC |
+    /// The buffer is too small, the buffer is too large for a kernel, or the buffer lacks one of the usages `STORAGE | COPY_SRC |
     /// COPY_DST`. The method also returns an error if the first device is not a wgpu device or does not support the element type.
     #[cfg(feature = "wgpu")]
     pub fn wrap_wgpu<T: Scalar>(&self, buffer: &crate::wgpu::wgpu::Buffer, rows: usize, cols: usize) -> Result<DeviceMatrix<T>> {

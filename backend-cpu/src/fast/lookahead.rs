@@ -103,7 +103,7 @@ struct Shared<T> {
     /// Buffer for the column-major copy of a panel.
     panel: *mut T,
     search: PivotSearch<T>,
-    /// WorkCounter of the first part of a step: strips of U, then blocks of L that are to be packed.
+    /// Pieces of the first part of a step: strips of U, then blocks of L that are to be packed.
     strips: WorkCounter,
     /// Tiles of the second part of a step.
     tiles: WorkCounter,

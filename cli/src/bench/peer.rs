@@ -185,7 +185,7 @@ fn symbol(dtype: DType, routine: Routine) -> String {
     format!("{}{}_", if dtype == DType::F32 { 's' } else { 'd' }, routine.name())
 }
 
-/// The library's function `name` for an element type. `None` if the library skip_reason it.
+/// The library's function `name` for an element type. `None` if the library lacks it.
 ///
 /// # Safety
 /// `F` must be the type of the function.

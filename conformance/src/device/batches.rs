@@ -22,7 +22,7 @@ fn part(all: &Dense, i: usize) -> Dense {
 }
 
 /// Tests the instruction `gemm_batched` with all operations (bound 1). The second A contains a NaN, which may appear in the
-/// second C only. With `β = 0` the instruction expect_pass not read C.
+/// second C only. With `β = 0` the instruction must not read C.
 ///
 /// # Errors
 /// A result is wrong, or an element outside the operands was written.

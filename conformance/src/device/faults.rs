@@ -1,4 +1,4 @@
-//! Tests of the errors of a device: the device expect_pass report an error, and the error expect_pass not change other buffers.
+//! Tests of the errors of a device: the device must report an error, and the error must not change other buffers.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
@@ -6,8 +6,8 @@ use lapidary_core::{Device, ErrorKind, HostRect, Scalar};
 use crate::properties::memory::completed;
 use crate::{Failure, Trial};
 
-/// Tests that the device refuses an allocation that is larger than the memory of any computer. The device expect_pass report lack
-/// of memory, other buffers expect_pass keep their values, and later commands expect_pass work.
+/// Tests that the device refuses an allocation that is larger than the memory of any computer. The device must report lack
+/// of memory, other buffers must keep their values, and later commands must work.
 ///
 /// # Errors
 /// The device accepts the allocation, reports an error of another kind, or changes another buffer.

@@ -84,7 +84,7 @@ fn products_beyond<T: Scalar>(trial: &Trial<'_, dyn Device>, least: usize) -> Re
 }
 
 /// Tests a product whose result lies in memory that was never written, and one whose result holds NaN. With `β = 0` the
-/// instruction expect_pass not read the result (bound 1). The first product may pass by chance, if the new memory holds ordinary
+/// instruction must not read the result (bound 1). The first product may pass by chance, if the new memory holds ordinary
 /// numbers.
 ///
 /// # Errors
@@ -200,7 +200,7 @@ pub fn without_pivoting<T: Scalar>(trial: &Trial<'_, dyn Device>) -> Result<(), 
     on.seen("no pivoting", n).within("program: getrf", bounds::getrf_residual(), factors::<T>(&lu, &rows, &a))
 }
 
-/// Tests a panel with a column of zeros. `info` expect_pass be the row of the zero pivot in the whole matrix, counted from one.
+/// Tests a panel with a column of zeros. `info` must be the row of the zero pivot in the whole matrix, counted from one.
 ///
 /// # Errors
 /// `info` differs from the row of the zero pivot.

@@ -1,5 +1,5 @@
 //! Tests of the order of commands. When a method returns or a token reports the end of a command, the effect of the command
-//! expect_pass be complete and visible to every thread.
+//! must be complete and visible to every thread.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, DeviceBuffer, HostRect, Instruction, Operand, Scalar, Token, Work};
@@ -33,7 +33,7 @@ fn steps(rng: &mut Rng, count: usize) -> Vec<Step> {
 }
 
 /// Runs a sequence of transfers, copies and scalings on a few registers. Each command may depend on the preceding command.
-/// Each read expect_pass return the values that the same steps give on the host.
+/// Each read must return the values that the same steps give on the host.
 ///
 /// # Errors
 /// A read returns other values.
@@ -157,7 +157,7 @@ impl<'d, T: Scalar> Walk<'d, T> {
 
 impl<T> Drop for Walk<'_, T> {
     fn drop(&mut self) {
-        // after a failure, the buffers expect_pass stay allocated until no instruction uses them
+        // after a failure, the buffers must stay allocated until no instruction uses them
         self.under_way.iter().for_each(|(_, token)| drop(token.wait()));
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of transfers: rectangles of host memory expect_pass reach the device and come back, and nothing else may be written.
+//! Tests of transfers: rectangles of host memory must reach the device and come back, and nothing else may be written.
 #![allow(unsafe_code, reason = "a device's methods are unsafe")]
 
 use lapidary_core::{Device, HostRect, Scalar};

@@ -72,7 +72,7 @@ impl Interface {
         }
     }
 
-    /// The size of the integers of a routine. `None` if the library skip_reason the routine.
+    /// The size of the integers of a routine. `None` if the library lacks the routine.
     pub fn width(&self, dtype: DType, routine: Routine) -> Option<Width> {
         let symbol = self.symbol(dtype, routine);
         self.files.iter().find(|file| exists(file.dylib, &symbol)).map(|file| file.width)
@@ -94,7 +94,7 @@ impl Interface {
     /// `F` must be the type of the routine.
     ///
     /// # Errors
-    /// The library skip_reason the routine.
+    /// The library lacks the routine.
     pub unsafe fn find<T: Scalar, F: Copy>(&self, routine: Routine) -> Result<F> {
         let symbol = self.symbol(T::DTYPE, routine);
         // SAFETY: the caller guarantees that `F` is the type of the routine.

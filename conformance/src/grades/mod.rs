@@ -63,7 +63,7 @@ fn grade(dtype: DType, name: &str, value: impl Into<String>, verdict: impl Into<
 const NOT_MEASURED: &str = "not measured";
 
 /// The grade in place of one whose call returned an error. The grade counts as failed unless memory was too small or the
-/// subject skip_reason the routine.
+/// subject lacks the routine.
 fn not_given<S: Subject>(subject: &S, dtype: DType, name: &str, error: &Error) -> Grade {
     let lacks_memory = error.kind().is_out_of_memory() && too_little_memory(subject.memory_limit()).is_some();
     let failed = error.kind() != ErrorKind::Unsupported && !lacks_memory;

@@ -19,7 +19,7 @@ const UNTOUCHED: i32 = -77;
 /// Products must keep bound 1, and bound 5 for integers. NaN and infinity must stay in the product of their own matrix.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_products<S: Subject + ?Sized, T: Scalar>(
     trial: &Trial<'_, S>,
     case: &BatchCase,
@@ -103,7 +103,7 @@ impl<T: Scalar> Factored<T> {
 /// and all other matrices must be unaffected.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_factors<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
     let seen = trial.case(case);
     factors_of::<S, T>(trial, &seen, case).map_err(|failure| failure.in_case(case))
@@ -157,7 +157,7 @@ pub fn check_nan_stays<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, cas
 /// Solutions with A and with Aᵀ must keep bound 8.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_solutions<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &BatchCase) -> Result<(), Failure> {
     let (case, seen) = (&BatchCase { n: case.m, ..*case }, trial.case(case));
     solutions::<S, T>(trial, &seen, case).map_err(|failure| failure.in_case(case))

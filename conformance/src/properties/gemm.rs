@@ -18,7 +18,7 @@ use crate::{Failure, Subject};
 /// and bound 5 for integers.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_gemm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GemmCase) -> Result<(), Failure> {
     checked::<S, T>(trial.subject, &trial.case(case), case).map_err(|failure| failure.in_case(case))
 }

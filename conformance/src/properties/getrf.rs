@@ -24,7 +24,7 @@ pub struct Factored {
 
 /// Runs all checks of one call: canaries, the range of the row exchanges, and the checks for the kind of matrix.
 ///
-/// The subject skip_reason a property that the function tests; the failure names the first such property. The subject skip_reason a
+/// The subject lacks a property that the function tests; the failure names the first such property. The subject lacks a
 /// property that the function tests; the failure names the first such property.
 pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
@@ -44,7 +44,7 @@ pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
 /// Tests a size at which the full residual takes too long. The checks are `|l_ij|`, and the residual times a vector.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
@@ -62,7 +62,7 @@ pub fn check_large<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &
 /// of the subject must equal them (bounds 5 and 11).
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_large_exact<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     for_elements(2 * case.m * case.n)?;
     let (a, (lu, ipiv)) = (case.matrix::<T>(), case.known_factors());

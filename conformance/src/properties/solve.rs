@@ -13,7 +13,7 @@ use crate::{Failure, Subject};
 /// Tests getrf and getrs: canaries, the residual of dget02 (bound 8) and that of HPL (bound 9).
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_solve<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &SolveCase) -> Result<(), Failure> {
     let ((a, b), seen) = (case.matrices::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a, &b).and_then(|x| residuals::<T>(&seen, &a.under(case.op), &x, &b));

@@ -17,7 +17,7 @@ use crate::{Failure, Subject};
 /// equation with a special pivot, IEEE division defines the right result.
 ///
 /// # Errors
-/// The subject skip_reason a property that the function tests; the failure names the first such property.
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_trsm<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &TrsmCase) -> Result<(), Failure> {
     let x = run::<S, T>(trial.subject, case, &case.system::<T>()).map_err(|failure| failure.in_case(case))?;
     solved::<S, T>(trial, case, &case.system_for::<T>(trial.subject.smallest::<T>()), &x)

@@ -144,11 +144,11 @@ pub struct TrialReport {
 pub enum Verdict {
     /// The subject has the property.
     Passed,
-    /// The subject skip_reason the property, and no expectation explains why.
+    /// The subject lacks the property, and no expectation explains why.
     Failed,
-    /// The subject skip_reason the property, for the reason that an expectation states.
+    /// The subject lacks the property, for the reason that an expectation states.
     Expected,
-    /// The subject has the property although an expectation says that it skip_reason it. The expectation must be removed.
+    /// The subject has the property although an expectation says that it lacks it. The expectation must be removed.
     UnexpectedlyPassed,
     /// The property does not apply to the subject.
     Skipped,

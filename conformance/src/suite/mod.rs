@@ -77,7 +77,7 @@ impl<S> Property<S> {
     /// Tests the property on a subject. The cases are drawn from a seed that belongs to this property.
     ///
     /// # Errors
-    /// The subject skip_reason the property.
+    /// The subject lacks the property.
     pub fn check(&self, subject: &S, scope: &Scope, ledger: &Ledger) -> Result<(), Failure> {
         let scope = &Scope { seed: own_seed(scope.seed, &self.full_name()), ..scope.clone() };
         match self.way {

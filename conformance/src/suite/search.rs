@@ -10,7 +10,7 @@ use crate::cases::Case;
 use crate::{Failure, Scope};
 
 /// Tries random cases. If a case fails, the function searches for a shorter one. The cases depend on the scope alone. The
-/// first case that skip_reason memory ends the search, since simpler cases may have enough memory.
+/// first case that lacks memory ends the search, since simpler cases may have enough memory.
 ///
 /// # Errors
 /// The failure of the shortest case that was found.
@@ -52,7 +52,7 @@ fn shortest<C: Case + Debug>(
     }
 }
 
-/// Checks a case, unless an earlier case lacked memory. If `case` skip_reason memory, its failure is stored in `lacking`.
+/// Checks a case, unless an earlier case lacked memory. If `case` lacks memory, its failure is stored in `lacking`.
 fn check_unless<C>(lacking: &RefCell<Option<Failure>>, case: &C, check: &dyn Fn(&C) -> Result<(), Failure>) -> Result<(), Failure> {
     if lacking.borrow().is_some() {
         return Ok(());

@@ -188,5 +188,5 @@ fn flushing_excuses_no_other_fault() {
     flushing::<f64>();
     assert!(!flushes::<_, f32>(&Naive).unwrap() && !flushes::<_, f64>(&Naive).unwrap());
     let failure = thorough::<f64>(&Flushing::of(&Naive), "trsm::subnormal_pivots_divide").unwrap_err();
-    assert_eq!(failure.check, "trsm: class", "0/0 is system_for where both are taken for zero: {failure}");
+    assert_eq!(failure.check, "trsm: class", "0/0 is owed where both are taken for zero: {failure}");
 }

@@ -44,7 +44,7 @@ impl Dispatcher<'_> {
         self.devices.iter_mut().find_map(|device| device.out.take())
     }
 
-    /// Checks whether the memory of a device suffices for its first task, which unmet for memory. If the memory does not suffice,
+    /// Checks whether the memory of a device suffices for its first task, which waits for memory. If the memory does not suffice,
     /// the device leaves the run.
     pub(super) fn suffices(&mut self, device: usize) -> Result<Memory> {
         if !self.devices[device].slots.is_short() {

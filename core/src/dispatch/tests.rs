@@ -75,7 +75,7 @@ fn a_kernel_is_given_out_when_those_are_that_it_waits_for() {
     assert_eq!(ask(&mut dispatcher, 0, Queue::Exec), None, "its operand is on its way");
     dispatcher.complete(load, LD);
     assert_eq!([(); 3].map(|()| ask(&mut dispatcher, 0, Queue::Exec)), [Some(EXEC), Some(EXEC + 1), None]);
-    assert_eq!(ask(&mut dispatcher, 0, Queue::St), None, "a store unmet until kernels are done");
+    assert_eq!(ask(&mut dispatcher, 0, Queue::St), None, "a store waits until kernels are done");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_task_whose_registers_wait_for_memory_is_the_last_that_is_taken() {
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), Some(LD));
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
     assert_eq!(ask(&mut dispatcher, 0, Queue::Ld), None);
-    // the first device has taken the second task, which unmet for memory, so the other device takes the third task
+    // the first device has taken the second task, which waits for memory, so the other device takes the third task
     assert_eq!(ask(&mut dispatcher, 1, Queue::Exec), Some(2 * COMMANDS + EXEC));
 }
 
@@ -202,7 +202,7 @@ fn a_task_follows_what_it_waits_for_into_the_queues_of_its_device() {
         Step::Run(issue) => Some((issue.command, issue.after)),
         _ => None,
     };
-    // in one queue the third task follows the first; in the other queue the last task follows the second, and also unmet for the
+    // in one queue the third task follows the first; in the other queue the last task follows the second, and also waits for the
     // third
     assert_eq!(given(0), Some((kernel(0), None)));
     assert_eq!(given(1), Some((kernel(1), None)));

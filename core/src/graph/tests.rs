@@ -31,7 +31,7 @@ fn a_command_waits_for_those_it_conflicts_with() {
     plan.st(result);
     let graph = Graph::new(&plan);
     // the product needs no edge from the copy, since both are in the EXEC queue; the store needs no edge from the load, since the
-    // product unmet for the load
+    // product waits for the load
     assert_eq!(edges(&graph.commands), [(0, 2), (0, 3), (1, 3), (3, 4)]);
     assert!(edges(&graph.tasks).is_empty());
     // the five commands have four edges and the one task has none; each of the three registers has an index and a live range of

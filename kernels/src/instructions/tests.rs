@@ -90,7 +90,7 @@ fn a_panel_has_as_many_strips_as_a_launch_takes() {
         let choices = Choices { groups_may_wait, ..chosen(DeviceKind::Gpu) };
         let params = choices.strip_params(DType::F32, 2000).unwrap();
         let entered = |cols| lu(choices, 2000, cols).iter().filter(|(kernel, _)| *kernel == "enter_strips").count();
-        assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "groups_may_wait: {groups_may_wait}");
+        assert_eq!([entered(most * params.width), entered(most * params.width + 1)], [1, 2], "waits: {groups_may_wait}");
     }
 }
 

@@ -102,7 +102,7 @@ fn read_text(input: &mut impl Read) -> Result<(String, u64), String> {
     Ok((text, (8 + length_bytes + length) as u64))
 }
 
-/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header skip_reason is `None`.
+/// Values of the header's keys `descr`, `fortran_order` and `shape`. A key that the header lacks is `None`.
 #[derive(Default)]
 struct Entries {
     element: Option<Element>,

@@ -203,7 +203,7 @@ impl OpenClDevice {
     /// Makes one memory request exceed the memory of any device, so that the driver refuses it in tests.
     /// `request` is the number of this request, counted from 0.
     #[must_use]
-    pub fn fail_request(self, request: usize) -> Self {
+    pub fn out_of_memory_at(self, request: usize) -> Self {
         OpenClDevice { short: Some(AtomicUsize::new(request)), ..self }
     }
 

@@ -215,11 +215,11 @@ impl WgpuDevice {
         Ok(self.choosing(|_| choices))
     }
 
-    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup waits for
-    /// workgroups that began earlier. If `groups_may_wait` is not set, each strip has a launch of its own. Tests call this function to
-    /// reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
-    /// `groups_may_wait` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and llvmpipe
-    /// ends each wait after 65535 reads, with wrong results.
+    /// Chooses how panels are factored by strips. If `groups_may_wait` is set, one launch factors all strips, and a workgroup
+    /// waits for workgroups that began earlier. If `groups_may_wait` is not set, each strip has a launch of its own. Tests call this function
+    /// to reach both kernels. The choice overrides the answer of the probe, which runs when a device other than a CPU is opened.
+    /// `groups_may_wait` may be set only if the driver lets workgroups make progress while others wait. Other drivers hang, and
+    /// llvmpipe ends each wait after 65535 reads, with wrong results.
     ///
     /// # Errors
     /// `groups_may_wait` is set, and the device was created without `MEMORY_DECORATION_COHERENT`.

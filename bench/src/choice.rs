@@ -77,9 +77,6 @@ pub fn run(settings: &Settings, report: &mut Report) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// The routines whose default selection is timed.
-pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
-
 fn cases<T: Scalar>(n: usize, settings: &Settings, machines: &Machines, report: &mut Report) {
     let (a, b, lower) = (&random::<T>(n * n, 1), &random::<T>(n * n, 2), &triangle::<T>(n));
     let square = |data| MatRef::col_major(data, n, n).expect("n² elements");

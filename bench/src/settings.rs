@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use lapidary::DType;
 use lapidary::core::Routine;
 
-use crate::choice::ROUTINES;
+/// The routines that the group `default` times.
+pub const ROUTINES: [Routine; 4] = [Routine::Gemm, Routine::Trsm, Routine::Getrf, Routine::Gesv];
 
 /// Names of all groups. The last five run only if the command line names them.
 pub const GROUPS: [&str; 10] = ["gemm", "getrf", "trsm", "small", "outofcore", "opencl", "wgpu", "default", "batched", "rest"];
@@ -88,11 +89,8 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
 }
 
 fn routine(text: &str) -> Result<Routine, String> {
-    let timed = |routine: &Routine| routine.name() == text;
-    ROUTINES
-        .into_iter()
-        .find(timed)
-        .ok_or_else(|| format!("`{text}` is not timed; there is {}", ROUTINES.map(Routine::name).join(", ")))
+    let timed = Routine::named(text).filter(|routine| ROUTINES.contains(routine));
+    timed.ok_or_else(|| format!("`{text}` is not timed; there is {}", ROUTINES.map(Routine::name).join(", ")))
 }
 
 fn dtype(text: &str) -> Result<DType, String> {

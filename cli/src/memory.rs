@@ -16,9 +16,9 @@ const BESIDE: usize = 16 << 20;
 /// ([`lapidary_host::memory`]). If the operating system does not report the available memory, nothing is refused.
 pub fn check(what: &str, bytes: usize) -> Result<()> {
     let bytes = bytes.saturating_add((bytes / 8).min(BESIDE));
-    let memory_from_env =
+    let available =
         memory_from_env()?.or_else(|| lapidary_host::memory::left().map(|left| usize::try_from(left.most).unwrap_or(usize::MAX)));
-    let Some(most) = memory_from_env.filter(|&most| bytes > most) else { return Ok(()) };
+    let Some(most) = available.filter(|&most| bytes > most) else { return Ok(()) };
     Err(Failure::usage(format!(
         "{what} takes at least {} of host memory, and {} can be had here; choose a smaller size, or devices whose drivers take less (--device cpu), or set {VARIABLE}=SIZE if that is wrong",
         size(bytes),

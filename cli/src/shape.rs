@@ -54,18 +54,18 @@ impl Shape {
         named(self.routine.description().flags, all)
     }
 
-    /// Number of floating-point operations, as LAPACK counts them.
-    pub fn flops(&self) -> f64 {
+    /// Number of floating-point operations, as LAPACK counts them. `None` for a routine that only moves elements.
+    pub fn flops(&self) -> Option<f64> {
         let Shape { m, n, k, nrhs, .. } = *self;
-        match self.routine {
+        Some(match self.routine {
             Routine::Gemm => flops::gemm(m, n, k),
             Routine::Trsm if self.a.side == Side::Left => flops::trsm(m, n),
             Routine::Trsm => flops::trsm(n, m),
             Routine::Getrf => flops::getrf(m, n),
             Routine::Getrs => flops::getrs(n, nrhs),
             Routine::Gesv => flops::getrf(n, n) + flops::getrs(n, nrhs),
-            Routine::Laswp => 0.0,
-        }
+            Routine::Laswp => return None,
+        })
     }
 
     /// Order of the triangular matrix of a trsm.

@@ -126,7 +126,7 @@ pub fn getrf_residual() -> Bound {
     Bound { number: 8, name: "dget01", limit: 30.0 }
 }
 
-/// `|l_ij| − 1 ≤ 4u`, which shows that rows were exchanged by partial pivoting.
+/// `|l_ij| − 1 ≤ 4u`, which holds if each pivot is the largest candidate of its column.
 #[must_use]
 pub fn multiplier<T: Scalar>() -> Bound {
     Bound { number: 8, name: "multipliers", limit: 4.0 * T::UNIT_ROUNDOFF }

@@ -43,20 +43,20 @@ pub trait Erased: Sync {
     fn double(&self, call: Call<'_, f64>) -> Result<usize>;
 }
 
-/// What a routine returns, as a number.
-trait Value {
+/// The value of a routine: nothing, or `info`. Both are passed as a number.
+trait Outcome {
     fn to_info(self) -> usize;
     fn from_info(info: usize) -> Self;
 }
 
-impl Value for () {
+impl Outcome for () {
     fn to_info(self) -> usize {
         0
     }
     fn from_info(_: usize) {}
 }
 
-impl Value for usize {
+impl Outcome for usize {
     fn to_info(self) -> usize {
         self
     }
@@ -77,7 +77,7 @@ macro_rules! define_call {
             /// Runs the routine of a subject. Returns the `info` of a factorisation, else 0.
             fn of<S: Subject>(self, subject: &S) -> Result<usize> {
                 match self {
-                    $(Call::$Args(args) => subject.$method(args).map(Value::to_info),)*
+                    $(Call::$Args(args) => subject.$method(args).map(Outcome::to_info),)*
                 }
             }
         }
@@ -136,7 +136,7 @@ fn run<T: Scalar>(subject: &AnySubject, call: Call<'_, T>) -> Result<usize> {
 macro_rules! run_erased {
     (() $($method:ident: $Args:ident => $value:ty,)*) => {$(
         fn $method<T: Scalar>(&self, args: $Args<'_, T>) -> Result<$value> {
-            run(self, Call::$Args(args)).map(Value::from_info)
+            run(self, Call::$Args(args)).map(Outcome::from_info)
         }
     )*};
 }

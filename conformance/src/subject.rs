@@ -134,8 +134,8 @@ pub trait Subject: Sync {
     }
 }
 
-/// Implements each routine of a [`Subject`] by calling the same routine of one of its fields. `$getrf` is the name of the
-/// field's method for the factorisation.
+/// Passes all routines of a [`Subject`] to a macro. The macro receives `(tokens) method: Arguments => Value, …`: first the tokens that
+/// the caller writes in the parentheses of `macro!()`, then a line for each routine.
 #[macro_export]
 macro_rules! for_routines {
     ($($macro:ident)::+!($($added:tt)*)) => {

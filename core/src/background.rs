@@ -58,7 +58,7 @@ struct Jobs {
 }
 
 #[derive(Debug)]
-struct WorkQueue(Arc<Jobs>);
+struct PendingJobs(Arc<Jobs>);
 
 /// Runs jobs in the order given, on the thread pool for the direction `pool`. If that pool has no threads, the calling thread
 /// runs the jobs. The token completes when all jobs have ended, and reports the first error. A panic of a job counts as an error.
@@ -82,7 +82,7 @@ pub fn in_background(pool: CopyPool, jobs: Vec<impl FnOnce() -> Result<()> + Sen
             None => carry_out(),
         }
     }
-    Token::new(WorkQueue(shared))
+    Token::new(PendingJobs(shared))
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Error {
@@ -90,7 +90,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(ErrorKind::DeviceFailed, "transfer", format!("a thread panicked: {}", said.unwrap_or("it said nothing")))
 }
 
-impl Pending for WorkQueue {
+impl Pending for PendingJobs {
     fn poll(&self) -> Poll<Result<()>> {
         let left = lock(&self.0.left);
         if left.0 == 0 { Poll::Ready(left.1.clone()) } else { Poll::Pending }

@@ -162,14 +162,14 @@ impl<'p> Dispatcher<'p> {
     /// Creates the state of a run before its first command.
     #[must_use]
     pub fn new(plan: &'p Plan, graph: &'p Graph, reach: &'p [Reach]) -> Self {
-        let (task_unmet, tasks) = (graph.tasks.unmet().to_vec(), plan.tasks().len());
+        let (task_unmet, tasks) = (graph.tasks.predecessor_counts().to_vec(), plan.tasks().len());
         let ready = (0..).take(tasks).filter(|&task: &u32| task_unmet[task as usize] == 0).map(Reverse).collect();
         Dispatcher {
             plan,
             graph,
             reach,
             devices: reach.iter().map(|reach| DeviceState::new(plan, reach)).collect(),
-            unmet: graph.commands.unmet().to_vec(),
+            unmet: graph.commands.predecessor_counts().to_vec(),
             task_unmet,
             ready,
             begun: vec![false; tasks],

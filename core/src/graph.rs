@@ -16,17 +16,17 @@ pub struct Adjacency {
     starts: Vec<u32>,
     targets: Vec<u32>,
     /// For each node, the number of nodes for which this node waits.
-    unmet: Vec<u32>,
+    predecessor_counts: Vec<u32>,
 }
 
 impl Adjacency {
     /// Builds the adjacency lists of `nodes` nodes from edges `(earlier, later)`, which are sorted by `later`.
     fn new(nodes: usize, edges: &[(u32, u32)]) -> Self {
         let mut starts = vec![0; nodes + 1];
-        let mut unmet = vec![0; nodes];
+        let mut predecessor_counts = vec![0; nodes];
         for &(from, to) in edges {
             starts[from as usize + 1] += 1;
-            unmet[to as usize] += 1;
+            predecessor_counts[to as usize] += 1;
         }
         for i in 0..nodes {
             starts[i + 1] += starts[i];
@@ -38,7 +38,7 @@ impl Adjacency {
             targets[*slot as usize] = to;
             *slot += 1;
         }
-        Adjacency { starts, targets, unmet }
+        Adjacency { starts, targets, predecessor_counts }
     }
 
     /// Returns the nodes that wait for `node`.
@@ -49,12 +49,12 @@ impl Adjacency {
 
     /// For each node, the number of nodes for which this node waits.
     #[must_use]
-    pub fn unmet(&self) -> &[u32] {
-        &self.unmet
+    pub fn predecessor_counts(&self) -> &[u32] {
+        &self.predecessor_counts
     }
 
     fn bytes(&self) -> usize {
-        4 * (self.starts.len() + self.targets.len() + self.unmet.len())
+        4 * (self.starts.len() + self.targets.len() + self.predecessor_counts.len())
     }
 }
 

@@ -95,7 +95,7 @@ impl NullDevice {
 
     /// Makes the request with index `request` (from 0) fail for lack of memory.
     #[must_use]
-    pub fn fail_request(self, request: usize) -> Self {
+    pub fn out_of_memory_at(self, request: usize) -> Self {
         NullDevice { failure: Some((request, ErrorKind::OutOfMemory)), ..self }
     }
 

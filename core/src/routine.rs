@@ -36,7 +36,7 @@ pub struct Description {
     pub name: &'static str,
     /// The formula that the routine computes.
     pub formula: &'static str,
-    /// Names of the routine's sizes. C of a product, B of a triangular solve and A of a factorisation are m×n; k is the inner
+    /// Names of the routine's sizes. C of a product, B of a triangular solve, and A of a factorisation or of row exchanges are m×n; k is the inner
     /// size of a product; n is the order of a system and nrhs its number of right-hand sides.
     pub sizes: &'static [&'static str],
     /// Names of the routine's flags.
@@ -52,19 +52,24 @@ impl Routine {
     /// The name and the formula of this routine, and its arguments other than matrices.
     #[must_use]
     pub const fn description(self) -> Description {
-        const NO_FLAGS: &[&str] = &[];
-        let (origin, name, formula, sizes, flags): (_, _, _, &[&str], &[&str]) = match self {
-            Routine::Gemm => (Origin::Blas, "gemm", "C = op(A)·op(B)", &["m", "n", "k"], &["transa", "transb"]),
-            Routine::Trsm => {
-                let formula = "op(A)·X = B or X·op(A) = B, A triangular";
-                (Origin::Blas, "trsm", formula, &["m", "n"], &["side", "uplo", "transa", "diag"])
-            }
-            Routine::Getrf => (Origin::Lapack, "getrf", "A = P·L·U", &["m", "n"], NO_FLAGS),
-            Routine::Getrs => (Origin::Lapack, "getrs", "A·X = B from the factors of A", &["n", "nrhs"], NO_FLAGS),
-            Routine::Gesv => (Origin::Lapack, "gesv", "A·X = B", &["n", "nrhs"], NO_FLAGS),
-            Routine::Laswp => (Origin::Lapack, "laswp", "A = P·A, rows exchanged in pairs", &["m", "n"], NO_FLAGS),
+        use Origin::{Blas, Lapack};
+        let (origin, name, formula) = match self {
+            Routine::Gemm => (Blas, "gemm", "C = op(A)·op(B)"),
+            Routine::Trsm => (Blas, "trsm", "op(A)·X = B or X·op(A) = B, A triangular"),
+            Routine::Getrf => (Lapack, "getrf", "A = P·L·U"),
+            Routine::Getrs => (Lapack, "getrs", "A·X = B from the factors of A"),
+            Routine::Gesv => (Lapack, "gesv", "A·X = B"),
+            Routine::Laswp => (Lapack, "laswp", "A = P⁻¹·A, rows exchanged as getrf does"),
         };
-        Description { origin, name, formula, sizes, flags, has_panels: matches!(self, Routine::Getrf | Routine::Gesv) }
+        let (sizes, flags, has_panels): (&[&str], &[&str], bool) = match self {
+            Routine::Gemm => (&["m", "n", "k"], &["transa", "transb"], false),
+            Routine::Trsm => (&["m", "n"], &["side", "uplo", "transa", "diag"], false),
+            Routine::Getrf => (&["m", "n"], &[], true),
+            Routine::Getrs => (&["n", "nrhs"], &[], false),
+            Routine::Gesv => (&["n", "nrhs"], &[], true),
+            Routine::Laswp => (&["m", "n"], &[], false),
+        };
+        Description { origin, name, formula, sizes, flags, has_panels }
     }
 
     /// Name of the routine in BLAS or LAPACK, without the letter of the element type.

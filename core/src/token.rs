@@ -53,7 +53,8 @@ impl Token {
         self.0.as_ref().map_or(Ok(()), |pending| pending.wait())
     }
 
-    /// The work in the representation of its backend. `None` if the work has completed, or if the backend's type is not `P`.
+    /// The work in the representation of its backend. `None` if the work had completed before the device returned
+    /// the token ([`Token::DONE`]), or if the backend's type is not `P`.
     #[must_use]
     pub fn get<P: Pending>(&self) -> Option<&P> {
         let pending: &dyn Any = self.0.as_deref()?;

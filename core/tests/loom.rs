@@ -7,8 +7,8 @@
 //! The command for these tests is `RUSTFLAGS="--cfg loom" cargo test -p lapidary-core --test loom --release`.
 #![cfg(loom)]
 
-#[path = "support/servant.rs"]
-mod servant;
+#[path = "support/worker_thread.rs"]
+mod worker_thread;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -24,7 +24,7 @@ use lapidary_core::{
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 
-use servant::{Served, WorkerThread};
+use worker_thread::{Served, WorkerThread};
 
 /// The result of a run.
 type Ended = Result<(), RunError>;
@@ -72,7 +72,7 @@ struct Witness {
     record: Arc<Record>,
     /// The threads of a device with asynchronous queues: one for transfers, unless the device works in place, and one for each
     /// kernel queue.
-    servants: Vec<Arc<WorkerThread>>,
+    workers: Vec<Arc<WorkerThread>>,
 }
 
 /// Memory that the engine keeps valid as long as a token is pending.
@@ -138,13 +138,13 @@ impl Device for Witness {
             let before: Vec<Served> =
                 after.iter().map(|token| token.get::<Served>().expect("work of this device").clone()).collect();
             let kernels = usize::from(!self.null.facts().host_memory);
-            let servant = match work {
-                Work::Run { queue, .. } => self.servants.get(kernels + queue),
-                Work::Write { .. } | Work::Read { .. } => self.servants.first(),
+            let worker = match work {
+                Work::Run { queue, .. } => self.workers.get(kernels + queue),
+                Work::Write { .. } | Work::Read { .. } => self.workers.first(),
             };
-            match servant {
+            match worker {
                 None => carry_out().map(|()| Token::DONE),
-                Some(servant) => Ok(servant.give(move || {
+                Some(worker) => Ok(worker.give(move || {
                     before.iter().try_for_each(Pending::wait)?;
                     carry_out()
                 })),
@@ -238,19 +238,19 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     let reaches = devices.iter().enumerate().map(|(index, (device, _))| reach(index, device.facts(), &bindings)).collect();
     let schedule = Schedule::new(plan(tasks), reaches).unwrap();
     let record = Arc::new(Record::default());
-    let mut servants = Vec::new();
+    let mut workers = Vec::new();
     let mut witness = |(device, (null, is_late)): (usize, Case)| {
         let threads = if is_late { null.facts().queues + usize::from(!null.facts().host_memory) } else { 0 };
         let own: Vec<_> = (0..threads).map(|_| Arc::new(WorkerThread::default())).collect();
-        servants.extend(own.iter().cloned());
-        DeviceRuntime::new(Box::new(Witness { device, null, record: Arc::clone(&record), servants: own }))
+        workers.extend(own.iter().cloned());
+        DeviceRuntime::new(Box::new(Witness { device, null, record: Arc::clone(&record), workers: own }))
     };
     let drivers = devices.into_iter().enumerate().map(&mut witness).collect();
-    let serving: Vec<_> = servants
+    let serving: Vec<_> = workers
         .iter()
-        .map(|servant| {
-            let servant = Arc::clone(servant);
-            loom::thread::spawn(move || servant.serve())
+        .map(|worker| {
+            let worker = Arc::clone(worker);
+            loom::thread::spawn(move || worker.serve())
         })
         .collect();
     let owned = Box::into_raw(Box::new(Shared { schedule, bindings, drivers }));
@@ -267,7 +267,7 @@ fn run_all_lanes(tasks: Tasks, devices: Vec<Case>) -> (Vec<Span>, Ended) {
     shared.drivers[0].run_lane(&run, 0);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     let outcome = Arc::try_unwrap(run).expect("all drivers have returned").finish();
-    servants.iter().for_each(|servant| servant.dismiss());
+    workers.iter().for_each(|worker| worker.dismiss());
     serving.into_iter().for_each(|thread| thread.join().unwrap());
     shared.drivers.iter().for_each(DeviceRuntime::trim);
     assert!(shared.drivers.iter().all(|d| d.device().downcast::<Witness>().unwrap().null.record().held == 0), "memory leaks");
@@ -354,11 +354,11 @@ fn a_device_without_threads_does_one_thing_after_the_other() {
 #[test]
 fn a_token_may_be_dropped() {
     model(None, || {
-        let servant = Arc::new(WorkerThread::default());
+        let worker = Arc::new(WorkerThread::default());
         let done = Arc::new(AtomicUsize::new(0));
         let count = |_| {
             let done = Arc::clone(&done);
-            servant.give(move || {
+            worker.give(move || {
                 done.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             })
@@ -366,12 +366,12 @@ fn a_token_may_be_dropped() {
         let [first, second] = [1, 2].map(count);
         drop(first);
         let serving = {
-            let servant = Arc::clone(&servant);
-            loom::thread::spawn(move || servant.serve())
+            let worker = Arc::clone(&worker);
+            loom::thread::spawn(move || worker.serve())
         };
         second.wait().unwrap();
         assert_eq!(done.load(Ordering::Relaxed), 2);
-        servant.dismiss();
+        worker.dismiss();
         serving.join().unwrap();
     });
 }
@@ -439,7 +439,7 @@ fn runs_short(tasks: Tasks, request: usize, company: bool, preemptions: Option<u
     let overlapped = std::sync::Arc::clone(&seen);
     model(preemptions, move || {
         let others = company.then(|| (NullDevice::new(None), false));
-        let devices = [(NullDevice::new(Some(32)).fail_request(request), true)].into_iter().chain(others).collect();
+        let devices = [(NullDevice::new(Some(32)).out_of_memory_at(request), true)].into_iter().chain(others).collect();
         let (spans, outcome) = run_all_lanes(tasks, devices);
         let failed = spans.iter().find(|span| span.failed);
         let is_store = failed.is_some_and(|span| span.name == "read");

@@ -67,7 +67,7 @@ impl Machine {
     /// Opens the selected devices with default settings.
     ///
     /// # Errors
-    /// No device of the selection can be opened.
+    /// A device that the selection names by number does not open, or no device of a backend that the selection names opens.
     pub fn open(select: &Select) -> Result<Self> {
         Self::with_settings(select, &Settings::default())
     }
@@ -85,7 +85,8 @@ impl Machine {
     /// Opens the selected devices with the given settings.
     ///
     /// # Errors
-    /// No device of the selection can be opened, or a setting is invalid.
+    /// A setting is invalid, a device that the selection names by number does not open, or no device of a backend that the
+    /// selection names opens.
     pub fn with_settings(select: &Select, settings: &Settings) -> Result<Self> {
         settings.check()?;
         let opened = open(select, settings)?;

@@ -39,7 +39,7 @@ const OPENS: &str = "opens";
 const HANGS: &str = "it does not open within ";
 
 /// In a child process that was started to probe drivers, opens the drivers and ends the process. In a process that was not
-/// started to probe drivers, returns at once. Call `answer` first in `main`, before the program reads its arguments.
+/// started to probe drivers, returns at once. Call `run_if_probe_child` first in `main`, before the program reads its arguments.
 pub fn run_if_probe_child() {
     let (Some(backend), Some(file)) = (env::var_os(BACKEND), env::var_os(ANSWER)) else { return };
     std::thread::spawn(|| {

@@ -227,8 +227,8 @@ impl<T: Scalar> DeviceMatrix<T> {
     }
 
     /// Copies another matrix of the same machine and shape into this matrix. The driver copies the elements if both matrices lie
-    /// in one context and in memory that the machine has allocated. If the driver cannot copy the elements, the copy passes
-    /// through host memory.
+    /// on one device, or on two OpenCL devices that share a context and work in host memory. All other copies pass through host
+    /// memory.
     ///
     /// # Errors
     /// The matrices differ in shape or machine, or the copy failed.

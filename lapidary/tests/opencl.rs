@@ -165,7 +165,7 @@ fn a_driver_that_refuses_memory() {
     let (c, lu) = compute(&Machine::open(&"cpu".parse().unwrap()).unwrap());
     for request in 0..20 {
         let cache = std::sync::Arc::new(settings.program_cache());
-        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().fail_request(request);
+        let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().out_of_memory_at(request);
         let machine = Machine::from_opencl(vec![device], &settings).unwrap();
         let (computed, factors) = compute(&machine);
         assert!(computed == c, "request {request}");
@@ -173,7 +173,7 @@ fn a_driver_that_refuses_memory() {
         assert!(factors.iter().zip(&lu).all(|(x, y)| (x - y).abs() < 1e-9), "request {request}");
     }
     let cache = std::sync::Arc::new(settings.program_cache());
-    let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().fail_request(0);
+    let device = OpenClDevice::open(first, settings.memory_limit, cache).unwrap().out_of_memory_at(0);
     let machine = Machine::from_opencl(vec![device], &settings).unwrap();
     assert_eq!(*machine.alloc_host::<f64>(3).unwrap(), [0.0; 3], "plain memory serves where none is pinned");
 }

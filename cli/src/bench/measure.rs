@@ -16,7 +16,7 @@ use crate::report::number;
 #[derive(Clone, Debug)]
 pub struct Samples {
     seconds: Vec<f64>,
-    flops: f64,
+    flops: Option<f64>,
 }
 
 impl Samples {
@@ -42,9 +42,9 @@ impl Samples {
         self.sorted()[self.seconds.len() - 1]
     }
 
-    /// Speed at the median time, in GFLOP/s.
-    pub fn gflops(&self) -> f64 {
-        self.flops / self.median() / 1e9
+    /// Speed at the median time, in GFLOP/s. `None` for a routine without floating-point operations.
+    pub fn gflops(&self) -> Option<f64> {
+        Some(self.flops? / self.median() / 1e9)
     }
 
     /// The timings and the check as JSON.
@@ -198,9 +198,9 @@ mod tests {
 
     #[test]
     fn medians() {
-        let samples = |seconds: &[f64]| Samples { seconds: seconds.to_vec(), flops: 4e9 };
+        let samples = |seconds: &[f64]| Samples { seconds: seconds.to_vec(), flops: Some(4e9) };
         assert_eq!([samples(&[3.0, 1.0, 2.0]).median(), samples(&[4.0, 1.0, 2.0, 3.0]).median()], [2.0, 2.5]);
         let one = samples(&[2.0]);
-        assert_eq!([one.min(), one.max(), one.gflops()], [2.0, 2.0, 2.0]);
+        assert_eq!([Some(one.min()), Some(one.max()), one.gflops()], [Some(2.0); 3]);
     }
 }

@@ -51,7 +51,7 @@ pub fn guard_exit<R>(run: impl FnOnce() -> R) -> R {
     {
         static REGISTERED: Once = Once::new();
         REGISTERED.call_once(|| {
-            // SAFETY: the exit handler `report_early_exit` may run at any time. A failure to register the handler affects only the message
+            // SAFETY: the exit handler `report_early_exit` may run at any time. A failure to register it affects only the message
             // and the exit status.
             let _ = unsafe { libc::atexit(report_early_exit) };
         });
@@ -168,7 +168,7 @@ impl<T: Scalar> Peer<T> {
         finished(work.info)
     }
 
-    /// A = P·A: row i is exchanged with row `ipiv[i]`, in order.
+    /// Computes A = P⁻¹·A by the peer library: row i is exchanged with row `ipiv[i]`, in order.
     pub fn laswp(&self, work: &mut Operands<T>) -> Result<()> {
         let laswp = self.laswp.ok_or_else(|| missing::<T>(Routine::Laswp))?;
         let [n, lda, last] = ints([work.a.cols(), work.a.rows().max(1), work.ipiv.len()])?;
@@ -185,7 +185,7 @@ fn symbol(dtype: DType, routine: Routine) -> String {
     format!("{}{}_", if dtype == DType::F32 { 's' } else { 'd' }, routine.name())
 }
 
-/// The library's function `name` for an element type. `None` if the library lacks it.
+/// The library's function for a routine and an element type. `None` if the library lacks it.
 ///
 /// # Safety
 /// `F` must be the type of the function.

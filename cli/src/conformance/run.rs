@@ -140,8 +140,8 @@ impl<S> Run<S> {
         match self.selected.iter().find(|property| begun == Some(property.full_name())) {
             Some(property) => take(report, unended(property, ended), progress),
             None => {
-                let (skip_reason, failed) = (ended.lacks_memory.as_ref(), ended.lacks_memory.is_none());
-                report.grades = grades::unended(skip_reason.unwrap_or(&ended.how), failed);
+                let (lacks_memory, failed) = (ended.lacks_memory.as_ref(), ended.lacks_memory.is_none());
+                report.grades = grades::unended(lacks_memory.unwrap_or(&ended.how), failed);
                 report.end();
             }
         }

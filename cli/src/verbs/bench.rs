@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use lapidary::core::Routine;
 use lapidary::{DType, Machine, Scalar};
 use serde_json::{Map, Value, json};
 
@@ -87,12 +86,13 @@ pub fn run(args: &Args) -> Result<()> {
     args.json.iter().chain(&args.plot).chain(&args.trace).try_for_each(|path| atomic::check_folder(path))?;
     args.trace.iter().try_for_each(|path| trace::check_path(path))?;
     args.plot.iter().try_for_each(|path| check_picture(path))?;
-    if args.plot.is_some() && args.shape.routine() == Routine::Laswp {
-        return Err(Failure::usage("--plot draws GFLOP/s, and laswp does no floating-point operations: take --json"));
-    }
     let outputs = [("--json", args.json.as_ref()), ("--plot", args.plot.as_ref()), ("--trace", args.trace.as_ref())];
     io::check_distinct(&outputs)?;
     let shapes = args.shape.shapes()?;
+    if args.plot.is_some() && shapes[0].flops().is_none() {
+        let routine = shapes[0].routine.name();
+        return Err(Failure::usage(format!("--plot draws GFLOP/s, and {routine} does no floating-point operations: take --json")));
+    }
     let machine = args.device.open_with(args.shape.nb()?)?;
     check_dtype(&machine, args.dtype.into(), "use --dtype f32, or add a device that has it, such as cpu")?;
     check_resident(args, &machine)?;
@@ -198,18 +198,18 @@ fn row(shape: &Shape, measured: &Measured) -> String {
     let [median, min, max] = [ours.median(), ours.min(), ours.max()].map(|seconds| seconds * 1e3);
     let verdict = format!("{} {}", fixed(check.ratio, 3), if check.passed() { "ok" } else { "WRONG" });
     let [median, min, max] = [median, min, max].map(|ms| fixed(ms, 4));
-    let mut row = format!("{sizes}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", speed(shape, ours));
+    let mut row = format!("{sizes}{median:>11}{min:>12}{max:>12}{:>10}{verdict:>16}", speed(ours));
     if let (Some((peer, check)), Some(ratio)) = (&measured.peer, measured.speed_ratio()) {
-        let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), speed(shape, peer), fixed(ratio, 3));
+        let (ms, gflops, ratio) = (fixed(peer.median() * 1e3, 4), speed(peer), fixed(ratio, 3));
         row += &format!("{ms:>12}{gflops:>13}{ratio:>10}");
         row += if check.passed() { "" } else { "  peer WRONG" };
     }
     row
 }
 
-/// GFLOP/s of the samples; a dash for a routine without floating-point operations.
-fn speed(shape: &Shape, samples: &Samples) -> String {
-    if shape.flops() > 0.0 { fixed(samples.gflops(), 3) } else { "-".to_owned() }
+/// The speed of the samples in GFLOP/s, or a dash for a routine without floating-point operations.
+fn speed(samples: &Samples) -> String {
+    samples.gflops().map_or_else(|| "-".to_owned(), |gflops| fixed(gflops, 3))
 }
 
 fn document(args: &Args, machine: &Machine, shapes: &[Shape], results: &[Measured]) -> Value {
@@ -237,10 +237,10 @@ fn plot(args: &Args, shapes: &[Shape], results: &[Measured]) -> Result<String> {
     let points = |speed: &dyn Fn(&Measured) -> Option<f64>| -> Vec<(f64, f64)> {
         shapes.iter().zip(results).filter_map(|(s, r)| speed(r).map(|speed| (s.n as f64, speed))).collect()
     };
-    let mut curves = vec![Curve { name: "lapidary".to_owned(), points: points(&|r| Some(r.ours.0.gflops())) }];
+    let mut curves = vec![Curve { name: "lapidary".to_owned(), points: points(&|r| r.ours.0.gflops()) }];
     if let Some(path) = &args.peer {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        curves.push(Curve { name, points: points(&|r| r.peer.as_ref().map(|(peer, _)| peer.gflops())) });
+        curves.push(Curve { name, points: points(&|r| r.peer.as_ref().and_then(|(peer, _)| peer.gflops())) });
     }
     svg(&title(args, &shapes[0]), "n", &curves)
 }

@@ -176,7 +176,7 @@ fn figures(args: &Args, shape: &Shape, schedule: &Schedule, timeline: &Timeline)
         "routine": shape.routine.name(), "dtype": plan.dtype().to_string(),
         "sizes": shape.sizes().into_iter().collect::<BTreeMap<_, _>>(), "flags": shape.flags().into_iter().collect::<BTreeMap<_, _>>(),
         "devices": args.devices, "memory_limit": args.memory_limit, "tasks": plan.tasks().len(), "commands": plan.commands().len(),
-        "seconds": seconds, "gflops": number(shape.flops() / seconds / 1e9),
+        "seconds": seconds, "gflops": shape.flops().map(|flops| number(flops / seconds / 1e9)),
         "busy_seconds": (0..args.devices).map(busy).collect::<Vec<_>>(),
     })
 }

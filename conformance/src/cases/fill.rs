@@ -19,7 +19,7 @@ pub enum Fill {
     Integers,
     /// Numbers with magnitudes from 2^-20 to 2^20.
     Graded,
-    /// Numbers whose magnitudes span four fifths of the range of exponents (2^±400 for `f64`). The other factor of the
+    /// Numbers whose magnitudes span two fifths of the range of exponents (2^±400 for `f64`). The other factor of the
     /// product has uniform numbers in [−1, 1).
     Wide,
     /// Numbers around the smallest normal number. Many of these numbers are subnormal.

@@ -52,17 +52,17 @@ fn side(side: Side) -> c_int {
 
 /// Calls `cblas_?gemm` for `C ← α·op(A)·op(B) + β·C` in the layout of C. The caller has checked the arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<'_, T>) -> Result<()> {
+    const ROUTINE: Routine = Routine::Gemm;
     let (m, n, k) = args.size();
-    let [m, n, k] = [int::<I>(Routine::Gemm, "m", m)?, int(Routine::Gemm, "n", n)?, int(Routine::Gemm, "k", k)?];
+    let [m, n, k] = [int::<I>(ROUTINE, "m", m)?, int(ROUTINE, "n", n)?, int(ROUTINE, "k", k)?];
     let layout = args.c.layout();
     let (op_a, a) = in_layout(layout, args.op_a, args.a);
     let (op_b, b) = in_layout(layout, args.op_b, args.b);
-    let (a, b, c) =
-        (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut args.c)?);
+    let (a, b, c) = (input(ROUTINE, "lda", &a)?, input(ROUTINE, "ldb", &b)?, output(ROUTINE, "ldc", &mut args.c)?);
     // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
     // are checked, and the views guarantee that the memory is valid.
     unsafe {
-        let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
+        let gemm: GemmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         let (order, ta, tb) = (order(layout), trans(op_a), trans(op_b));
         gemm(order, ta, tb, m, n, k, args.alpha, a.at, a.ld, b.at, b.ld, args.beta, c.at, c.ld);
     }
@@ -71,15 +71,16 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, mut args: Gemm<
 
 /// Calls `cblas_?trsm` for `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹` in the layout of B. The caller has checked the arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, mut args: Trsm<'_, T>) -> Result<()> {
-    let [m, n] = [int::<I>(Routine::Trsm, "m", args.b.rows())?, int(Routine::Trsm, "n", args.b.cols())?];
+    const ROUTINE: Routine = Routine::Trsm;
+    let [m, n] = [int::<I>(ROUTINE, "m", args.b.rows())?, int(ROUTINE, "n", args.b.cols())?];
     let layout = args.b.layout();
     let triangle = if args.a.layout() == layout { args.uplo } else { args.uplo.flip() };
     let (op, a) = in_layout(layout, args.op, args.a);
-    let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut args.b)?);
+    let (a, b) = (input(ROUTINE, "lda", &a)?, output(ROUTINE, "ldb", &mut args.b)?);
     // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
     // are checked, and the views guarantee that the memory is valid.
     unsafe {
-        let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         let (side, uplo, diag) = (side(args.side), uplo(triangle), diag(args.diag));
         trsm(order(layout), side, uplo, trans(op), diag, m, n, args.alpha, a.at, a.ld, b.at, b.ld);
     }

@@ -62,20 +62,21 @@ fn trans(op: Op) -> c_char {
 /// Calls `?gemm_` for `C ← α·op(A)·op(B) + β·C`, or for `Cᵀ ← α·op(B)ᵀ·op(A)ᵀ + β·Cᵀ` if C is row-major. The caller has
 /// checked the arguments.
 pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, T>) -> Result<()> {
+    const ROUTINE: Routine = Routine::Gemm;
     let Gemm { alpha, op_a, a, op_b, b, beta, c } = args;
     let (op_a, a, op_b, b, mut c) = match c.layout() {
         Layout::ColMajor => (op_a, a, op_b, b, c),
         Layout::RowMajor => (op_b.flip(), b, op_a.flip(), a, c.t()),
     };
     let k = op_a.shape(a.shape()).1;
-    let [m, n, k] = [int::<I>(Routine::Gemm, "m", c.rows())?, int(Routine::Gemm, "n", c.cols())?, int(Routine::Gemm, "k", k)?];
+    let [m, n, k] = [int::<I>(ROUTINE, "m", c.rows())?, int(ROUTINE, "n", c.cols())?, int(ROUTINE, "k", k)?];
     let ((op_a, a), (op_b, b)) = (in_layout(Layout::ColMajor, op_a, a), in_layout(Layout::ColMajor, op_b, b));
-    let (a, b, c) = (input(Routine::Gemm, "lda", &a)?, input(Routine::Gemm, "ldb", &b)?, output(Routine::Gemm, "ldc", &mut c)?);
+    let (a, b, c) = (input(ROUTINE, "lda", &a)?, input(ROUTINE, "ldb", &b)?, output(ROUTINE, "ldc", &mut c)?);
     let (ta, tb) = (trans(op_a), trans(op_b));
     // SAFETY: the function pointer has the type of the standard function with the integers of the library; the arguments
     // are checked, and the views guarantee that the memory is valid.
     unsafe {
-        let gemm: GemmFn<T, I> = interface.find::<T, _>(Routine::Gemm)?;
+        let gemm: GemmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         gemm(&ta, &tb, &m, &n, &k, &alpha, a.at, &a.ld, b.at, &b.ld, &beta, c.at, &c.ld, 1, 1);
     }
     Ok(())
@@ -84,6 +85,7 @@ pub(super) fn gemm<T: Scalar, I: Integer>(interface: &Interface, args: Gemm<'_, 
 /// Calls `?trsm_` for `B ← α·op(A)⁻¹·B` or `B ← α·B·op(A)⁻¹`, or for the transposed equation if B is row-major. The caller
 /// has checked the arguments.
 pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, T>) -> Result<()> {
+    const ROUTINE: Routine = Routine::Trsm;
     let Trsm { side, uplo, op, diag, alpha, a, b, .. } = args;
     let (side, op, mut b) = match b.layout() {
         Layout::ColMajor => (side, op, b),
@@ -91,13 +93,13 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
     };
     let uplo = if a.layout() == Layout::ColMajor { uplo } else { uplo.flip() };
     let (op, a) = in_layout(Layout::ColMajor, op, a);
-    let [m, n] = [int::<I>(Routine::Trsm, "m", b.rows())?, int(Routine::Trsm, "n", b.cols())?];
-    let (a, b) = (input(Routine::Trsm, "lda", &a)?, output(Routine::Trsm, "ldb", &mut b)?);
+    let [m, n] = [int::<I>(ROUTINE, "m", b.rows())?, int(ROUTINE, "n", b.cols())?];
+    let (a, b) = (input(ROUTINE, "lda", &a)?, output(ROUTINE, "ldb", &mut b)?);
     let (side, uplo, op, diag) = (letter(&side), letter(&uplo), trans(op), letter(&diag));
     // SAFETY: the type is that of the standard function, the arguments are checked, and the views guarantee that the memory
     // is valid.
     unsafe {
-        let trsm: TrsmFn<T, I> = interface.find::<T, _>(Routine::Trsm)?;
+        let trsm: TrsmFn<T, I> = interface.find::<T, _>(ROUTINE)?;
         trsm(&side, &uplo, &op, &diag, &m, &n, &alpha, a.at, &a.ld, b.at, &b.ld, 1, 1, 1, 1);
     }
     Ok(())
@@ -105,65 +107,68 @@ pub(super) fn trsm<T: Scalar, I: Integer>(interface: &Interface, args: Trsm<'_, 
 
 /// Calls `?getrf_` for `A = P·L·U` and returns `info`. The caller has checked the arguments.
 pub(super) fn getrf<T: Scalar, I: Integer>(interface: &Interface, args: Getrf<'_, T>) -> Result<usize> {
+    const ROUTINE: Routine = Routine::Getrf;
     let Getrf { a, ipiv, pivoting } = args;
     if !pivoting {
-        return Err(Error::new(ErrorKind::Unsupported, Routine::Getrf.name(), "LAPACK has no factorisation without pivoting"));
+        return Err(Error::new(ErrorKind::Unsupported, ROUTINE.name(), "LAPACK has no factorisation without pivoting"));
     }
     // LAPACK counts rows from one, so that zero marks a pivot that the library did not write; one more element detects a
     // write past the end
     let (mut pivots, mut info) = (vec![I::from(0); ipiv.len() + 1], I::from(0));
     with_columns_mut(a, |mut a| {
-        let [m, n] = [int::<I>(Routine::Getrf, "m", a.rows())?, int(Routine::Getrf, "n", a.cols())?];
-        let a = output(Routine::Getrf, "lda", &mut a)?;
+        let [m, n] = [int::<I>(ROUTINE, "m", a.rows())?, int(ROUTINE, "n", a.cols())?];
+        let a = output(ROUTINE, "lda", &mut a)?;
         // SAFETY: the function pointer has the type of the standard function with the integers of the library; the view
         // guarantees that the memory is valid, and `pivots` has more than min(m, n) elements.
         unsafe {
-            let getrf: GetrfFn<T, I> = interface.find::<T, _>(Routine::Getrf)?;
+            let getrf: GetrfFn<T, I> = interface.find::<T, _>(ROUTINE)?;
             getrf(&m, &n, a.at, &a.ld, pivots.as_mut_ptr(), &mut info);
         }
         Ok(())
     })?;
     if from_zero(pivots[ipiv.len()]) != -1 {
-        return Err(Error::new(ErrorKind::DeviceFailed, Routine::Getrf.name(), "the library writes past the end of ipiv"));
+        return Err(Error::new(ErrorKind::DeviceFailed, ROUTINE.name(), "the library writes past the end of ipiv"));
     }
     for (ours, theirs) in ipiv.iter_mut().zip(pivots) {
         *ours = from_zero(theirs);
     }
-    answer(Routine::Getrf, info)
+    answer(ROUTINE, info)
 }
 
 /// Calls `?getrs_` for `B ← op(A)⁻¹·B` from the factors. The caller has checked the arguments.
 pub(super) fn getrs<T: Scalar, I: Integer>(interface: &Interface, args: Getrs<'_, T>) -> Result<()> {
+    const ROUTINE: Routine = Routine::Getrs;
     let Getrs { op, lu, ipiv, b } = args;
     let (op, pivots, mut info) = (trans(op), from_one::<I>(ipiv), I::from(0));
     with_columns(lu, |lu| {
         with_columns_mut(b, |mut b| {
-            let [n, nrhs] = [int::<I>(Routine::Getrs, "n", b.rows())?, int(Routine::Getrs, "nrhs", b.cols())?];
-            let (lu, b) = (input(Routine::Getrs, "lda", &lu)?, output(Routine::Getrs, "ldb", &mut b)?);
+            let [n, nrhs] = [int::<I>(ROUTINE, "n", b.rows())?, int(ROUTINE, "nrhs", b.cols())?];
+            let (lu, b) = (input(ROUTINE, "lda", &lu)?, output(ROUTINE, "ldb", &mut b)?);
             // SAFETY: the type is that of the standard function, the views guarantee that the memory is valid, and the n
             // pivots are rows of A.
             unsafe {
-                let getrs: GetrsFn<T, I> = interface.find::<T, _>(Routine::Getrs)?;
+                let getrs: GetrsFn<T, I> = interface.find::<T, _>(ROUTINE)?;
                 getrs(&op, &n, &nrhs, lu.at, &lu.ld, pivots.as_ptr(), b.at, &b.ld, &mut info, 1);
             }
             Ok(())
         })
     })?;
-    answer(Routine::Getrs, info).map(|_| ())
+    answer(ROUTINE, info).map(|_| ())
 }
 
 /// Calls `?laswp_` for row exchanges. The caller has checked the arguments.
 pub(super) fn laswp<T: Scalar, I: Integer>(interface: &Interface, args: Laswp<'_, T>) -> Result<()> {
+    const ROUTINE: Routine = Routine::Laswp;
     let Laswp { a, ipiv, forward } = args;
     let pivots = from_one::<I>(ipiv);
     with_columns_mut(a, |mut a| {
-        let [n, last] = [int::<I>(Routine::Laswp, "n", a.cols())?, int(Routine::Laswp, "k2", ipiv.len())?];
+        let [n, last] = [int::<I>(ROUTINE, "n", a.cols())?, int(ROUTINE, "k2", ipiv.len())?];
         let (first, step) = (I::from(1), I::from(if forward { 1 } else { -1 }));
-        let a = output(Routine::Laswp, "lda", &mut a)?;
+        let a = output(ROUTINE, "lda", &mut a)?;
         // SAFETY: the type is that of the standard function, the view guarantees that the memory is valid, and the pivots
         // are rows of A.
         unsafe {
-            let laswp: LaswpFn<T, I> = interface.find::<T, _>(Routine::Laswp)?;
+            let laswp: LaswpFn<T, I> = interface.find::<T, _>(ROUTINE)?;
             laswp(&n, a.at, &a.ld, &first, &last, pivots.as_ptr(), &step);
         }
         Ok(())

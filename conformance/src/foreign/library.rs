@@ -13,10 +13,11 @@ use super::version::version;
 use super::{cblas, fortran};
 use crate::Subject;
 use crate::report::Identity;
+use crate::suite::called_routines;
 
-/// The routines of the C interface.
-fn of_blas() -> Vec<Routine> {
-    Routine::ALL.into_iter().filter(|routine| routine.description().origin == Origin::Blas).collect()
+/// The routines of the C interface that the suite calls.
+fn of_cblas() -> Vec<Routine> {
+    called_routines().into_iter().filter(|routine| routine.description().origin == Origin::Blas).collect()
 }
 
 /// A BLAS, a LAPACK or both, loaded from shared libraries.
@@ -38,8 +39,8 @@ impl Library {
     pub fn open(name: &str) -> Result<Self> {
         let source = Source::parse(name)?;
         let dylibs = source.paths.iter().map(|path| load(path)).collect::<Result<Vec<_>>>()?;
-        let fortran = Interface::new(&dylibs, &style::fortran(&source.affixes), &Routine::ALL, source.width)?;
-        let cblas = || Interface::new(&dylibs, &style::cblas(&source.affixes), &of_blas(), source.width);
+        let fortran = Interface::new(&dylibs, &style::fortran(&source.affixes), &called_routines(), source.width)?;
+        let cblas = || Interface::new(&dylibs, &style::cblas(&source.affixes), &of_cblas(), source.width);
         let cblas = (!source.fortran).then(cblas).transpose()?.filter(Interface::is_there);
         if cblas.is_none() && !fortran.is_there() {
             return Err(Error::invalid("open", nothing(name, &dylibs, &source.affixes)));
@@ -66,7 +67,7 @@ fn nothing(name: &str, dylibs: Dylibs<'_>, stated: &Affixes) -> String {
         format!("{name} has no routine of the BLAS or LAPACK, such as {} or {}", style.named("dgemm"), style.named("sgetrf"));
     let prefixed = |prefix: &&str| {
         let styles = style::fortran(&Affixes { prefix: Some((*prefix).to_owned()), suffix: None });
-        found(dylibs, &styles, &Routine::ALL).map(|style| (style.named("dgemm"), style.affixes()))
+        found(dylibs, &styles, &called_routines()).map(|style| (style.named("dgemm"), style.affixes()))
     };
     match KNOWN_PREFIXES.iter().find_map(prefixed) {
         Some((symbol, affixes)) if stated == &Affixes::default() => {

@@ -13,8 +13,8 @@ pub fn precision<S: Subject, T: Scalar>(subject: &S) -> Result<Grade> {
     let (operand, sum) = (digits_of_operands::<S, T>(subject)?, digits_of_sums::<S, T>(subject)?);
     let wide = sums::<S, T>(subject, &Dense::from_fn(1, 1, |_, _| 1.0e30))?[0].is_finite();
     let claimed = crate::bounds::real(1) / T::UNIT_ROUNDOFF;
-    let system_for = usize::try_from(claimed.log2() as i64).unwrap_or(0);
-    let kept = operand >= system_for && sum >= system_for;
+    let claimed_digits = usize::try_from(claimed.log2() as i64).unwrap_or(0);
+    let kept = operand >= claimed_digits && sum >= claimed_digits;
     let verdict = if kept { T::DTYPE.to_string() } else { format!("hidden {}", format_of(operand.min(sum), wide)) };
     let about = "Bound 4: 1 + 2^-p and sums with 2^-p for falling p show how many binary digits are carried. A lower precision inside is named.";
     Ok(grade(T::DTYPE, "precision", format!("operands carry {operand} bits, sums {sum}"), verdict, about))

@@ -24,8 +24,8 @@ pub struct Factored {
 
 /// Runs all checks of one call: canaries, the range of the row exchanges, and the checks for the kind of matrix.
 ///
-/// The subject lacks a property that the function tests; the failure names the first such property. The subject lacks a
-/// property that the function tests; the failure names the first such property.
+/// # Errors
+/// The subject lacks a property that the function tests; the failure names the first such property.
 pub fn check_getrf<S: Subject + ?Sized, T: Scalar>(trial: &Trial<'_, S>, case: &GetrfCase) -> Result<(), Failure> {
     let (a, seen) = (case.matrix::<T>(), trial.case(case));
     let verdict = run::<S, T>(trial.subject, case, &a).and_then(|factored| match case.shape {

@@ -41,7 +41,7 @@ pub(super) fn entries<S: Subject + ?Sized, T: Scalar>() -> Vec<Entry<S>> {
         ("zero_times_infinity_is_nan", "Zeros are multiplied like any other number.", |trial| {
             few::<S, T>(trial, &[Fill::Zeros, Fill::Infinities], |case| GemmCase { alpha: 1.0, same: false, ..case })
         }),
-        ("wide_exponents", "Magnitudes over four fifths of the exponents keep the bounds.", |trial| {
+        ("wide_exponents", "Magnitudes over two fifths of the exponents keep the bounds.", |trial| {
             random::<S, T>(trial, &[Fill::Wide], |case| case)
         }),
         ("near_overflow", "Products near the largest number keep the bounds.", |trial| {

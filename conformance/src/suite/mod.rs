@@ -33,7 +33,7 @@ pub struct Property<S> {
     pub dtype: DType,
     /// The routine under test, or another group of properties such as `memory`.
     pub routine: &'static str,
-    /// The routine under test, or another group of properties such as `memory`.
+    /// The routines that the check calls. The trial is skipped for a library that lacks one of these routines.
     pub calls: &'static [Routine],
     /// Name of the property.
     pub name: &'static str,
@@ -126,32 +126,39 @@ pub fn group_of(routine: Routine) -> &'static str {
     }
 }
 
-/// The entries of all properties in the precision of `T`, grouped by routine.
+/// The routines that the properties call.
+pub(crate) fn called_routines() -> Vec<Routine> {
+    let groups = groups::<f64>();
+    Routine::ALL.into_iter().filter(|routine| groups.iter().any(|group| group.calls.contains(routine))).collect()
+}
+
+/// All groups of properties in the precision of `T`. The properties of one name may form several groups, which call different
+/// routines.
 fn groups<T: Scalar>() -> Vec<Group<AnySubject>> {
     use Routine::{Gemm, Getrf, Getrs, Laswp, Trsm};
-    let group = |name, calls, entries| Group { name, calls, entries };
-    let of = |routine: Routine, calls, entries| group(group_of(routine), calls, entries);
-    let (no_routine, factors_and_solution): (&[Routine], &[Routine]) = (&[], &[Getrf, Getrs]);
+    const NONE: &[Routine] = &[];
+    let group = |name, calls: &'static [Routine], entries| Group { name, calls, entries };
+    let of = |routine: Routine, calls: &'static [Routine], entries| group(group_of(routine), calls, entries);
     let mut groups = vec![
         group("memory", &[Gemm, Trsm, Getrf, Getrs], memory::storage::<_, T>()),
         group("memory", &[Gemm], memory::stale::<_, T>()),
         group("memory", &[Gemm, Laswp], memory::far::<_, T>()),
-        group("transfer", no_routine, device::transfers::<_, T>()),
-        group("ordering", no_routine, device::ordering::<_, T>()),
-        group("program", no_routine, device::program::<_, T>()),
+        group("transfer", NONE, device::transfers::<_, T>()),
+        group("ordering", NONE, device::ordering::<_, T>()),
+        group("program", NONE, device::program::<_, T>()),
         of(Laswp, &[Laswp], memory::exchanges::<_, T>()),
         of(Gemm, &[Gemm], gemm::entries::<_, T>()),
         of(Trsm, &[Trsm], trsm::entries::<_, T>()),
         of(Getrf, &[Getrf], getrf::entries::<_, T>()),
-        of(Getrs, factors_and_solution, solve::entries::<_, T>()),
+        of(Getrs, &[Getrf, Getrs], solve::entries::<_, T>()),
         // a subject without batches calls the routine for each matrix
         group("batched", &[Gemm, Getrf, Getrs], batched::entries::<_, T>()),
     ];
     groups.extend(pinned::groups::<_, T>());
     groups.extend([
-        group("faults", no_routine, device::faults::<_, T>()),
+        group("faults", NONE, device::faults::<_, T>()),
         group("faults", &[Gemm], faults::entries::<_, T>()),
-        group("large", no_routine, large::on_devices::<_, T>()),
+        group("large", NONE, large::on_devices::<_, T>()),
         group("large", &[Gemm, Trsm, Laswp], large::in_host_memory::<_, T>()),
     ]);
     groups

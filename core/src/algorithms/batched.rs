@@ -12,6 +12,9 @@ use crate::instruction::{Instruction, Reg, Region, Tile};
 use crate::plan::{MatrixId, Plan};
 use crate::scalar::{DType, Scalar};
 
+/// Names of the routines for batches.
+pub(crate) const OPERATIONS: [&str; 3] = ["gemm_batched", "getrf_batched", "getrs_batched"];
+
 /// A batch of problems in normal form.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Problem {
@@ -54,7 +57,7 @@ pub struct Solve {
 
 /// How a task accesses its part of an operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum OperandUse {
     Read,
     Update,
     Overwrite,
@@ -64,7 +67,7 @@ enum Access {
 struct Operand {
     name: &'static str,
     shape: Shape,
-    used: Access,
+    used: OperandUse,
 }
 
 #[derive(Clone, Copy)]
@@ -85,9 +88,9 @@ impl Problem {
     #[must_use]
     pub fn operation(&self) -> &'static str {
         match self.each {
-            Each::Gemm(_) => "gemm_batched",
-            Each::Getrf(_) => "getrf_batched",
-            Each::Getrs(_) | Each::ZeroPivots { .. } => "getrs_batched",
+            Each::Gemm(_) => OPERATIONS[0],
+            Each::Getrf(_) => OPERATIONS[1],
+            Each::Getrs(_) | Each::ZeroPivots { .. } => OPERATIONS[2],
         }
     }
 
@@ -166,32 +169,35 @@ impl Problem {
         match self.each {
             Each::Gemm(p) => {
                 let ((am, ak), (bk, bn)) = (p.op_a.shape((p.m, p.k)), p.op_b.shape((p.k, p.n)));
-                let of_c = if p.beta.is_zero() { Access::Overwrite } else { Access::Update };
+                let of_c = if p.beta.is_zero() { OperandUse::Overwrite } else { OperandUse::Update };
                 vec![
-                    operand("A", Shape::Matrix(am, ak), Access::Read),
-                    operand("B", Shape::Matrix(bk, bn), Access::Read),
+                    operand("A", Shape::Matrix(am, ak), OperandUse::Read),
+                    operand("B", Shape::Matrix(bk, bn), OperandUse::Read),
                     operand("C", Shape::Matrix(p.m, p.n), of_c),
                 ]
             }
             Each::Getrf(p) => vec![
-                operand("A", Shape::Matrix(p.m, p.n), Access::Update),
-                operand("ipiv", Shape::Indices(p.order()), Access::Overwrite),
-                operand("info", Shape::Indices(1), Access::Overwrite),
+                operand("A", Shape::Matrix(p.m, p.n), OperandUse::Update),
+                operand("ipiv", Shape::Indices(p.order()), OperandUse::Overwrite),
+                operand("info", Shape::Indices(1), OperandUse::Overwrite),
             ],
             Each::Getrs(Solve { n, nrhs, .. }) => vec![
-                operand("LU", Shape::Matrix(n, n), Access::Read),
-                operand("ipiv", Shape::Indices(n), Access::Read),
-                operand("B", Shape::Matrix(n, nrhs), Access::Update),
+                operand("LU", Shape::Matrix(n, n), OperandUse::Read),
+                operand("ipiv", Shape::Indices(n), OperandUse::Read),
+                operand("B", Shape::Matrix(n, nrhs), OperandUse::Update),
             ],
             Each::ZeroPivots { n, .. } => {
-                vec![operand("LU", Shape::Matrix(n, n), Access::Read), operand("info", Shape::Indices(1), Access::Overwrite)]
+                vec![
+                    operand("LU", Shape::Matrix(n, n), OperandUse::Read),
+                    operand("info", Shape::Indices(1), OperandUse::Overwrite),
+                ]
             }
         }
     }
 
     /// Whether a task does not use `operand`, because the operand is A or B of a product that only scales C.
     fn is_skipped(&self, operand: &Operand) -> bool {
-        matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == Access::Read
+        matches!(self.each, Each::Gemm(p) if p.scales_only()) && operand.used == OperandUse::Read
     }
 
     /// Number of matrices that one task computes.
@@ -215,8 +221,8 @@ impl Problem {
     pub fn commands(&self, devices: &Resources) -> usize {
         let of_operand = |operand: Operand| match operand.used {
             _ if self.is_skipped(&operand) => 0,
-            Access::Read | Access::Overwrite => 1,
-            Access::Update => 2,
+            OperandUse::Read | OperandUse::Overwrite => 1,
+            OperandUse::Update => 2,
         };
         let of_task = 1 + self.operands().into_iter().map(of_operand).sum::<usize>();
         self.count.div_ceil(self.matrices_of_task(devices)).saturating_mul(of_task)
@@ -227,9 +233,9 @@ impl Problem {
     pub fn plan(&self, devices: &Resources) -> Plan {
         let (mut plan, operands) = (Plan::new(self.operation(), self.dtype()), self.operands());
         let declare = |operand: &Operand| match (operand.shape, operand.used) {
-            (Shape::Matrix(rows, cols), Access::Read) => plan.input(operand.name, (rows, cols * self.count), Layout::ColMajor),
+            (Shape::Matrix(rows, cols), OperandUse::Read) => plan.input(operand.name, (rows, cols * self.count), Layout::ColMajor),
             (Shape::Matrix(rows, cols), _) => plan.output(operand.name, (rows, cols * self.count), Layout::ColMajor),
-            (Shape::Indices(rows), used) => plan.indices(operand.name, rows * self.count, used != Access::Read),
+            (Shape::Indices(rows), used) => plan.indices(operand.name, rows * self.count, used != OperandUse::Read),
         };
         let matrices: Vec<MatrixId> = operands.iter().map(declare).collect();
         let most = self.matrices_of_task(devices);
@@ -243,13 +249,13 @@ impl Problem {
                     Shape::Indices(rows) => (begin * rows..(begin + count) * rows, 0..1),
                 };
                 match operand.used {
-                    Access::Overwrite => plan.window(matrix, &rows, &cols),
-                    Access::Read | Access::Update => plan.ld(matrix, &rows, &cols),
+                    OperandUse::Overwrite => plan.window(matrix, &rows, &cols),
+                    OperandUse::Read | OperandUse::Update => plan.ld(matrix, &rows, &cols),
                 }
             };
             let tiles: Vec<Tile> = used().map(part).collect();
             plan.exec(self.instruction(count, &tiles));
-            let written = used().zip(&tiles).filter(|((operand, _), _)| operand.used != Access::Read);
+            let written = used().zip(&tiles).filter(|((operand, _), _)| operand.used != OperandUse::Read);
             written.for_each(|(_, &tile)| plan.st(tile));
         }
         plan

@@ -72,17 +72,12 @@ impl LimitTooSmall {
 }
 
 impl Problem {
-    /// The names of all routines.
-    pub const OPERATIONS: [&'static str; 8] = [
-        Routine::Gemm.name(),
-        Routine::Trsm.name(),
-        Routine::Getrf.name(),
-        Routine::Getrs.name(),
-        Routine::Laswp.name(),
-        "gemm_batched",
-        "getrf_batched",
-        "getrs_batched",
-    ];
+    /// The name of a routine or of a routine for batches, as [`Problem::operation`] returns it. `None` if `name` is no such name.
+    #[must_use]
+    pub fn operation_named(name: &str) -> Option<&'static str> {
+        let routine = Routine::named(name).map(Routine::name);
+        routine.or_else(|| batched::OPERATIONS.into_iter().find(|operation| *operation == name))
+    }
 
     /// Name of the routine.
     #[must_use]

@@ -100,7 +100,7 @@ impl Dispatcher<'_> {
         for Taken { task, .. } in free {
             let info = &self.plan.tasks()[task as usize];
             for command in info.commands.clone() {
-                self.unmet[command as usize] = self.graph.commands.unmet()[command as usize];
+                self.unmet[command as usize] = self.graph.commands.predecessor_counts()[command as usize];
             }
             for reg in info.registers.clone() {
                 self.uses[reg as usize] = self.graph.live_ranges[reg as usize].uses;

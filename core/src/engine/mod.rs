@@ -219,13 +219,13 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// Puts an engine thread that has commands in flight to sleep for at most `poll_or_sleep_time`. Returns at once if the change counter of
-    /// the run is no longer `seen`.
-    fn rest(&self, seen: u64, poll_or_sleep_time: Duration) {
+    /// Puts an engine thread that has commands in flight to sleep for at most `longest`. Returns at once if the change
+    /// counter of the run is no longer `seen`.
+    fn rest(&self, seen: u64, longest: Duration) {
         let mut state = lock(&self.state);
         if state.changes == seen {
             state.waiting += 1;
-            state = wait_for(&self.state, &self.changed, state, poll_or_sleep_time);
+            state = wait_for(&self.state, &self.changed, state, longest);
             state.waiting -= 1;
         }
     }

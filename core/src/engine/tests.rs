@@ -298,7 +298,7 @@ proptest! {
     ) {
         let device = NullDevice::new(Some(TIGHT));
         let runtime = runtime(match failure {
-            Some((at, true)) => device.fail_request(at),
+            Some((at, true)) => device.out_of_memory_at(at),
             Some((at, false)) => device.failing_at(at),
             None => device,
         });
@@ -375,9 +375,9 @@ fn a_copying_device_overlaps_its_queues() {
 fn a_panic_of_a_device_stops_all_lanes_and_reaches_the_caller() {
     let tile = Region { row: 0, col: 0, rows: 3, cols: 3 };
     let tasks = [TaskCase { result: (0, tile), inputs: Vec::new(), scratch: false, bar: false, again: false }];
-    let dispatch_all =
+    let with_panic =
         || dispatch_all(plan(&tasks), vec![DigestDevice { panics: true, ..DigestDevice::new(Some(TIGHT)) }], with_threads);
-    assert!(std::panic::catch_unwind(dispatch_all).is_err());
+    assert!(std::panic::catch_unwind(with_panic).is_err());
 }
 
 #[test]

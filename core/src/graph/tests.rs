@@ -9,11 +9,11 @@ use crate::scalar::DType;
 use crate::value::Value;
 
 fn edges(adjacency: &Adjacency) -> Vec<(u32, u32)> {
-    let nodes = 0..u32::try_from(adjacency.unmet().len()).unwrap();
+    let nodes = 0..u32::try_from(adjacency.predecessor_counts().len()).unwrap();
     let edges: Vec<_> = nodes.flat_map(|node| adjacency.successors(node).iter().map(move |&later| (node, later))).collect();
-    let mut unmet = vec![0; adjacency.unmet().len()];
-    edges.iter().for_each(|&(_, later)| unmet[later as usize] += 1);
-    assert_eq!(unmet, adjacency.unmet());
+    let mut predecessor_counts = vec![0; adjacency.predecessor_counts().len()];
+    edges.iter().for_each(|&(_, later)| predecessor_counts[later as usize] += 1);
+    assert_eq!(predecessor_counts, adjacency.predecessor_counts());
     edges
 }
 

@@ -130,7 +130,7 @@ fn factors_that_no_solve_takes_are_not_kept() {
 fn a_solve_that_lacks_memory_begins_again_with_the_factors_in_host_memory() {
     let (mut first, mut last) = (0, 0);
     for request in 0.. {
-        let device = NullDevice::new(Some(8 * BYTES)).fail_request(request);
+        let device = NullDevice::new(Some(8 * BYTES)).out_of_memory_at(request);
         let machine = Machine::of(vec![Box::new(device)], &Settings::default());
         let mut a = matrix();
         let Ok(lu) = machine.getrf(MatMut::col_major(&mut a, N, N).unwrap()) else { continue };

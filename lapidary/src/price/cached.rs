@@ -91,8 +91,8 @@ mod tests {
         Problem::Laswp(laswp::Problem { m: 8, n, pivots: 8, side: Side::Left, forward: true, dtype: DType::F64 })
     }
 
-    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Device 1 has been passed over for `seconds_on_other_sets`
-    /// seconds.
+    /// Prices of devices 0 and 1 with the given seconds and numbers of runs. Other sets have run for `seconds_on_other_sets` seconds
+    /// since device 1 last ran.
     fn priced(seconds: [f64; 2], runs: [usize; 2], seconds_on_other_sets: f64) -> Priced {
         let price = |device, seconds_on_other_sets| Price {
             devices: vec![device],

@@ -362,7 +362,7 @@ impl State {
 /// same model, come from different backends, and have the same position among the devices of this model in their backends.
 fn hardware(runtimes: &[DeviceRuntime]) -> Vec<usize> {
     let kind = |runtime: &DeviceRuntime| runtime.facts().name.split(':').next().unwrap_or_default().to_owned();
-    let model = |driver: &DeviceRuntime| driver.facts().identity.model.clone();
+    let model = |runtime: &DeviceRuntime| runtime.facts().identity.model.clone();
     let rank = |device: usize| {
         let before = runtimes[..device]
             .iter()

@@ -144,7 +144,7 @@ fn read(text: &str) -> Option<(Option<Speeds>, Runs)> {
                 speeds.kernels.insert((*kernel, dtype(words.get(2)?)?), Kernel(points));
             }
             "runs" => {
-                let operation = Problem::OPERATIONS.into_iter().find(|name| Some(name) == words.get(1))?;
+                let operation = Problem::operation_named(words.get(1)?)?;
                 let size = words.get(3..7)?.iter().map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>()?;
                 let ratios = numbers(words.get(7..)?)?;
                 (1..=RUNS_KEPT).contains(&ratios.len()).then_some(())?;

@@ -39,7 +39,7 @@ fn product(device: NullDevice) -> (Result<()>, Vec<f64>, Vec<Request>) {
 fn a_shortage_is_an_error_only_where_something_is_stored() {
     let mut refused = 0;
     for request in 0..60 {
-        let (outcome, _, requests) = product(NullDevice::new(Some(1 << 20)).fail_request(request));
+        let (outcome, _, requests) = product(NullDevice::new(Some(1 << 20)).out_of_memory_at(request));
         let stored = requests.iter().take(request + 1).any(|request| matches!(request, Request::Read(..)));
         if let Err(error) = outcome {
             assert!(stored && error.kind() == ErrorKind::OutOfMemory, "request {request}: {error}");

@@ -71,6 +71,6 @@ fn panel<T: Scalar>(subject: &impl Subject, m: usize, n: usize) {
     let worst = Dense::from_fn(m, n, apart).max_abs();
     let multipliers = Dense::from_fn(m, n, |i, j| if i > j { lu[i + j * m].to_f64() } else { 0.0 }).max_abs();
     assert!(multipliers <= 1.0 + 4.0 * T::UNIT_ROUNDOFF, "{}: a multiplier of {multipliers}", subject.name());
-    // Bound 8 of docs/numerics.md is far above this limit, since the bound allows a growth of 2^n.
+    // Bound 8 of docs/numerics.md is far above this limit, since the bound is relative to n·‖A‖₁.
     assert!(info == 0 && worst < 64.0 * n as f64 * T::UNIT_ROUNDOFF, "{}: {worst:e} apart", subject.name());
 }

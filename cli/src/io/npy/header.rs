@@ -40,9 +40,9 @@ impl Header {
 
     fn parse(text: &str) -> Result<Header, String> {
         let Entries { element, layout, shape } = Entries::parse(text)?;
-        let skip_reason = |key: &'static str| move || format!("the .npy header has no '{key}'");
-        let (element, layout) = (element.ok_or_else(skip_reason("descr"))?, layout.ok_or_else(skip_reason("fortran_order"))?);
-        let (rows, cols, vector) = match shape.ok_or_else(skip_reason("shape"))?[..] {
+        let missing = |key: &'static str| move || format!("the .npy header has no '{key}'");
+        let (element, layout) = (element.ok_or_else(missing("descr"))?, layout.ok_or_else(missing("fortran_order"))?);
+        let (rows, cols, vector) = match shape.ok_or_else(missing("shape"))?[..] {
             [rows] => (rows, 1, true),
             [rows, cols] => (rows, cols, false),
             ref shape => return Err(format!("the array has {} dimensions; 1 or 2 are supported", shape.len())),

@@ -60,7 +60,7 @@ impl DigestDevice {
 }
 
 /// Result of a command, which fails for lack of memory if `short`. A transfer that lacks memory has written half of its output.
-fn result_if_short(short: bool) -> Result<()> {
+fn refuse_if(short: bool) -> Result<()> {
     if short { Err(Error::new(ErrorKind::OutOfMemory, "command", "told to be short")) } else { Ok(()) }
 }
 
@@ -113,7 +113,7 @@ impl Device for DigestDevice {
             // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *words(to)[at].get() = *rect_cell(&from, at % from.rows, at / from.rows) };
         }
-        result_if_short(short)
+        refuse_if(short)
     }
     unsafe fn read(&self, from: &DeviceBuffer, to: HostRect) -> Result<()> {
         let short = self.is_short();
@@ -121,7 +121,7 @@ impl Device for DigestDevice {
             // SAFETY: the host rectangle lies in a matrix of the test with elements of 8 bytes, which the engine keeps valid.
             unsafe { *rect_cell(&to, at % to.rows, at / to.rows) = *words(from)[at].get() };
         }
-        result_if_short(short)
+        refuse_if(short)
     }
     unsafe fn launch(&self, instruction: &Instruction<Operand<'_>>) -> Result<()> {
         assert!(!self.panics, "told to panic");
@@ -145,6 +145,6 @@ impl Device for DigestDevice {
                 }
             }
         });
-        result_if_short(short)
+        refuse_if(short)
     }
 }
